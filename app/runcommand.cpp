@@ -37,30 +37,33 @@ struct RunCommandOptions {
                 "with --backend mpi: what each process has: host, or cuda: the GPU of its machine that cluster.gpus "
                 "gives its device, else the one with the process's number there, NCCL between them (host)")
             .typeName("DEVICE");
-        command.option("--steps", steps, "training steps to do").required().typeName("N");
-        command.option("-o,--output", trace, "the trace to write").required().typeName("TRACE");
-        command.flag("--force", force, "replace the trace if it exists");
+        command.option("--steps", run.steps, "training steps to do").required().typeName("N");
+        command.option("-o,--output", run.trace, "the trace to write").required().typeName("TRACE");
+        command.flag("--force", run.overwriteTrace, "replace the trace if it exists");
         command.option("--maths", maths, "training, timed, synthetic, or auto: training when the model allows it")
             .typeName("MATHS");
-        command.flag("--synthetic", synthetic, "blocks that only take the design's times and bytes, without a model");
-        command.option("--time-scale", scale.time, "with --synthetic: multiplies every time (1)").typeName("X");
-        command.option("--memory-scale", scale.memory, "with --synthetic: multiplies every buffer (1)").typeName("X");
+        command.flag("--synthetic", synthetic,
+                     "blocks that burn the design's times and hold its bytes, without a model");
+        command.option("--time-scale", run.scale.time, "with --synthetic: multiplies every time (1)").typeName("X");
+        command.option("--memory-scale", run.scale.memory, "with --synthetic: multiplies every buffer (1)")
+            .typeName("X");
         command
             .option("--device-memory", deviceMemory,
                     "memory limit of each device, overhead included (all of its memory)")
             .typeName("SIZE");
         command
             .option("--inject", faults,
-                    "inject a fault: KIND:DEVICE:STEP:INSTRUCTION, with KIND one of dies, "
+                    "a failure to inject: KIND:DEVICE:STEP:INSTRUCTION, with KIND one of dies, "
                     "stalls, throws, out-of-memory, link-stalls, killed, or slows:…:DELAY")
             .typeName("FAULT");
         command.option("--clock", clock, "real, or virtual: timed maths in logical time").typeName("CLOCK");
-        command.option("--data", data, "text to train on (the program's own sources)").typeName("PATH");
-        command.option("--seed", seed, "of parameters and data order").typeName("N");
-        command.option("--transport", transport, "rendezvous, or eager:K with K sends in flight").typeName("TRANSPORT");
+        command.option("--data", run.data, "text to train on (the program's own sources)").typeName("PATH");
+        command.option("--seed", run.seed, "of parameters and data order").typeName("N");
+        command.option("--transport", transport, "rendezvous, or eager:K with K sends on their way")
+            .typeName("TRANSPORT");
         command.option("--deadline", deadline, "give up after so long without progress (30s)").typeName("T");
         command.flag("--no-gradient-check", skipGradientCheck, "do not compare with the sequential reference");
-        command.flag("--check-memory", checkMemory, "refuse overlaps, overwrite what was released");
+        command.flag("--check-memory", run.runtime.checkMemory, "refuse overlaps, overwrite what was released");
         command
             .option("--link", link,
                     "with --backend cuda: how GPUs reach each other: auto, copy (copy engines), nccl (between "
@@ -69,20 +72,17 @@ struct RunCommandOptions {
         command.option("--cuda-libraries", libraries, "folders searched first for cuBLASLt, NCCL and CUPTI")
             .typeName("FOLDER");
         command.flag("--bf16", bfloat16, "on GPUs: matrix products of bf16 factors, summed in fp32");
-        command.flag("--graphs", graphs, "on GPUs: blocks are captured once and launched as CUDA graphs");
+        command.flag("--graphs", run.runtime.captureBlocks,
+                     "on GPUs: blocks are captured once and launched as CUDA graphs");
         command.option("--progress", progress, "auto, bar, json (lines on standard error) or none").typeName("STYLE");
         command.flag("--json", json, "print one JSON object");
     }
     bool onGpus() const { return backend == "cuda" || device == "cuda"; }
-    std::string file, backend, device = "host", trace, maths = "auto", clock = "real", data, transport = "rendezvous",
-                               deadline;
+    RunOptions run; ///< what needs no reading
+    std::string file, backend, device = "host", maths = "auto", clock = "real", transport = "rendezvous", deadline;
     std::string progress = "auto", deviceMemory, link = "auto";
     std::vector<std::string> faults, libraries;
-    bool bfloat16 = false, graphs = false;
-    SyntheticScale scale;
-    int steps = 1;
-    std::uint64_t seed = 1;
-    bool synthetic = false, force = false, skipGradientCheck = false, checkMemory = false, json = false;
+    bool bfloat16 = false, synthetic = false, skipGradientCheck = false, json = false;
 };
 
 void requireOneOf(const std::string& option, const std::string& value, const std::vector<std::string_view>& known)
@@ -134,38 +134,32 @@ RunOptions runOptions(const RunCommandOptions& given, bool speaks)
         throw Error("--link", "GPUs of several processes reach each other by NCCL only",
                     "leave it out, or use --backend cuda");
     if (!given.onGpus()
-        && (given.bfloat16 || given.graphs || link != CudaTransport::Automatic || !given.libraries.empty()))
+        && (given.bfloat16 || given.run.runtime.captureBlocks || link != CudaTransport::Automatic
+            || !given.libraries.empty()))
         throw Error("--bf16, --graphs, --link, --cuda-libraries", "are for GPUs",
                     "add --backend cuda, or --backend mpi --device cuda, or leave them out");
     requireOneOf("--maths", given.maths, {"auto", "training", "timed", "synthetic"});
     requireOneOf("--clock", given.clock, {"real", "virtual"});
     checkProgressStyle(given.progress);
-    if (given.steps < 1)
-        throw Error("--steps", fmt::format("{} steps", given.steps), "do at least one");
-    if (speaks && !given.trace.empty())
-        checkOutput(given.trace, given.force);
+    if (given.run.steps < 1)
+        throw Error("--steps", fmt::format("{} steps", given.run.steps), "do at least one");
+    if (speaks && !given.run.trace.empty())
+        checkOutput(given.run.trace, given.run.overwriteTrace);
 
-    RunOptions options;
-    options.steps = given.steps;
+    RunOptions options = given.run;
     options.maths = mathsOf(given);
-    options.scale = given.scale;
     if (options.scale != SyntheticScale{} && options.maths != RunOptions::Maths::Synthetic)
         throw Error("--time-scale, --memory-scale", "only synthetic blocks can be scaled", "add --synthetic");
     if (!given.deviceMemory.empty())
-        options.deviceMemory = parseSize(given.deviceMemory, "--device-memory");
+        options.runtime.deviceMemory = parseSize(given.deviceMemory, "--device-memory");
     for (const std::string& fault : given.faults)
-        options.faults.push_back(parseFault(fault, "--inject"));
+        options.runtime.faults.push_back(parseFault(fault, "--inject"));
     options.clock = given.clock == "virtual" ? RunOptions::Clock::Virtual : RunOptions::Clock::Real;
-    options.seed = given.seed;
-    options.eagerSlots = eagerSlotsOf(given.transport);
+    options.runtime.eagerSlots = eagerSlotsOf(given.transport);
     if (!given.deadline.empty())
-        options.deadline = parseDuration(given.deadline, "--deadline");
+        options.runtime.deadline = parseDuration(given.deadline, "--deadline");
     options.checkGradients = !given.skipGradientCheck;
-    options.checkMemory = given.checkMemory;
-    options.cancel = cancelOnSignals();
-    options.captureBlocks = given.graphs;
-    options.trace = given.trace;
-    options.overwriteTrace = given.force;
+    options.runtime.cancel = cancelOnSignals();
     return options;
 }
 
@@ -266,11 +260,13 @@ int runDesign(const RunCommandOptions& given)
     RunOptions options = runOptions(given, ranks.rank == 0);
     const LocatedDesign located = readLocatedDesign(given.file);
     predictOrFind(located); // an invalid design is a finding, before any thread is started
-    const GpuChoice gpus{located.design.cluster.gpus, given.link, given.libraries, given.bfloat16, options.deadline};
-    if (several) // check for GPUs before starting processes
-        options.createBackend = rankBackendOrLaunch(ranks, located.design.schedule.devices(), options.deadline,
+    const GpuChoice gpus{located.design.cluster.gpus, given.link, given.libraries, given.bfloat16,
+                         options.runtime.deadline};
+    if (several) // whether there are GPUs at all is known before any process is started
+        options.createBackend = rankBackendOrLaunch(ranks, located.design.schedule.devices(), options.runtime.deadline,
                                                     given.onGpus() ? cudaRank(gpus) : RankCreator(hostRank));
-    options.data = given.data.empty() ? defaultData(located.design) : given.data;
+    if (options.data.empty())
+        options.data = defaultData(located.design);
     if (given.backend == "cuda") {
         Diagnostics doubts;
         options.createBackend = cudaBackend(gpus, located.design.schedule.devices(), doubts);
@@ -294,8 +290,8 @@ int runDesign(const RunCommandOptions& given)
     printDiagnostics(result.notes);
     if (result.cancelled) {
         printDiagnostics(
-            {{Severity::Error, given.trace,
-              fmt::format("the run was cancelled after {} of {} steps", result.stepTimes.size(), given.steps),
+            {{Severity::Error, given.run.trace,
+              fmt::format("the run was cancelled after {} of {} steps", result.stepTimes.size(), given.run.steps),
               "the trace holds the finished steps"}});
         return exitFinding;
     }

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// The GPU's clock against the host's: an event lies between two readings of the host's clock, and the narrowest of five
+// tries counts, so the error is at most half its width (Cristian, Distributed Computing 3, 1989). O(1) per step.
 #include "executor/cuda/cudaclock.h"
 
 #include "executor/runtime/clock.h"

@@ -18,7 +18,7 @@ Diagnostics whyNotPlaced(const std::vector<GpuShare>& wanted, int devices,
                          const std::vector<PipewrightCudaDevice>& gpus);
 
 /// The devices' own mapping where the cluster has one; else device d on GPU d modulo their number, and where several
-/// meet on one GPU, each on an equal slice of it. Throws Error for a mapping that this machine cannot have.
+/// share one GPU, each on an equal slice of it. Throws Error for a mapping that this machine cannot have.
 std::vector<GpuShare> gpuSharesFor(const std::vector<GpuShare>& wanted, int devices,
                                    const std::vector<PipewrightCudaDevice>& gpus);
 

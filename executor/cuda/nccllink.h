@@ -29,7 +29,7 @@ public:
     NcclOwner(const NcclOwner&) = delete;
     NcclOwner& operator=(const NcclOwner&) = delete;
 
-    /// Room for so many more jobs at a time; before the first step.
+    /// Memory for so many more jobs at a time; before the first step.
     void makeRoom(std::size_t jobs);
     /// Both sides at one time: whatever two GPUs have in common stands in the same order in the queues of both, since
     /// kernels of NCCL that start in different orders may wait for each other for ever.

@@ -125,7 +125,7 @@ typedef struct PipewrightCudaTable {
     int (*ncclReduce)(void* member, const float* from, float* to, int64_t count, int32_t root, void* stream);
     int (*ncclSendTo)(void* member, int32_t rank, const void* data, int64_t bytes, void* stream);
     int (*ncclReceiveFrom)(void* member, int32_t rank, void* data, int64_t bytes, void* stream);
-    int (*ncclAbort)(void* end); /* from any thread: what is under way ends; it is still to be closed */
+    int (*ncclAbort)(void* end); /* from any thread: what is in flight ends; it is still to be closed */
     int (*ncclClose)(void* end);
 
     /* Maths in device memory, in the order of the stream. `workspace`: so many bytes as PIPEWRIGHT_MATHS_WORKSPACE

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// Process 0 matches offers by (channel, index): the first of two is kept, and the second has it answered to both sides.
+// Its answers are the total order in which everyone issues. Two messages up and two down per transfer or sum.
 #include "executor/mpi/issueorder.h"
 
 namespace pipewright {

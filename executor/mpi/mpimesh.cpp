@@ -82,7 +82,7 @@ public:
                               MPI_Irecv(MPI_BOTTOM, 1, type, receiving.from, payloadTag, MPI_COMM_WORLD,
                                         &receiving.requests.emplace_back());
                           });
-            // In order per sender; one that is still under way may be passed by other senders' only.
+            // In order per sender; one that is still in flight may be passed by other senders' only.
             deliver(handler);
         }
         return deliver(handler) || busy;

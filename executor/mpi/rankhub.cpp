@@ -200,7 +200,7 @@ void RankHub::lookAfterOthers()
                          .sequence = own.instruction,
                          .task = own.ready ? 1u : 0u,
                          .a = static_cast<std::int64_t>(own.progress),
-                         .b = own.exchange};
+                         .b = own.transfer};
     for (int r = 0; r < count(); ++r) {
         Other& each = other(r);
         if (r == m_self || each.lost || each.left)

@@ -144,7 +144,7 @@ private:
     // The hub's thread only.
     std::map<std::uint64_t, std::function<void()>> m_tickets;
     std::uint64_t m_nextTicket = 0;
-    /// Per process: what follows the messages under way, in their order; nothing for what goes to a link.
+    /// Per process: what follows the messages in flight, in their order; nothing for what goes to a link.
     std::map<int, std::deque<std::vector<std::byte>>> m_incoming;
     Nanoseconds m_lastLook = 0;
     int m_pings = 0;

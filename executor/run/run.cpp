@@ -22,19 +22,6 @@ namespace pipewright {
 
 namespace {
 
-class TraceSink final : public RecordSink {
-public:
-    explicit TraceSink(TraceWriter& writer) : m_writer(writer) {}
-    void append(const std::vector<TaskRecord>& records) override { m_writer.append(records); }
-    void append(const std::vector<MemoryRecord>& records) override { m_writer.append(records); }
-    void append(const StepRecord& record) override { m_writer.append(record); }
-    void append(const std::vector<GpuRecord>& records) override { m_writer.append(records); }
-    void commit() override { m_writer.commit(); }
-
-private:
-    TraceWriter& m_writer;
-};
-
 std::unique_ptr<TrainingData> loadData(const RunOptions& options, const ModelShape& shape, Diagnostics& notes)
 {
     auto data = loadTrainingData(options.data, shape, options.seed);
@@ -99,7 +86,8 @@ std::unique_ptr<Backend> backendFor(const RunOptions& options, int devices)
 {
     if (options.createBackend)
         return options.createBackend(devices);
-    return options.deviceMemory > 0 ? createHostBackend(devices, options.deviceMemory) : createHostBackend(devices);
+    const Bytes memory = options.runtime.deviceMemory;
+    return memory > 0 ? createHostBackend(devices, memory) : createHostBackend(devices);
 }
 
 Workload withAttention(const Workload& workload, AttentionMemory memory)
@@ -249,18 +237,11 @@ private:
 
     RuntimeOptions runtimeOptions() const
     {
-        RuntimeOptions options;
-        options.eagerSlots = m_options.eagerSlots;
-        options.deadline = m_options.deadline;
-        options.checkMemory = m_options.checkMemory;
-        options.captureBlocks = m_options.captureBlocks;
-        options.deviceMemory = m_options.deviceMemory;
+        RuntimeOptions options = m_options.runtime;
         options.virtualClock = m_options.clock == RunOptions::Clock::Virtual;
         options.emulateLinks = !m_trains && !options.virtualClock;
         options.durations = m_durations;
         options.latencies = linkLatencies(m_program, m_design.costs);
-        options.faults = m_options.faults;
-        options.cancel = m_options.cancel;
         return options;
     }
 
@@ -279,10 +260,9 @@ private:
         const auto wall = std::chrono::system_clock::now().time_since_epoch();
         header.wallClockNs = std::chrono::duration_cast<std::chrono::nanoseconds>(wall).count() - steadyNow();
         m_writer.emplace(m_options.trace, m_design, m_program, header, m_options.overwriteTrace);
-        m_sink.emplace(*m_writer);
         if (m_peers)
-            m_gathering.emplace(*m_peers, *m_sink);
-        createRecorder(m_gathering ? static_cast<RecordSink&>(*m_gathering) : *m_sink);
+            m_gathering.emplace(*m_peers, *m_writer);
+        createRecorder(m_gathering ? static_cast<RecordSink&>(*m_gathering) : *m_writer);
         m_result.trace = m_options.trace;
         if (const std::string why = m_backend->startRecording(); !why.empty())
             m_result.notes.push_back({Severity::Note, "trace",
@@ -344,7 +324,6 @@ private:
     {
         m_recorder.reset();
         m_gathering.reset();
-        m_sink.reset();
         m_writer.reset();
     }
 
@@ -434,7 +413,6 @@ private:
     TrainingWork* m_trainingWork = nullptr;
     std::vector<std::vector<float>> m_lastParameters; ///< before the last step
     std::optional<TraceWriter> m_writer;
-    std::optional<TraceSink> m_sink;
     std::optional<GatheringSink> m_gathering;             ///< process 0 of several
     std::vector<std::pair<int, RankSummary>> m_summaries; ///< of the other processes
     std::optional<PostingSink> m_posting;                 ///< the others

@@ -43,15 +43,9 @@ struct RunOptions {
     Clock clock = Clock::Real;
     std::string data; ///< training text: a file or a folder; empty: a small built-in text
     std::uint64_t seed = 1;
-    int eagerSlots = 0;                    ///< 0: rendezvous
-    Nanoseconds deadline = 30'000'000'000; ///< without progress
-    Bytes deviceMemory = 0; ///< what each device may hold, beside its buffers too; 0: as much as there is
     bool checkGradients = true;
-    bool captureBlocks = false; ///< on GPUs: blocks become CUDA graphs
-    bool checkMemory = false;   ///< refuse overlaps, overwrite what was released
-    const std::atomic<bool>* cancel = nullptr;
-    std::function<void(const RunProgress&)> progress = {}; ///< after each step, on the calling thread
-    std::vector<Fault> faults = {};
+    RuntimeOptions runtime = {}; ///< its clock, durations and latencies follow from the design and the options above
+    std::function<void(const RunProgress&)> progress = {};                   ///< after each step, on the calling thread
     std::function<std::unique_ptr<Backend>(int devices)> createBackend = {}; ///< empty: the host's
     std::string trace;                                                       ///< file to create; empty: none
     bool overwriteTrace = false;

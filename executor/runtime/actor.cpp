@@ -16,8 +16,8 @@ namespace pipewright {
 Actor::Actor(RunState& run, int device, Device& hardware, bool checkMemory, bool captureBlocks)
     : m_run(run), m_device(device), m_plan(&run.plan.devices[device]), m_stream(hardware.createStream()),
       m_operations(hardware.createOperations(*m_stream)), m_meter(device, checkMemory, m_plan->mostLive),
-      m_hasFaults(
-          std::any_of(run.faults.begin(), run.faults.end(), [&](const Fault& fault) { return fault.device == device; }))
+      m_hasFaults(std::any_of(run.options.faults.begin(), run.options.faults.end(),
+                              [&](const Fault& fault) { return fault.device == device; }))
 {
     const std::size_t instructions = m_plan->instructions.size();
     m_stopwatch = hardware.createStopwatch(*m_stream, 2 * instructions + 1);
@@ -174,21 +174,21 @@ bool Actor::compute(const PlannedInstruction& instruction)
                               m_operations.get()};
     Nanoseconds start = 0;
     const std::size_t startPlace = m_stopwatch ? mark() : 0;
-    if (m_run.virtualClock) {
+    if (m_run.options.virtualClock) {
         for (std::uint32_t i = instruction.arrivals.begin; i < instruction.arrivals.end; ++i)
-            m_clock = std::max(m_clock, m_run.exchangeEnd[m_plan->arrivals[i]]);
+            m_clock = std::max(m_clock, m_run.transferEnd[m_plan->arrivals[i]]);
         // Both blocks of a pair start and end together.
         if (instruction.pair != PlannedInstruction::Pair::Second)
             m_pairStart = m_clock;
         start = m_pairStart;
     }
     acquire(instruction);
-    if (!m_run.virtualClock)
+    if (!m_run.options.virtualClock)
         start = now();
     issue(instruction, context);
     Nanoseconds end = 0;
-    if (m_run.virtualClock) {
-        end = start + m_run.durations[instruction.task];
+    if (m_run.options.virtualClock) {
+        end = start + m_run.options.durations[instruction.task];
         for (const BufferView& view : context.writes)
             m_run.bufferReady[view.id] = end;
         if (instruction.pair != PlannedInstruction::Pair::First)
@@ -237,21 +237,21 @@ bool Actor::reduce(const PlannedInstruction& instruction)
         m_run.work->reduce(context, root.region, other.region, true);
     } else {
         const PlannedTransfer& incoming = m_run.plan.transfers[instruction.receive];
-        if (m_run.virtualClock) // the other owner reads when this side was ready
-            m_run.exchangeStart[instruction.send] = m_clock;
+        if (m_run.options.virtualClock) // the other owner reads when this side was ready
+            m_run.transferStart[instruction.send] = m_clock;
         // The own sum may change only when the other owner has read it.
         if (!receive(instruction.receive) || !send(instruction.send)
             || !waitFor(State::WaitsForArrival, instruction.receive) || !waitFor(State::WaitsForSend, instruction.send))
             return false;
-        if (m_run.virtualClock) {
-            m_clock = std::max(m_clock, m_run.exchangeStart[instruction.receive]);
+        if (m_run.options.virtualClock) {
+            m_clock = std::max(m_clock, m_run.transferStart[instruction.receive]);
             start = m_clock;
         }
         const bool isRoot = task.device == m_device;
         m_run.work->reduce(context, isRoot ? root.region : other.region, incoming.destination.front(), false);
     }
-    if (m_run.virtualClock)
-        m_clock = start + m_run.durations[instruction.task];
+    if (m_run.options.virtualClock)
+        m_clock = start + m_run.options.durations[instruction.task];
     if (m_run.stopped.load(std::memory_order_relaxed))
         return false;
     if (m_stopwatch)
@@ -262,7 +262,7 @@ bool Actor::reduce(const PlannedInstruction& instruction)
     return true;
 }
 
-/// Null: there is none, or the two devices exchange the values and add up themselves.
+/// Null: there is none, or the two devices send each other the values and add them up.
 PairSum* Actor::sumOf(int sum) const
 {
     return sum < 0 || m_run.sums.empty() ? nullptr : m_run.sums[m_run.plan.sums[sum].pair].get();
@@ -275,7 +275,7 @@ void Actor::postSum(int sum)
     if (!pair || m_linksStalled)
         return;
     const PlannedSum& what = m_run.plan.sums[sum];
-    const auto fromRoot = static_cast<std::size_t>(what.exchange), fromOther = fromRoot + 1;
+    const auto fromRoot = static_cast<std::size_t>(what.transfer), fromOther = fromRoot + 1;
     const bool isRoot = m_run.program->tasks[what.task].device == m_device;
     // What arrives at this device is the sum, in the place of what it would have sent.
     pair->post(what.index, m_device, *m_stream,
@@ -298,7 +298,7 @@ void Actor::recordSums()
 bool Actor::waitForPin(Nanoseconds earliestStart)
 {
     const Nanoseconds time = m_run.stepStart + earliestStart;
-    if (m_run.virtualClock) {
+    if (m_run.options.virtualClock) {
         m_clock = std::max(m_clock, time);
         return true;
     }
@@ -308,7 +308,7 @@ bool Actor::waitForPin(Nanoseconds earliestStart)
 /// False when the device is not to go on.
 bool Actor::injectFault(std::uint32_t index)
 {
-    for (const Fault& fault : m_run.faults) {
+    for (const Fault& fault : m_run.options.faults) {
         if (fault.device != m_device || fault.step != m_run.step || index < fault.instruction)
             continue;
         switch (fault.kind) {
@@ -395,7 +395,7 @@ void Actor::recordLater(TaskId task, std::size_t start, std::size_t end)
 
 Nanoseconds Actor::now() const
 {
-    return m_run.virtualClock ? m_clock : steadyNow();
+    return m_run.options.virtualClock ? m_clock : steadyNow();
 }
 
 ActorStatus Actor::status() const
@@ -404,12 +404,12 @@ ActorStatus Actor::status() const
     status.state = m_state.load(std::memory_order_seq_cst);
     status.instruction = m_instruction.load(std::memory_order_relaxed);
     if (status.state == State::WaitsForArrival || status.state == State::WaitsForSend) {
-        status.exchange = m_exchange.load(std::memory_order_relaxed);
+        status.transfer = m_transfer.load(std::memory_order_relaxed);
         const auto& events = status.state == State::WaitsForArrival ? m_run.arrived : m_run.sent;
-        status.ready = events[status.exchange]->complete();
+        status.ready = events[status.transfer]->complete();
     } else if (status.state == State::WaitsForLink) {
-        status.exchange = m_exchange.load(std::memory_order_relaxed);
-        status.ready = m_run.leftLink[status.exchange].load(std::memory_order_acquire);
+        status.transfer = m_transfer.load(std::memory_order_relaxed);
+        status.ready = m_run.leftLink[status.transfer].load(std::memory_order_acquire);
     }
     return status;
 }

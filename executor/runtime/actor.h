@@ -14,7 +14,7 @@
 
 namespace pipewright {
 
-/// Deliberate trouble, for tests and for seeing what a schedule does about it.
+/// A deliberate failure, for tests and for seeing what a schedule does about it.
 struct Fault {
     enum class Kind {
         Dies,        ///< the device stops for good before `instruction`
@@ -32,6 +32,23 @@ struct Fault {
     Nanoseconds delay = 0;
 };
 
+struct RuntimeOptions {
+    int eagerSlots = 0;                    ///< 0: rendezvous; k: a directed pair of devices can hold k sends on the way
+    Nanoseconds deadline = 30'000'000'000; ///< without any progress, after which a run is given up
+    Nanoseconds watchInterval = 20'000'000;  ///< how often is looked whether anything can still move
+    bool checkMemory = false;                ///< refuse overlaps, overwrite what was released
+    bool virtualClock = false;               ///< keep logical time instead of measuring; needs `durations`
+    Bytes deviceMemory = 0;                  ///< most that a device may hold; 0: what it has
+    bool captureBlocks = false;              ///< devices that can: a block is captured once and issued as a whole
+    bool emulateLinks = false;               ///< a transfer takes at least its duration; needs `durations`
+    std::vector<Nanoseconds> durations = {}; ///< per task
+    /// Per task: how long a transfer is still in flight after it left a shared link (linkLatencies()). Needed by a
+    /// virtual clock on shared links.
+    std::vector<Nanoseconds> latencies = {};
+    std::vector<Fault> faults = {};
+    const std::atomic<bool>* cancel = nullptr; ///< when it turns true the step ends soon
+};
+
 /// Where an actor stands.
 struct ActorStatus {
     enum class State : std::uint8_t {
@@ -39,7 +56,7 @@ struct ActorStatus {
         Running,
         WaitsForArrival,
         WaitsForSend,
-        WaitsForLink, ///< virtual clock: until it is known when the exchange leaves a shared link
+        WaitsForLink, ///< virtual clock: until it is known when the transfer leaves a shared link
         Stalled,
         Dead,
         Failed,
@@ -47,7 +64,7 @@ struct ActorStatus {
     };
     State state = State::Idle;
     std::uint32_t instruction = 0;
-    int exchange = -1; ///< that it waits for
+    int transfer = -1; ///< that it waits for
     /// The awaited event has happened, so the actor is about to go on.
     bool ready = false;
 };
@@ -58,24 +75,20 @@ struct RunState {
     Plan plan;
     std::vector<Region> regions;
     std::vector<std::unique_ptr<Link>> links;
-    std::vector<std::unique_ptr<PairSum>> sums;        ///< per pair of the plan; null: exchanged over links
-    std::vector<std::unique_ptr<Event>> arrived, sent; ///< per exchange
+    std::vector<std::unique_ptr<PairSum>> sums;        ///< per pair of the plan; null: sent over links
+    std::vector<std::unique_ptr<Event>> arrived, sent; ///< per transfer
     StageWork* work = nullptr;
     Recorder* recorder = nullptr; ///< may be null
-    std::vector<Fault> faults;
+    RuntimeOptions options;
     int step = 0;
     Nanoseconds stepStart = 0;
     bool linksFinishLater = false; ///< copies are asked for when they have arrived, see Link::finished
     std::atomic<bool> stopped{false};
 
-    // Virtual clock: when a buffer that a block made is ready, when an exchange began and ended. Each place
-    // is written by one actor before it posts the exchange that makes another actor read it.
-    bool virtualClock = false;
-    bool emulateLinks = false;          ///< timed maths: a transfer takes its duration
-    std::vector<Nanoseconds> durations; ///< per task; needed by the two above
-    std::vector<Nanoseconds> latencies; ///< per task: how long a transfer is under way after it left a shared link
+    // Virtual clock: when a buffer that a block made is ready, when a transfer began and ended. Each place
+    // is written by one actor before it posts the transfer that makes another actor read it.
     std::vector<Nanoseconds> bufferReady;
-    std::vector<Nanoseconds> exchangeStart, exchangeEnd;
+    std::vector<Nanoseconds> transferStart, transferEnd;
     std::vector<Nanoseconds> senderReady, receiverReady; ///< blocking transfers: when each side came to it
     std::vector<std::atomic<bool>> leftLink;             ///< its end is known, to the next one on a shared link
 };
@@ -114,13 +127,13 @@ private:
     PairSum* sumOf(int sum) const;
     void postSum(int sum);
     void recordSums();
-    bool send(int exchange);
-    bool receive(int exchange);
-    bool stampSend(std::size_t exchange);
-    bool finishBlocking(State side, int exchange);
-    bool waitFor(State state, int exchange);
-    bool waitForLink(int exchange);
-    bool isTransfer(int exchange) const;
+    bool send(int transfer);
+    bool receive(int transfer);
+    bool stampSend(std::size_t transfer);
+    bool finishBlocking(State side, int transfer);
+    bool waitFor(State state, int transfer);
+    bool waitForLink(int transfer);
+    bool isTransferTask(int transfer) const;
     bool waitForPin(Nanoseconds earliestStart);
     bool injectFault(std::uint32_t index);
     bool pause(Nanoseconds duration);
@@ -130,7 +143,7 @@ private:
     void recordMemory();
     void recordTask(TaskId task, Nanoseconds start, Nanoseconds end);
     void recordLater(TaskId task, std::size_t start, std::size_t end);
-    void recordCopy(int exchange, const Copied& copied);
+    void recordCopy(int transfer, const Copied& copied);
     void recordFinished(int link);
     void setState(State state) { m_state.store(state, std::memory_order_seq_cst); }
     void makeProgress() { m_progress.fetch_add(1, std::memory_order_seq_cst); }
@@ -145,7 +158,7 @@ private:
     bool m_hasFaults = false;
     bool m_linksStalled = false; ///< a fault: nothing that is sent moves
     Nanoseconds m_clock = 0;
-    Nanoseconds m_pairStart = 0; ///< virtual clock: of the overlapped pair under way
+    Nanoseconds m_pairStart = 0; ///< virtual clock: of the current overlapped pair
     std::exception_ptr m_failure;
     std::vector<Copied> m_finished;
 
@@ -170,7 +183,7 @@ private:
     alignas(64) std::atomic<std::uint64_t> m_progress{0};
     std::atomic<State> m_state{State::Idle};
     std::atomic<std::uint32_t> m_instruction{0};
-    std::atomic<int> m_exchange{-1};
+    std::atomic<int> m_transfer{-1};
 };
 
 } // namespace pipewright

@@ -6,23 +6,23 @@
 
 namespace pipewright {
 
-bool Actor::isTransfer(int exchange) const
+bool Actor::isTransferTask(int transfer) const
 {
-    return m_run.program->tasks[m_run.plan.transfers[exchange].task].kind == TaskKind::Transfer;
+    return m_run.program->tasks[m_run.plan.transfers[transfer].task].kind == TaskKind::Transfer;
 }
 
-bool Actor::send(int exchange)
+bool Actor::send(int transfer)
 {
-    const auto index = static_cast<std::size_t>(exchange);
+    const auto index = static_cast<std::size_t>(transfer);
     const PlannedTransfer& what = m_run.plan.transfers[index];
-    const bool transfer = isTransfer(exchange), blocks = transfer && m_run.program->blockingTransfers;
-    if (m_run.virtualClock && transfer && !stampSend(index))
+    const bool isTask = isTransferTask(transfer), blocks = isTask && m_run.program->blockingTransfers;
+    if (m_run.options.virtualClock && isTask && !stampSend(index))
         return false;
-    const Nanoseconds atLeast = m_run.emulateLinks && transfer ? m_run.durations[what.task] : 0;
+    const Nanoseconds atLeast = m_run.options.emulateLinks && isTask ? m_run.options.durations[what.task] : 0;
     if (!m_linksStalled)
-        recordCopy(exchange, m_run.links[what.link]->send(
+        recordCopy(transfer, m_run.links[what.link]->send(
                                  *m_stream, {what.task, what.source, m_run.sent[index].get(), atLeast, blocks}));
-    return !blocks || finishBlocking(State::WaitsForSend, exchange);
+    return !blocks || finishBlocking(State::WaitsForSend, transfer);
 }
 
 /// Virtual clock: when the transfer begins and ends, or, when it blocks, when this side came to it.
@@ -43,48 +43,48 @@ bool Actor::stampSend(std::size_t index)
         if (!waitForLink(what.behind))
             return false;
         const auto before = static_cast<std::size_t>(what.behind);
-        start = std::max(start, m_run.exchangeEnd[before] - m_run.latencies[m_run.plan.transfers[before].task]);
+        start = std::max(start, m_run.transferEnd[before] - m_run.options.latencies[m_run.plan.transfers[before].task]);
     }
-    m_run.exchangeStart[index] = start;
-    m_run.exchangeEnd[index] = start + m_run.durations[what.task];
+    m_run.transferStart[index] = start;
+    m_run.transferEnd[index] = start + m_run.options.durations[what.task];
     m_run.leftLink[index].store(true, std::memory_order_release);
     m_run.leftLink[index].notify_all();
     return true;
 }
 
-bool Actor::receive(int exchange)
+bool Actor::receive(int transfer)
 {
-    const auto index = static_cast<std::size_t>(exchange);
+    const auto index = static_cast<std::size_t>(transfer);
     const PlannedTransfer& what = m_run.plan.transfers[index];
-    const bool transfer = isTransfer(exchange), blocks = transfer && m_run.program->blockingTransfers;
-    if (m_run.virtualClock && blocks)
+    const bool isTask = isTransferTask(transfer), blocks = isTask && m_run.program->blockingTransfers;
+    if (m_run.options.virtualClock && blocks)
         m_run.receiverReady[index] = m_clock;
-    const Nanoseconds atLeast = m_run.emulateLinks && transfer ? m_run.durations[what.task] : 0;
-    recordCopy(exchange, m_run.links[what.link]->receive(
+    const Nanoseconds atLeast = m_run.options.emulateLinks && isTask ? m_run.options.durations[what.task] : 0;
+    recordCopy(transfer, m_run.links[what.link]->receive(
                              *m_stream, {what.task, what.destination, m_run.arrived[index].get(), atLeast, blocks}));
-    return !blocks || finishBlocking(State::WaitsForArrival, exchange);
+    return !blocks || finishBlocking(State::WaitsForArrival, transfer);
 }
 
 /// Both devices go on when the transfer is over.
-bool Actor::finishBlocking(State side, int exchange)
+bool Actor::finishBlocking(State side, int transfer)
 {
-    if (!waitFor(side, exchange))
+    if (!waitFor(side, transfer))
         return false;
-    if (m_run.virtualClock) {
-        const auto index = static_cast<std::size_t>(exchange);
+    if (m_run.options.virtualClock) {
+        const auto index = static_cast<std::size_t>(transfer);
         m_clock = std::max(m_run.senderReady[index], m_run.receiverReady[index])
-                  + m_run.durations[m_run.plan.transfers[index].task];
+                  + m_run.options.durations[m_run.plan.transfers[index].task];
         if (side == State::WaitsForArrival)
-            m_run.exchangeEnd[index] = m_clock;
+            m_run.transferEnd[index] = m_clock;
     }
     return true;
 }
 
-bool Actor::waitFor(State state, int exchange)
+bool Actor::waitFor(State state, int transfer)
 {
     const auto& events = state == State::WaitsForArrival ? m_run.arrived : m_run.sent;
-    Event& event = *events[exchange];
-    m_exchange.store(exchange, std::memory_order_relaxed);
+    Event& event = *events[transfer];
+    m_transfer.store(transfer, std::memory_order_relaxed);
     makeProgress();
     setState(state);
     if (!m_stream->wait(event))
@@ -92,7 +92,7 @@ bool Actor::waitFor(State state, int exchange)
     setState(State::Running);
     // What runs later than it is issued is asked for its times when all of it is over.
     if (m_run.linksFinishLater && !m_stopwatch && state == State::WaitsForArrival)
-        recordFinished(m_run.plan.transfers[exchange].link);
+        recordFinished(m_run.plan.transfers[transfer].link);
     return true;
 }
 
@@ -105,11 +105,11 @@ void Actor::recordFinished(int link)
             recordTask(copied.task, copied.start, copied.end);
 }
 
-/// Until the sender of that exchange has said when it leaves the link they share. False when stopped.
-bool Actor::waitForLink(int exchange)
+/// Until the sender of that transfer has said when it leaves the link they share. False when stopped.
+bool Actor::waitForLink(int transfer)
 {
-    std::atomic<bool>& left = m_run.leftLink[exchange];
-    m_exchange.store(exchange, std::memory_order_relaxed);
+    std::atomic<bool>& left = m_run.leftLink[transfer];
+    m_transfer.store(transfer, std::memory_order_relaxed);
     makeProgress();
     setState(State::WaitsForLink);
     left.wait(false, std::memory_order_acquire);
@@ -120,16 +120,16 @@ bool Actor::waitForLink(int exchange)
 }
 
 /// By whichever side carried the copy out; halves of a reduction are part of its own record.
-void Actor::recordCopy(int exchange, const Copied& copied)
+void Actor::recordCopy(int transfer, const Copied& copied)
 {
     if (!m_run.recorder || copied.task == none || m_run.program->tasks[copied.task].kind != TaskKind::Transfer)
         return;
-    const auto index = static_cast<std::size_t>(exchange);
+    const auto index = static_cast<std::size_t>(transfer);
     TaskRecord record{copied.task, m_run.step, m_run.plan.transfers[index].to, copied.start, copied.end};
-    if (m_run.virtualClock) {
+    if (m_run.options.virtualClock) {
         record.start = m_run.program->blockingTransfers ? std::max(m_run.senderReady[index], m_run.receiverReady[index])
-                                                        : m_run.exchangeStart[index];
-        record.end = record.start + m_run.durations[copied.task];
+                                                        : m_run.transferStart[index];
+        record.end = record.start + m_run.options.durations[copied.task];
     }
     m_run.recorder->record(m_device, record);
 }

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// Buffers to offsets: a buffer takes the smallest free hole that holds it, else the arena grows (best fit; Knuth, The
+// Art of Computer Programming 1, section 2.5). Holes are kept by offset, so that neighbours join when one is given
+// back, and by size. n buffers cost O(n log n) time and O(n) memory.
 #include "executor/runtime/arena.h"
 
 #include "core/base/diagnostic.h"

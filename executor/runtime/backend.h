@@ -28,7 +28,7 @@ struct Region {
 
 struct Capabilities {
     bool hostAddressable = false; ///< regions can be read and written by the calling thread
-    /// Things happen that no thread of this process does (streams run by themselves, data is under way). When
+    /// Things happen that no thread of this process does (streams run by themselves, data is in flight). When
     /// false, a deadlock can be proven from who waits for what.
     bool asynchronous = false;
     bool flashAttention = false; ///< its attention keeps one number per query and head, not the probabilities
@@ -63,7 +63,7 @@ public:
     virtual bool synchronize() = 0;
     /// The device is busy for so long from when it comes to it. False: the calling thread is to see to it itself.
     virtual bool spend(Nanoseconds) { return false; }
-    /// Makes the wait under way and all later ones return false until resume(). Any thread may call it.
+    /// Makes the current wait and all later ones return false until resume(). Any thread may call it.
     virtual void interrupt() = 0;
     virtual void resume() = 0;
 };
@@ -110,7 +110,7 @@ public:
     virtual std::unique_ptr<Stream> createStream() = 0;
     /// An event that only `waiter` ever waits for.
     virtual std::unique_ptr<Event> createEvent(Stream& waiter) = 0;
-    /// Maths in this device's memory, in the order of `stream`. All of a device work in the same room: only one at a
+    /// Maths in this device's memory, in the order of `stream`. All of a device share one workspace: only one at a
     /// time may multiply matrices or add up losses.
     virtual std::unique_ptr<kernels::Operations> createOperations(Stream& stream) = 0;
     /// Null when the calling thread does the work itself, and a look at the clock is the truth.
@@ -166,7 +166,7 @@ public:
     virtual void settled() {}
     /// Forgets all postings; only between steps.
     virtual void reset() = 0;
-    /// Gives up what is under way and would wait for the other side for ever; the link is of no further use.
+    /// Gives up what is in flight and would wait for the other side for ever; the link is of no further use.
     virtual void abort() {}
 };
 
@@ -212,7 +212,7 @@ public:
     /// One group of all devices, in their order; empty when they have no way of their own to move data together.
     /// Throws Error when one was asked for and cannot be had.
     virtual std::vector<std::unique_ptr<Communicator>> createCommunicators();
-    /// So many sums of two devices' values in a step. Null: the two exchange them over links and add up themselves.
+    /// So many sums of two devices' values in a step. Null: the two send them to each other over links and add them up.
     virtual std::unique_ptr<PairSum> createPairSum(int first, int second, std::size_t sums);
 };
 

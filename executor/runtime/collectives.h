@@ -27,7 +27,7 @@ public:
     /// What is called between the two is issued as one, so that no member of a ring waits for itself.
     virtual void beginGroup() = 0;
     virtual void endGroup() = 0;
-    /// From any thread: what is under way ends, and nothing more can be done with it.
+    /// From any thread: what is in flight ends, and nothing more can be done with it.
     virtual void abort() = 0;
 };
 
@@ -43,7 +43,7 @@ public:
     virtual void finished(std::vector<Copied>&) = 0;
     /// Forgets all postings; only between steps.
     virtual void reset() = 0;
-    /// From any thread: gives up what is under way.
+    /// From any thread: gives up what is in flight.
     virtual void abort() = 0;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Faults as text, so that trouble can be ordered from the command line: "dies:1:2:17" is device 1 in step 2 at
+// Faults as text, so that failures can be injected from the command line: "dies:1:2:17" is device 1 in step 2 at
 // instruction 17. What may happen is listed with Fault; a slow device is given its delay, "slows:0:0:0:5ms".
 #pragma once
 

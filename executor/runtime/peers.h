@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // The other processes of a run that has one process per device: what they must agree on between steps, what
-// each lets the others know while a step is under way, and how the end of one of them becomes known to all.
+// each lets the others know during a step, and how the end of one of them becomes known to all.
 // Process r runs device r; process 0 also writes the trace and speaks to the user.
 #pragma once
 
@@ -17,7 +17,7 @@ namespace pipewright {
 struct Standing {
     std::uint64_t progress = 0;
     std::uint32_t instruction = 0;
-    std::int32_t exchange = -1;
+    std::int32_t transfer = -1;
     std::uint8_t state = 0;
     bool ready = false;
 };
@@ -51,7 +51,7 @@ public:
     virtual StepShare allReduce(const StepShare& own) = 0;
     /// Returns when all processes have come, as allReduce().
     void barrier() { allReduce({}); }
-    /// Asks all to end the step under way.
+    /// Asks all to end the current step.
     virtual void cancel() = 0;
     virtual bool cancelled() const = 0;
     /// Lets the others know that, and why, this process ends the run.

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// One pass over the tasks makes the transfers and links, one over each device's instructions resolves buffers, arrivals
+// and where a sum is posted: O(tasks + instructions), and for a reduction a walk back to its stage's last block.
 #include "executor/runtime/plan.h"
 
 #include "core/base/diagnostic.h"
@@ -15,7 +17,7 @@ namespace {
 class Planner {
 public:
     Planner(const Program& program, std::span<const Region> regions, StageWork& work)
-        : m_program(program), m_regions(regions), m_work(work), m_exchangeOfTask(program.tasks.size(), -1),
+        : m_program(program), m_regions(regions), m_work(work), m_transferOfTask(program.tasks.size(), -1),
           m_arrivalOfBuffer(program.buffers.size(), -1), m_sumOfTask(program.tasks.size(), -1),
           m_partner(overlapPartners(program))
     {
@@ -23,15 +25,15 @@ public:
 
     Plan run(std::vector<std::vector<BufferLife>> lifetimes)
     {
-        addExchanges();
+        addTransfers();
         for (const auto& dependency : m_program.extraDependencies) {
             if (dependency.after == none) {
                 Nanoseconds& pin = m_pins[dependency.task];
                 pin = std::max(pin, dependency.earliestStart);
             } else if (dependency.when == Program::ExtraDependency::When::LinkFree) {
-                m_plan.transfers[m_exchangeOfTask[dependency.task]].behind = m_exchangeOfTask[dependency.after];
+                m_plan.transfers[m_transferOfTask[dependency.task]].behind = m_transferOfTask[dependency.after];
             } else if (m_program.tasks[dependency.task].kind == TaskKind::Transfer && !m_program.blockingTransfers) {
-                m_plan.transfers[m_exchangeOfTask[dependency.task]].behindBlocks = true;
+                m_plan.transfers[m_transferOfTask[dependency.task]].behindBlocks = true;
             }
         }
         for (std::size_t d = 0; d < m_program.devices.size(); ++d)
@@ -41,16 +43,16 @@ public:
 
     std::vector<PlannedLink> links()
     {
-        addExchanges();
+        addTransfers();
         return std::move(m_plan.links);
     }
 
 private:
-    void addExchanges()
+    void addTransfers()
     {
         for (TaskId task = 0; task < m_program.tasks.size(); ++task) {
             if (m_program.tasks[task].kind == TaskKind::Transfer)
-                addTransfer(task);
+                addTransferTask(task);
             else if (isReduction(m_program.tasks[task].kind))
                 addReduction(task);
         }
@@ -74,7 +76,7 @@ private:
         return found->second;
     }
 
-    int addExchange(TaskId task, int from, int to, std::vector<Region> source, std::vector<Region> destination)
+    int addTransfer(TaskId task, int from, int to, std::vector<Region> source, std::vector<Region> destination)
     {
         const int link = linkBetween(from, to);
         PlannedLink& planned = m_plan.links[link];
@@ -86,14 +88,14 @@ private:
         return static_cast<int>(m_plan.transfers.size()) - 1;
     }
 
-    void addTransfer(TaskId id)
+    void addTransferTask(TaskId id)
     {
         const Task& task = m_program.tasks[id];
-        const int exchange =
-            addExchange(id, task.device, task.peer, regionsOf(m_program.reads(id)), regionsOf(m_program.writes(id)));
-        m_exchangeOfTask[id] = exchange;
+        const int transfer =
+            addTransfer(id, task.device, task.peer, regionsOf(m_program.reads(id)), regionsOf(m_program.writes(id)));
+        m_transferOfTask[id] = transfer;
         for (const BufferId buffer : m_program.writes(id))
-            m_arrivalOfBuffer[buffer] = exchange;
+            m_arrivalOfBuffer[buffer] = transfer;
     }
 
     BufferView gradientsOf(TaskId id, int stage, int replica) const
@@ -139,14 +141,14 @@ private:
         // The inbox has the size of the shared parameter; what is sent must be exactly that.
         const Region fromRoot{root.region.data, std::min(root.region.bytes, otherInbox.bytes)};
         const Region fromOther{other.region.data, std::min(other.region.bytes, rootInbox.bytes)};
-        m_exchangeOfTask[id] = addExchange(id, task.device, task.peer, {fromRoot}, {otherInbox});
-        addExchange(id, task.peer, task.device, {fromOther}, {rootInbox});
+        m_transferOfTask[id] = addTransfer(id, task.device, task.peer, {fromRoot}, {otherInbox});
+        addTransfer(id, task.peer, task.device, {fromOther}, {rootInbox});
         const std::pair devices = std::minmax(task.device, task.peer);
         const auto [found, isNew] = m_pairOfDevices.emplace(devices, m_plan.sumPairs.size());
         if (isNew)
             m_plan.sumPairs.push_back({devices.first, devices.second, 0});
         m_sumOfTask[id] = static_cast<int>(m_plan.sums.size());
-        m_plan.sums.push_back({id, found->second, m_plan.sumPairs[found->second].sums++, m_exchangeOfTask[id]});
+        m_plan.sums.push_back({id, found->second, m_plan.sumPairs[found->second].sums++, m_transferOfTask[id]});
     }
 
     DevicePlan planDevice(int device, std::vector<BufferLife> lifetimes)
@@ -174,15 +176,15 @@ private:
             switch (instruction.kind) {
             case InstructionKind::Free:
                 if (instruction.task != none)
-                    planned.send = m_exchangeOfTask[instruction.task];
+                    planned.send = m_transferOfTask[instruction.task];
                 if (instruction.buffer != none) {
                     planned.freed = instruction.buffer;
                     --live;
                     addArrivals(plan, planned, {&instruction.buffer, 1});
                 }
                 break;
-            case InstructionKind::Send: planned.send = m_exchangeOfTask[instruction.task]; break;
-            case InstructionKind::Receive: planned.receive = m_exchangeOfTask[instruction.task]; break;
+            case InstructionKind::Send: planned.send = m_transferOfTask[instruction.task]; break;
+            case InstructionKind::Receive: planned.receive = m_transferOfTask[instruction.task]; break;
             case InstructionKind::Reduce:
                 planReduce(planned, device);
                 addViews(plan, planned, device);
@@ -247,7 +249,7 @@ private:
 
     void planReduce(PlannedInstruction& planned, int device)
     {
-        const int fromRoot = m_exchangeOfTask[planned.task];
+        const int fromRoot = m_transferOfTask[planned.task];
         if (fromRoot < 0)
             return;
         planned.sum = m_sumOfTask[planned.task];
@@ -293,7 +295,7 @@ private:
     const Program& m_program;
     std::span<const Region> m_regions;
     StageWork& m_work;
-    std::vector<int> m_exchangeOfTask;
+    std::vector<int> m_transferOfTask;
     std::vector<int> m_arrivalOfBuffer;
     std::vector<int> m_sumOfTask;
     std::vector<TaskId> m_partner; ///< see overlapPartners()

@@ -18,7 +18,7 @@ struct PlannedTransfer {
     int from = -1, to = -1;
     int link = -1; ///< index into Plan::links
     std::vector<Region> source, destination;
-    int behind = -1; ///< virtual clock: the exchange that must have left the shared link before this one
+    int behind = -1; ///< virtual clock: the transfer that must have left the shared link before this one
     /// Virtual clock: a stated order of transfers puts it behind other blocks than the one whose value it carries.
     bool behindBlocks = false;
 };
@@ -35,10 +35,10 @@ struct PlannedInstruction {
     TaskId task = none;
     Range reads, writes; ///< into DevicePlan::views
     Range acquired;      ///< into DevicePlan::lifetimes: what begins here
-    Range arrivals; ///< into DevicePlan::arrivals: exchanges that must have arrived, for a pair's first those of both
+    Range arrivals; ///< into DevicePlan::arrivals: transfers that must have arrived, for a pair's first those of both
     BufferId freed = none;         ///< Free only; none: it only waits
-    int send = -1;                 ///< exchange sent here; for a Free: the send to wait for
-    int receive = -1;              ///< exchange received here
+    int send = -1;                 ///< transfer sent here; for a Free: the send to wait for
+    int receive = -1;              ///< transfer received here
     int sum = -1;                  ///< Reduce with another device: index into Plan::sums
     bool postsSum = false;         ///< and where its own values are posted only here
     Range posts;                   ///< into DevicePlan::posts: sums of which the own values are complete behind this
@@ -57,7 +57,7 @@ struct DevicePlan {
 struct PlannedLink {
     int from = -1, to = -1;
     std::size_t postings = 0;
-    Bytes largest = 0; ///< bytes of the largest exchange
+    Bytes largest = 0; ///< bytes of the largest transfer
 };
 
 /// A reduction of two devices as one operation, which a backend may have: see Backend::createPairSum.
@@ -65,7 +65,7 @@ struct PlannedSum {
     TaskId task = none;
     std::size_t pair = 0;  ///< index into Plan::sumPairs
     std::size_t index = 0; ///< among those of the pair
-    int exchange = -1;     ///< what the root would send; what the other would send is the next one
+    int transfer = -1;     ///< what the root would send; what the other would send is the next one
 };
 struct SumPair {
     int first = -1, second = -1;
@@ -83,7 +83,7 @@ struct Plan {
 };
 
 /// `regions` per buffer; `lifetimes` per device, with which the regions were planned. `work` says which
-/// part of a gradient a reduction exchanges. Throws Error when the program is not consistent.
+/// part of a gradient a reduction sends. Throws Error when the program is not consistent.
 Plan planRun(const Program& program, std::span<const Region> regions, std::vector<std::vector<BufferLife>> lifetimes,
              StageWork& work);
 

@@ -14,17 +14,6 @@
 
 namespace pipewright {
 
-/// Where records go: a trace file, or memory in tests. Called by one thread at a time.
-class RecordSink {
-public:
-    virtual ~RecordSink() = default;
-    virtual void append(const std::vector<TaskRecord>& records) = 0;
-    virtual void append(const std::vector<MemoryRecord>& records) = 0;
-    virtual void append(const StepRecord& record) = 0;
-    virtual void append(const std::vector<GpuRecord>&) {}
-    virtual void commit() = 0;
-};
-
 /// One writer, one reader, a fixed number of places.
 template<typename Record>
 class RecordRing {

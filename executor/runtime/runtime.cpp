@@ -13,24 +13,21 @@
 namespace pipewright {
 
 Runtime::Runtime(const Program& program, Backend& backend, StageWork& work, Recorder* recorder, RuntimeOptions options)
-    : m_backend(backend), m_options(std::move(options)), m_peers(backend.peers())
+    : m_backend(backend), m_peers(backend.peers())
 {
     m_run.program = &program;
     m_run.work = &work;
     m_run.recorder = recorder;
-    m_run.faults = m_options.faults;
-    m_run.virtualClock = m_options.virtualClock;
-    m_run.emulateLinks = m_options.emulateLinks;
-    m_run.durations = m_options.durations;
-    m_run.latencies = m_options.latencies;
-    if ((m_run.virtualClock || m_run.emulateLinks) && m_run.durations.size() != program.tasks.size())
+    m_run.options = std::move(options);
+    if ((m_run.options.virtualClock || m_run.options.emulateLinks)
+        && m_run.options.durations.size() != program.tasks.size())
         throw Error("run", "needs a duration for each of the " + std::to_string(program.tasks.size()) + " tasks",
                     "take them from the Evaluator of this program");
     const auto& extras = program.extraDependencies;
     const bool sharesLinks = std::any_of(extras.begin(), extras.end(), [](const Program::ExtraDependency& extra) {
         return extra.when == Program::ExtraDependency::When::LinkFree;
     });
-    if (m_run.virtualClock && sharesLinks && m_run.latencies.size() != program.tasks.size())
+    if (m_run.options.virtualClock && sharesLinks && m_run.options.latencies.size() != program.tasks.size())
         throw Error("run", "needs the latency of each transfer on a shared link", "take them from linkLatencies()");
     if (static_cast<int>(program.devices.size()) > backend.devices())
         throw Error("run",
@@ -42,7 +39,7 @@ Runtime::Runtime(const Program& program, Backend& backend, StageWork& work, Reco
                     "the program has " + std::to_string(program.devices.size()) + " devices, and there are "
                         + std::to_string(backend.devices()) + " processes",
                     "start one process per device");
-    if (m_peers && m_run.virtualClock)
+    if (m_peers && m_run.options.virtualClock)
         throw Error("clock", "several processes have no common virtual clock", "use --backend host, or the real clock");
     work.useDevices(backend);
     allocate();
@@ -100,14 +97,14 @@ void Runtime::predict(std::span<const BufferPlaces> places)
 {
     const std::vector<PlannedLink> links = planLinks(*m_run.program, *m_run.work);
     m_predicted = predictMemory(*m_run.program, places, links, storedSends(), *m_run.work, m_backend);
-    if (Diagnostics why = whyNotFitting(m_predicted, m_backend, m_options.deviceMemory); !why.empty())
+    if (Diagnostics why = whyNotFitting(m_predicted, m_backend, m_run.options.deviceMemory); !why.empty())
         throw Error(std::move(why));
 }
 
 /// A transfer that blocks both devices is a rendezvous.
 int Runtime::storedSends() const
 {
-    return m_run.program->blockingTransfers ? 0 : m_options.eagerSlots;
+    return m_run.program->blockingTransfers ? 0 : m_run.options.eagerSlots;
 }
 
 void Runtime::plan(std::vector<std::vector<BufferLife>> lifetimes)
@@ -128,23 +125,24 @@ void Runtime::plan(std::vector<std::vector<BufferLife>> lifetimes)
             continue;
         Device& device = m_backend.device(static_cast<int>(d));
         m_run.linksFinishLater = m_run.linksFinishLater || device.capabilities().asynchronous;
-        const bool check = m_options.checkMemory && device.capabilities().hostAddressable;
-        m_actors.push_back(std::make_unique<Actor>(m_run, static_cast<int>(d), device, check, m_options.captureBlocks));
+        const bool check = m_run.options.checkMemory && device.capabilities().hostAddressable;
+        m_actors.push_back(
+            std::make_unique<Actor>(m_run, static_cast<int>(d), device, check, m_run.options.captureBlocks));
         m_actors.back()->meter().addPersistent(m_persistentBytes[d]);
     }
-    for (const PlannedTransfer& exchange : m_run.plan.transfers) {
+    for (const PlannedTransfer& transfer : m_run.plan.transfers) {
         const auto event = [&](int device) {
             return m_backend.isLocal(device) ? m_backend.device(device).createEvent(actor(device).stream()) : nullptr;
         };
-        m_run.arrived.push_back(event(exchange.to));
-        m_run.sent.push_back(event(exchange.from));
+        m_run.arrived.push_back(event(transfer.to));
+        m_run.sent.push_back(event(transfer.from));
     }
-    if (m_run.virtualClock) {
+    if (m_run.options.virtualClock) {
         m_run.bufferReady.resize(program.buffers.size());
-        const std::size_t exchanges = m_run.plan.transfers.size();
-        for (auto* times : {&m_run.exchangeStart, &m_run.exchangeEnd, &m_run.senderReady, &m_run.receiverReady})
-            times->resize(exchanges);
-        m_run.leftLink = std::vector<std::atomic<bool>>(exchanges);
+        const std::size_t transfers = m_run.plan.transfers.size();
+        for (auto* times : {&m_run.transferStart, &m_run.transferEnd, &m_run.senderReady, &m_run.receiverReady})
+            times->resize(transfers);
+        m_run.leftLink = std::vector<std::atomic<bool>>(transfers);
     }
 }
 
@@ -200,7 +198,7 @@ StepOutcome Runtime::runStep(int step)
     m_backend.beginStep();
 
     StepOutcome outcome;
-    if (m_run.virtualClock) {
+    if (m_run.options.virtualClock) {
         for (const auto& actor : m_actors)
             outcome.start = std::max(outcome.start, actor->clock());
         for (const auto& actor : m_actors)
@@ -223,7 +221,7 @@ StepOutcome Runtime::runStep(int step)
     const Verdict verdict = watch(snapshot, reason);
     if (verdict == Verdict::Failed)
         fail(reason, snapshot);
-    if (m_run.virtualClock) {
+    if (m_run.options.virtualClock) {
         for (const auto& actor : m_actors)
             outcome.end = std::max(outcome.end, actor->clock());
     } else {
@@ -249,7 +247,7 @@ Runtime::Verdict Runtime::watch(RunSnapshot& snapshot, std::string& reason)
     Nanoseconds lastChange = steadyNow();
     Verdict verdict = Verdict::Finished;
     std::unique_lock lock(m_mutex);
-    while (!m_finished.wait_for(lock, std::chrono::nanoseconds(m_options.watchInterval),
+    while (!m_finished.wait_for(lock, std::chrono::nanoseconds(m_run.options.watchInterval),
                                 [this] { return m_running == 0; })) {
         lock.unlock();
         publish();
@@ -277,9 +275,9 @@ Runtime::Verdict Runtime::watch(RunSnapshot& snapshot, std::string& reason)
             } else if (still && provable && cannotGoOn(snapshot)) {
                 verdict = Verdict::Failed;
                 reason = "no device can go on";
-            } else if (steadyNow() - lastChange > m_options.deadline) {
+            } else if (steadyNow() - lastChange > m_run.options.deadline) {
                 verdict = Verdict::Failed;
-                reason = "no device has made progress for " + formatDuration(m_options.deadline);
+                reason = "no device has made progress for " + formatDuration(m_run.options.deadline);
             }
         }
         if (verdict != Verdict::Finished)
@@ -303,7 +301,7 @@ Runtime::Verdict Runtime::watch(RunSnapshot& snapshot, std::string& reason)
 
 bool Runtime::cancelled() const
 {
-    const bool asked = m_options.cancel != nullptr && m_options.cancel->load(std::memory_order_relaxed);
+    const bool asked = m_run.options.cancel != nullptr && m_run.options.cancel->load(std::memory_order_relaxed);
     if (asked && m_peers)
         m_peers->cancel();
     return asked || (m_peers && m_peers->cancelled());
@@ -315,7 +313,7 @@ void Runtime::publish() const
     for (const auto& actor : m_actors)
         if (m_peers) {
             const ActorStatus status = actor->status();
-            m_peers->publish({actor->progress(), status.instruction, status.exchange,
+            m_peers->publish({actor->progress(), status.instruction, status.transfer,
                               static_cast<std::uint8_t>(status.state), status.ready});
         }
 }
@@ -331,7 +329,7 @@ RunSnapshot Runtime::takeSnapshot() const
         const Standing standing = m_peers->standing(d);
         const auto state =
             m_peers->gone(d) ? ActorStatus::State::Dead : static_cast<ActorStatus::State>(standing.state);
-        snapshot.actors.push_back({state, standing.instruction, standing.exchange, standing.ready});
+        snapshot.actors.push_back({state, standing.instruction, standing.transfer, standing.ready});
     }
     for (const auto& link : m_run.links)
         snapshot.links.push_back(link ? link->heads() : Link::Heads{});

@@ -15,22 +15,6 @@
 
 namespace pipewright {
 
-struct RuntimeOptions {
-    int eagerSlots = 0;                    ///< 0: rendezvous; k: a directed pair of devices can hold k sends on the way
-    Nanoseconds deadline = 30'000'000'000; ///< without any progress, after which a run is given up
-    Nanoseconds watchInterval = 20'000'000;  ///< how often is looked whether anything can still move
-    bool checkMemory = false;                ///< refuse overlaps, overwrite what was released
-    bool virtualClock = false;               ///< keep logical time instead of measuring; needs `durations`
-    Bytes deviceMemory = 0;                  ///< most that a device may hold; 0: what it has
-    bool captureBlocks = false;              ///< devices that can: a block is captured once and issued as a whole
-    bool emulateLinks = false;               ///< a transfer takes at least its duration; needs `durations`
-    std::vector<Nanoseconds> durations = {}; ///< per task
-    std::vector<Nanoseconds> latencies =
-        {}; ///< per task, see linkLatencies(); needed by a virtual clock on shared links
-    std::vector<Fault> faults = {};
-    const std::atomic<bool>* cancel = nullptr; ///< when it turns true the step ends soon
-};
-
 struct StepOutcome {
     Nanoseconds start = 0, end = 0;
     double loss = 0; ///< NaN when the maths has none
@@ -75,7 +59,6 @@ private:
     [[noreturn]] void fail(const std::string& reason, const RunSnapshot& snapshot);
 
     Backend& m_backend;
-    RuntimeOptions m_options;
     RunState m_run;
     std::vector<std::unique_ptr<Allocation>> m_memory;
     std::vector<Bytes> m_arenaBytes, m_persistentBytes;

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// A run is stuck when no device runs and no awaited event has happened (cannotGoOn, O(devices)); the messages then
+// follow every wait to the device it waits for and to the instruction there that would end it: O(devices ·
+// instructions).
 #include "executor/runtime/stall.h"
 
 #include <algorithm>
@@ -36,7 +39,7 @@ std::string doing(const Program& program, int device, const ActorStatus& status)
     return fmt::format("device {} {} {}", device, verb, where(program, device, status));
 }
 
-/// The value that an exchange carries: "F0.3", "reduce stage 0 + stage 3".
+/// The value that a transfer carries: "F0.3", "reduce stage 0 + stage 3".
 std::string valueName(const Program& program, TaskId id)
 {
     const Task& task = program.tasks[id];
@@ -44,12 +47,12 @@ std::string valueName(const Program& program, TaskId id)
 }
 
 /// The index of the instruction by which a device posts its side, or the list's size.
-std::uint32_t instructionOf(const DevicePlan& plan, int exchange, bool asSender)
+std::uint32_t instructionOf(const DevicePlan& plan, int transfer, bool asSender)
 {
     for (std::uint32_t i = 0; i < plan.instructions.size(); ++i) {
         const PlannedInstruction& instruction = plan.instructions[i];
         if (instruction.kind != InstructionKind::Free
-            && (asSender ? instruction.send : instruction.receive) == exchange)
+            && (asSender ? instruction.send : instruction.receive) == transfer)
             return i;
     }
     return static_cast<std::uint32_t>(plan.instructions.size());
@@ -59,14 +62,14 @@ std::string explainWait(const RunState& run, const RunSnapshot& snapshot, const 
 {
     const Program& program = *run.program;
     const bool forArrival = status.state == State::WaitsForArrival;
-    const PlannedTransfer& what = run.plan.transfers[status.exchange];
+    const PlannedTransfer& what = run.plan.transfers[status.transfer];
     const int other = forArrival ? what.from : what.to;
     const ActorStatus& otherStatus = snapshot.actors[other];
     if (status.state == State::WaitsForLink)
         return fmt::format("waits until {} has left the link they share ({})", program.label(what.task),
                            doing(program, what.from, snapshot.actors[what.from]));
     const Link::Heads& heads = snapshot.links[what.link];
-    const std::uint32_t needed = instructionOf(run.plan.devices[other], status.exchange, forArrival);
+    const std::uint32_t needed = instructionOf(run.plan.devices[other], status.transfer, forArrival);
 
     std::string text = forArrival
                            ? fmt::format("waits for {} from device {}", valueName(program, what.task), other)
@@ -78,7 +81,7 @@ std::string explainWait(const RunState& run, const RunSnapshot& snapshot, const 
     const char* missing = forArrival ? "which has not been sent" : "which it has not asked for";
     const int self = forArrival ? what.to : what.from;
     const DevicePlan& ownPlan = run.plan.devices[self];
-    if (const std::uint32_t own = instructionOf(ownPlan, status.exchange, !forArrival); own > status.instruction)
+    if (const std::uint32_t own = instructionOf(ownPlan, status.transfer, !forArrival); own > status.instruction)
         return text
                + fmt::format(", which it {} only later, at instruction {}", forArrival ? "asks for" : "sends", own);
     if (otherStatus.instruction > needed && otherStatus.state != State::Dead)
@@ -137,7 +140,7 @@ Diagnostics explainStall(const RunState& run, const RunSnapshot& snapshot)
         case State::WaitsForArrival:
         case State::WaitsForSend:
         case State::WaitsForLink: {
-            const PlannedTransfer& what = run.plan.transfers[status.exchange];
+            const PlannedTransfer& what = run.plan.transfers[status.transfer];
             const bool mismatch = snapshot.links[what.link].mismatch;
             waiting.push_back({Severity::Error, place, explainWait(run, snapshot, status),
                                mismatch ? "both devices must list the transfers between them in the same order" : ""});

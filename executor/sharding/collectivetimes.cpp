@@ -86,11 +86,11 @@ public:
     }
 
     /// Seconds from when all devices have what it starts from.
-    double run(int device, MemberDevice& place, MemberCollectives& collectives) const
+    double run(int device, MemberDevice& member, MemberCollectives& collectives) const
     {
         const Cut rows{0, m_lengths, m_kind == Collective::GroupedBroadcast || m_kind == Collective::GroupedReduce};
-        const Tensor whole = place.zeros({m_rows, columns}), piece = place.zeros({rows.length(device), columns});
-        place.synchronize();
+        const Tensor whole = member.zeros({m_rows, columns}), piece = member.zeros({rows.length(device), columns});
+        member.synchronize();
         collectives.wait();
         const auto from = Clock::now();
         switch (m_kind) {
@@ -101,7 +101,7 @@ public:
         case Collective::GroupedReduce: collectives.reduceScatter(device, whole, rows); break;
         case Collective::AllToAll: collectives.allToAll(device, piece, rows, {1, m_columnLengths}); break;
         }
-        place.synchronize();
+        member.synchronize();
         collectives.wait();
         return secondsSince(from);
     }
@@ -113,13 +113,13 @@ private:
     std::vector<std::int64_t> m_lengths, m_columnLengths;
 };
 
-double timeOf(const TimedCollective& collective, const std::vector<std::unique_ptr<MemberDevice>>& places,
+double timeOf(const TimedCollective& collective, const std::vector<std::unique_ptr<MemberDevice>>& members,
               MemberCollectives& collectives, int repetitions)
 {
     std::vector<double> times;
     onThreads(collectives, [&](int device) {
         for (int i = 0; i <= repetitions; ++i) {
-            const double seconds = collective.run(device, *places[device], collectives);
+            const double seconds = collective.run(device, *members[device], collectives);
             if (device == 0 && i > 0)
                 times.push_back(seconds);
         }
@@ -142,20 +142,20 @@ DeviceTimes measureDevices(const TensorGraph& graph, Backend& backend, const Dev
     DeviceTimes times;
     const int devices = backend.devices();
     const LeafValues leaves = randomLeaves(graph, 1);
-    std::vector<std::unique_ptr<MemberDevice>> places;
+    std::vector<std::unique_ptr<MemberDevice>> members;
     std::vector<MemberDevice*> pointers;
     for (int d = 0; d < devices; ++d)
-        pointers.push_back(places.emplace_back(std::make_unique<MemberDevice>(backend.device(d))).get());
+        pointers.push_back(members.emplace_back(std::make_unique<MemberDevice>(backend.device(d))).get());
     const auto collectives = createCollectives(pointers, backend.createCommunicators());
     std::vector<std::vector<double>> seconds(static_cast<std::size_t>(devices));
     onThreads(*collectives, [&](int device) {
         const auto at = static_cast<std::size_t>(device);
-        OneDevice whole(*places[at], graph, leaves);
+        OneDevice whole(*members[at], graph, leaves);
         for (int i = 0; i <= options.repetitions; ++i) {
             collectives->wait();
             const auto from = Clock::now();
             whole.step();
-            places[at]->synchronize();
+            members[at]->synchronize();
             if (i > 0)
                 seconds[at].push_back(secondsSince(from));
         }
@@ -167,7 +167,7 @@ DeviceTimes measureDevices(const TensorGraph& graph, Backend& backend, const Dev
             for (const std::vector<double>& shares : skewsFor(devices)) {
                 const TimedCollective collective(static_cast<Collective>(kind), elements, shares);
                 times.samples.push_back(
-                    collective.sample(timeOf(collective, places, *collectives, options.repetitions)));
+                    collective.sample(timeOf(collective, members, *collectives, options.repetitions)));
             }
     return times;
 }

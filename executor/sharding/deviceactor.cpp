@@ -23,9 +23,9 @@ bool pieceByPiece(const ShardingInstruction& instruction, bool forwards)
 
 } // namespace
 
-DeviceActor::DeviceActor(int device, MemberDevice& place, const Theory& theory, const LeafValues& leaves,
+DeviceActor::DeviceActor(int device, MemberDevice& member, const Theory& theory, const LeafValues& leaves,
                          MemberCollectives& collectives, const ShardingRunOptions& options)
-    : m_device(device), m_place(place), m_theory(theory), m_graph(theory.graph()), m_leafValues(leaves),
+    : m_device(device), m_member(member), m_theory(theory), m_graph(theory.graph()), m_leafValues(leaves),
       m_collectives(collectives), m_emulate(options.emulateSpeed), m_check(options.check != nullptr)
 {
 }
@@ -45,7 +45,7 @@ void DeviceActor::startClock(Clock::time_point now)
 
 void DeviceActor::finish()
 {
-    m_place.synchronize();
+    m_member.synchronize();
     if (m_emulate)
         std::this_thread::sleep_until(m_collectives.clock(m_device));
 }
@@ -54,11 +54,11 @@ void DeviceActor::fetch(const Property& loss)
 {
     const auto all = [this](const std::map<Property, Tensor>& from, std::map<Property, HostTensor>& to) {
         for (const auto& [property, tensor] : from)
-            to[property] = m_place.get(tensor);
+            to[property] = m_member.get(tensor);
     };
     all(m_parameterGradients, m_fetched.parameterGradients);
     if (!m_check) {
-        m_fetched.values[loss] = m_place.get(m_values.at(loss));
+        m_fetched.values[loss] = m_member.get(m_values.at(loss));
         return;
     }
     all(m_values, m_fetched.values);
@@ -94,7 +94,7 @@ const Tensor& DeviceActor::leaf(const Property& property)
         return found->second;
     const HostTensor& whole = m_leafValues.at(property.tensor);
     const bool piece = property.relation.kind == RelationKind::Gather;
-    return m_leaves[property] = m_place.put(
+    return m_leaves[property] = m_member.put(
                piece ? sharding::cut(whole, property.relation.dim, firstOf(property), lengthOf(property)) : whole);
 }
 
@@ -178,7 +178,7 @@ void DeviceActor::forward(const ShardingInstruction& instruction)
     const Property& to = instruction.after;
     if (instruction.computes()) {
         m_values[to] =
-            sharding::forward(m_place, m_graph.node(to.tensor), operandsOf(instruction), partOf(instruction));
+            sharding::forward(m_member, m_graph.node(to.tensor), operandsOf(instruction), partOf(instruction));
         passComputing(instruction, true);
         return;
     }
@@ -194,7 +194,7 @@ void DeviceActor::forward(const ShardingInstruction& instruction)
     case Action::AllReduce: m_values[to] = m_collectives.allReduce(m_device, mine); break;
     case Action::ReduceScatter: m_values[to] = m_collectives.reduceScatter(m_device, mine, cutOf(to, exact)); break;
     case Action::AllToAll: m_values[to] = m_collectives.allToAll(m_device, mine, cutOf(from), cutOf(to)); break;
-    case Action::Slice: m_values[to] = cut(m_place, mine, to.relation.dim, firstOf(to), lengthOf(to)); break;
+    case Action::Slice: m_values[to] = cut(m_member, mine, to.relation.dim, firstOf(to), lengthOf(to)); break;
     case Action::Load: break;
     }
     passMoving(instruction, true);
@@ -206,7 +206,7 @@ void DeviceActor::backwardStart(const Property& loss)
 {
     HostTensor one{Shape{}};
     one.data.front() = loss.relation.kind == RelationKind::Reduce || m_device == 0 ? 1.0f : 0.0f;
-    m_gradients[loss] = m_place.put(one);
+    m_gradients[loss] = m_member.put(one);
 }
 
 bool DeviceActor::differentiable(int tensor) const
@@ -219,7 +219,7 @@ Tensor DeviceActor::takeGradient(const Property& property)
     const auto found = m_gradients.find(property);
     Tensor gradient; // zeros when nothing came back this way
     if (found == m_gradients.end()) {
-        gradient = m_place.zeros(shapeOf(property));
+        gradient = m_member.zeros(shapeOf(property));
     } else {
         gradient = std::move(found->second);
         m_gradients.erase(found);
@@ -233,7 +233,7 @@ void DeviceActor::addGradient(const Property& property, Tensor gradient)
 {
     const auto [found, isNew] = m_gradients.try_emplace(property, std::move(gradient));
     if (!isNew)
-        accumulate(m_place, found->second, gradient);
+        accumulate(m_member, found->second, gradient);
 }
 
 void DeviceActor::storeParameterGradient(const ShardingInstruction& load)
@@ -260,7 +260,7 @@ void DeviceActor::backwardWithFactors(const ShardingInstruction& instruction, co
     Operands operands = operandsOf(instruction);
     operands[0] = &rows;
     const Node& node = m_graph.node(instruction.tensor);
-    std::vector<Tensor> found = sharding::backward(m_place, node, operands, m_place.make(node.shape), grads);
+    std::vector<Tensor> found = sharding::backward(m_member, node, operands, m_member.make(node.shape), grads);
     for (std::size_t o = 1; o < found.size(); ++o)
         addGradient(instruction.before[o], std::move(found[o]));
 }
@@ -278,7 +278,7 @@ void DeviceActor::backward(const ShardingInstruction& instruction)
     const Tensor grad = takeGradient(to);
     if (instruction.computes()) {
         const bool factors = rules()[static_cast<std::size_t>(instruction.rule)].factors();
-        auto found = sharding::backward(m_place, m_graph.node(to.tensor), operandsOf(instruction), m_values.at(to),
+        auto found = sharding::backward(m_member, m_graph.node(to.tensor), operandsOf(instruction), m_values.at(to),
                                         grad, partOf(instruction));
         for (std::size_t o = 0; o < found.size(); ++o)
             if (differentiable(instruction.before[o].tensor) && !(factors && o > 0)) {
@@ -301,8 +301,8 @@ void DeviceActor::backward(const ShardingInstruction& instruction)
     case Action::ReduceScatter: addGradient(from, m_collectives.allGather(m_device, grad, cutOf(to, exact))); break;
     case Action::AllToAll: addGradient(from, m_collectives.allToAll(m_device, grad, cutOf(to), cutOf(from))); break;
     case Action::Slice: {
-        Tensor whole = m_place.zeros(m_graph.node(from.tensor).shape);
-        paste(m_place, whole, grad, to.relation.dim, firstOf(to));
+        Tensor whole = m_member.zeros(m_graph.node(from.tensor).shape);
+        paste(m_member, whole, grad, to.relation.dim, firstOf(to));
         addGradient(from, std::move(whole));
         break;
     }

@@ -19,7 +19,7 @@ namespace pipewright::sharding {
 
 class DeviceActor {
 public:
-    DeviceActor(int device, MemberDevice& place, const Theory& theory, const LeafValues& leaves,
+    DeviceActor(int device, MemberDevice& member, const Theory& theory, const LeafValues& leaves,
                 MemberCollectives& collectives, const ShardingRunOptions& options);
 
     using Clock = MemberCollectives::Clock;
@@ -59,7 +59,7 @@ private:
     const Tensor& leaf(const Property& property);
 
     int m_device;
-    MemberDevice& m_place;
+    MemberDevice& m_member;
     const Theory& m_theory;
     const TensorGraph& m_graph;
     const LeafValues& m_leafValues;

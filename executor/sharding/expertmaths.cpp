@@ -11,31 +11,31 @@ using Gradients = std::vector<Tensor>;
 using kernels::TensorOperation;
 
 /// groups, tokens, experts, slots: of weights [g, t, e, c], and how wide a token is.
-void callSlots(MemberDevice& place, TensorOperation operation, const Shape& weights, std::int64_t width,
+void callSlots(MemberDevice& member, TensorOperation operation, const Shape& weights, std::int64_t width,
                std::initializer_list<const float*> in, Tensor& out)
 {
-    place.call(operation, {weights[0], weights[1], weights[2], weights[3], width}, in, out.data.data());
+    member.call(operation, {weights[0], weights[1], weights[2], weights[3], width}, in, out.data.data());
 }
 
-Tensor probabilities(MemberDevice& place, const Tensor& logits)
+Tensor probabilities(MemberDevice& member, const Tensor& logits)
 {
     const std::int64_t columns = logits.shape.back(),
                        rows = logits.elements() == 0 ? 0 : static_cast<std::int64_t>(logits.elements()) / columns;
-    const Tensor logSum = place.make({rows});
-    place.call(TensorOperation::RowLogSum, {rows, columns}, {logits.data.data()}, logSum.data.data());
-    Tensor out = place.make(logits.shape);
-    place.call(TensorOperation::Softmax, {rows, columns}, {logits.data.data(), logSum.data.data()}, out.data.data());
+    const Tensor logSum = member.make({rows});
+    member.call(TensorOperation::RowLogSum, {rows, columns}, {logits.data.data()}, logSum.data.data());
+    Tensor out = member.make(logits.shape);
+    member.call(TensorOperation::Softmax, {rows, columns}, {logits.data.data(), logSum.data.data()}, out.data.data());
     return out;
 }
 
-Tensor route(MemberDevice& place, const Node& node, const Operands& in, const LocalPart&)
+Tensor route(MemberDevice& member, const Node& node, const Operands& in, const LocalPart&)
 {
     Shape shape = in[0]->shape;
     shape.push_back(node.shape.back());
-    Tensor out = place.zeros(shape);
+    Tensor out = member.zeros(shape);
     if (out.elements() == 0)
         return out;
-    const Tensor p = probabilities(place, *in[0]), taken = place.zeros({shape[0], shape[2]});
+    const Tensor p = probabilities(member, *in[0]), taken = member.zeros({shape[0], shape[2]});
     kernels::TensorCall call{};
     call.operation = TensorOperation::Route;
     std::copy(shape.begin(), shape.end(), call.size);
@@ -43,55 +43,55 @@ Tensor route(MemberDevice& place, const Node& node, const Operands& in, const Lo
     call.in[0] = p.data.data();
     call.out = out.data.data();
     call.scratch = taken.data.data();
-    place.operations().run(call);
+    member.operations().run(call);
     return out;
 }
 
-Gradients routeBack(MemberDevice& place, const Node&, const Operands& in, const Tensor& result, const Tensor& grad,
+Gradients routeBack(MemberDevice& member, const Node&, const Operands& in, const Tensor& result, const Tensor& grad,
                     const LocalPart&)
 {
-    Gradients grads{place.make(in[0]->shape)};
+    Gradients grads{member.make(in[0]->shape)};
     if (result.elements() == 0)
-        return {place.zeros(in[0]->shape)};
-    const Tensor p = probabilities(place, *in[0]);
-    callSlots(place, TensorOperation::RouteGrad, result.shape, 0, {result.data.data(), p.data.data(), grad.data.data()},
-              grads[0]);
+        return {member.zeros(in[0]->shape)};
+    const Tensor p = probabilities(member, *in[0]);
+    callSlots(member, TensorOperation::RouteGrad, result.shape, 0,
+              {result.data.data(), p.data.data(), grad.data.data()}, grads[0]);
     return grads;
 }
 
-Tensor dispatch(MemberDevice& place, const Node&, const Operands& in, const LocalPart&)
+Tensor dispatch(MemberDevice& member, const Node&, const Operands& in, const LocalPart&)
 {
     const Shape &weights = in[0]->shape, &x = in[1]->shape;
-    Tensor out = place.make(Shape{weights[0], weights[2], weights[3], x[2]});
-    callSlots(place, TensorOperation::Dispatch, weights, x[2], {in[0]->data.data(), in[1]->data.data()}, out);
+    Tensor out = member.make(Shape{weights[0], weights[2], weights[3], x[2]});
+    callSlots(member, TensorOperation::Dispatch, weights, x[2], {in[0]->data.data(), in[1]->data.data()}, out);
     return out;
 }
 
-Gradients dispatchBack(MemberDevice& place, const Node&, const Operands& in, const Tensor&, const Tensor& grad,
+Gradients dispatchBack(MemberDevice& member, const Node&, const Operands& in, const Tensor&, const Tensor& grad,
                        const LocalPart&)
 {
-    Gradients grads{place.zeros(in[0]->shape), place.make(in[1]->shape)};
-    callSlots(place, TensorOperation::DispatchGrad, in[0]->shape, in[1]->shape[2],
+    Gradients grads{member.zeros(in[0]->shape), member.make(in[1]->shape)};
+    callSlots(member, TensorOperation::DispatchGrad, in[0]->shape, in[1]->shape[2],
               {in[0]->data.data(), grad.data.data()}, grads[1]);
     return grads;
 }
 
-Tensor combine(MemberDevice& place, const Node&, const Operands& in, const LocalPart&)
+Tensor combine(MemberDevice& member, const Node&, const Operands& in, const LocalPart&)
 {
     const Shape &weights = in[0]->shape, &y = in[1]->shape;
-    Tensor out = place.make(Shape{weights[0], weights[1], y[3]});
-    callSlots(place, TensorOperation::Combine, weights, y[3], {in[0]->data.data(), in[1]->data.data()}, out);
+    Tensor out = member.make(Shape{weights[0], weights[1], y[3]});
+    callSlots(member, TensorOperation::Combine, weights, y[3], {in[0]->data.data(), in[1]->data.data()}, out);
     return out;
 }
 
-Gradients combineBack(MemberDevice& place, const Node&, const Operands& in, const Tensor&, const Tensor& grad,
+Gradients combineBack(MemberDevice& member, const Node&, const Operands& in, const Tensor&, const Tensor& grad,
                       const LocalPart&)
 {
-    Gradients grads{place.make(in[0]->shape), place.make(in[1]->shape)};
+    Gradients grads{member.make(in[0]->shape), member.make(in[1]->shape)};
     const std::int64_t width = in[1]->shape[3];
-    callSlots(place, TensorOperation::CombineWeightsGrad, in[0]->shape, width,
+    callSlots(member, TensorOperation::CombineWeightsGrad, in[0]->shape, width,
               {in[0]->data.data(), grad.data.data(), in[1]->data.data()}, grads[0]);
-    callSlots(place, TensorOperation::CombineSlotsGrad, in[0]->shape, width, {in[0]->data.data(), grad.data.data()},
+    callSlots(member, TensorOperation::CombineSlotsGrad, in[0]->shape, width, {in[0]->data.data(), grad.data.data()},
               grads[1]);
     return grads;
 }
@@ -110,16 +110,16 @@ std::span<float> part(const Tensor& values, std::size_t first, std::size_t count
     return values.data.subspan(first, count);
 }
 
-Tensor expertLinear(MemberDevice& place, const Node&, const Operands& in, const LocalPart&)
+Tensor expertLinear(MemberDevice& member, const Node&, const Operands& in, const LocalPart&)
 {
     const Shape &x = in[0]->shape, &w = in[1]->shape;
     const auto rows = static_cast<std::size_t>(x[2]), inputs = static_cast<std::size_t>(w[2]),
                outputs = static_cast<std::size_t>(w[1]);
     if (rows * inputs * outputs == 0)
-        return place.zeros(Shape{x[0], x[1], x[2], w[1]});
-    Tensor out = place.make(Shape{x[0], x[1], x[2], w[1]});
+        return member.zeros(Shape{x[0], x[1], x[2], w[1]});
+    Tensor out = member.make(Shape{x[0], x[1], x[2], w[1]});
     forEachExpert(x, [&](std::size_t first, std::size_t e) {
-        place.operations().run(
+        member.operations().run(
             kernels::LinearForward{{static_cast<int>(rows), static_cast<int>(inputs), static_cast<int>(outputs)},
                                    part(*in[0], first * inputs, rows * inputs),
                                    part(*in[1], e * inputs * outputs, inputs * outputs),
@@ -130,25 +130,25 @@ Tensor expertLinear(MemberDevice& place, const Node&, const Operands& in, const 
     return out;
 }
 
-Gradients expertLinearBack(MemberDevice& place, const Node&, const Operands& in, const Tensor&, const Tensor& grad,
+Gradients expertLinearBack(MemberDevice& member, const Node&, const Operands& in, const Tensor&, const Tensor& grad,
                            const LocalPart&)
 {
     const Shape &x = in[0]->shape, &w = in[1]->shape;
-    Gradients grads{place.zeros(x), place.zeros(w)};
+    Gradients grads{member.zeros(x), member.zeros(w)};
     const auto rows = static_cast<std::size_t>(x[2]), inputs = static_cast<std::size_t>(w[2]),
                outputs = static_cast<std::size_t>(w[1]);
     const kernels::LinearShape shape{static_cast<int>(rows), static_cast<int>(inputs), static_cast<int>(outputs)};
     if (rows * inputs * outputs > 0)
         forEachExpert(x, [&](std::size_t first, std::size_t e) {
             const auto gradRows = part(grad, first * outputs, rows * outputs);
-            place.operations().run(kernels::LinearInputGrad{shape, gradRows,
-                                                            part(*in[1], e * inputs * outputs, inputs * outputs),
-                                                            part(grads[0], first * inputs, rows * inputs)});
-            place.operations().run(kernels::LinearWeightGrad{shape,
-                                                             part(*in[0], first * inputs, rows * inputs),
-                                                             gradRows,
-                                                             part(grads[1], e * inputs * outputs, inputs * outputs),
-                                                             {}});
+            member.operations().run(kernels::LinearInputGrad{shape, gradRows,
+                                                             part(*in[1], e * inputs * outputs, inputs * outputs),
+                                                             part(grads[0], first * inputs, rows * inputs)});
+            member.operations().run(kernels::LinearWeightGrad{shape,
+                                                              part(*in[0], first * inputs, rows * inputs),
+                                                              gradRows,
+                                                              part(grads[1], e * inputs * outputs, inputs * outputs),
+                                                              {}});
         });
     return grads;
 }

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// Collectives without communicators: every member shows its tensor at a barrier, reads what it wants of the others',
+// and leaves at a second barrier. Sums are made in the order of the members on each device, so all get the same bits. A
+// device reads up to (devices - 1) times the tensor.
 #include "executor/sharding/membercollectives.h"
 
 #include "executor/sharding/packedcollectives.h"
@@ -18,8 +21,8 @@ std::int64_t Cut::largest() const
     return *std::max_element(lengths.begin(), lengths.end());
 }
 
-MemberCollectives::MemberCollectives(std::vector<MemberDevice*> places)
-    : m_places(std::move(places)), m_clocks(m_places.size())
+MemberCollectives::MemberCollectives(std::vector<MemberDevice*> members)
+    : m_members(std::move(members)), m_clocks(m_members.size())
 {
 }
 
@@ -45,23 +48,23 @@ void MemberCollectives::fail()
             return;
     }
     m_changed.notify_all();
-    for (MemberDevice* place : m_places)
-        place->stream().interrupt();
+    for (MemberDevice* member : m_members)
+        member->stream().interrupt();
     abort();
 }
 
 namespace {
 
-class ReadingExchange final : public MemberCollectives {
+class ReadingCollectives final : public MemberCollectives {
 public:
-    explicit ReadingExchange(std::vector<MemberDevice*> places)
-        : MemberCollectives(std::move(places)), m_shown(m_places.size())
+    explicit ReadingCollectives(std::vector<MemberDevice*> members)
+        : MemberCollectives(std::move(members)), m_shown(m_members.size())
     {
     }
 
     Tensor allGather(int device, const Tensor& piece, const Cut& cut) override
     {
-        return together(device, piece, [&](const Seen& seen) { return joined(place(device), seen, cut.dim); });
+        return together(device, piece, [&](const Seen& seen) { return joined(member(device), seen, cut.dim); });
     }
     Tensor allReduce(int device, const Tensor& part) override
     {
@@ -75,9 +78,9 @@ public:
     {
         return together(device, piece, [&](const Seen& seen) {
             if (from.dim == to.dim)
-                return cut(place(device), joined(place(device), seen, from.dim), to.dim, to.first(device),
+                return cut(member(device), joined(member(device), seen, from.dim), to.dim, to.first(device),
                            to.length(device));
-            return joined(place(device), piecesOf(device, seen, to), from.dim);
+            return joined(member(device), piecesOf(device, seen, to), from.dim);
         });
     }
 
@@ -90,7 +93,7 @@ private:
     template<typename Work>
     Tensor together(int device, const Tensor& mine, Work work)
     {
-        MemberDevice& here = place(device);
+        MemberDevice& here = member(device);
         here.synchronize();
         m_shown[device] = &mine;
         wait();
@@ -104,12 +107,12 @@ private:
 
     Seen seenBy(int device)
     {
-        MemberDevice& here = place(device);
+        MemberDevice& here = member(device);
         Seen seen;
         seen.own.reserve(m_shown.size());
         for (std::size_t d = 0; d < m_shown.size(); ++d) {
             const Tensor& there = *m_shown[d];
-            if (here.device().reaches(m_places[d]->device())) {
+            if (here.device().reaches(m_members[d]->device())) {
                 seen.push_back(&there);
                 continue;
             }
@@ -118,7 +121,7 @@ private:
                 return Region{reinterpret_cast<std::byte*>(tensor.data.data()),
                               static_cast<Bytes>(tensor.data.size_bytes())};
             };
-            here.device().fetch(here.stream(), region(copy), m_places[d]->device(), region(there));
+            here.device().fetch(here.stream(), region(copy), m_members[d]->device(), region(there));
             seen.own.push_back(std::move(copy));
             seen.push_back(&seen.own.back());
         }
@@ -130,7 +133,7 @@ private:
         Seen pieces;
         pieces.own.reserve(whole.size());
         for (const Tensor* other : whole) {
-            pieces.own.push_back(sharding::cut(place(device), *other, cut.dim, cut.first(device), cut.length(device)));
+            pieces.own.push_back(sharding::cut(member(device), *other, cut.dim, cut.first(device), cut.length(device)));
             pieces.push_back(&pieces.own.back());
         }
         return pieces;
@@ -142,7 +145,7 @@ private:
         Tensor total = *parts.front(); // of which a sum is made when something is added
         if (parts.size() == 1)
             return total;
-        MemberDevice& here = place(device);
+        MemberDevice& here = member(device);
         Tensor made = here.make(total.shape);
         if (made.elements() > 0)
             here.call(kernels::TensorOperation::Add, {static_cast<std::int64_t>(made.elements())},
@@ -157,12 +160,12 @@ private:
 
 } // namespace
 
-std::unique_ptr<MemberCollectives> createCollectives(std::vector<MemberDevice*> places,
+std::unique_ptr<MemberCollectives> createCollectives(std::vector<MemberDevice*> members,
                                                      std::vector<std::unique_ptr<Communicator>> communicators)
 {
     if (communicators.empty())
-        return std::make_unique<ReadingExchange>(std::move(places));
-    return std::make_unique<PackedCollectives>(std::move(places), std::move(communicators));
+        return std::make_unique<ReadingCollectives>(std::move(members));
+    return std::make_unique<PackedCollectives>(std::move(members), std::move(communicators));
 }
 
 } // namespace pipewright::sharding

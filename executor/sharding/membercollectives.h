@@ -35,10 +35,10 @@ class MemberCollectives {
 public:
     using Clock = std::chrono::steady_clock;
 
-    explicit MemberCollectives(std::vector<MemberDevice*> places);
+    explicit MemberCollectives(std::vector<MemberDevice*> members);
     virtual ~MemberCollectives() = default;
 
-    int devices() const { return static_cast<int>(m_places.size()); }
+    int devices() const { return static_cast<int>(m_members.size()); }
     /// Until all devices are here. Throws Stopped when one has failed.
     void wait();
     /// Once a device has failed: lets the others go, from any thread.
@@ -54,10 +54,10 @@ public:
     virtual Tensor allToAll(int device, const Tensor& piece, const Cut& from, const Cut& to) = 0;
 
 protected:
-    MemberDevice& place(int device) { return *m_places[device]; }
+    MemberDevice& member(int device) { return *m_members[device]; }
     virtual void abort() {}
 
-    std::vector<MemberDevice*> m_places;
+    std::vector<MemberDevice*> m_members;
     std::vector<Clock::time_point> m_clocks;
 
 private:
@@ -68,8 +68,8 @@ private:
     bool m_failed = false;
 };
 
-/// Through `communicators`, one per place, or, when there are none, by reading each other's memory.
-std::unique_ptr<MemberCollectives> createCollectives(std::vector<MemberDevice*> places,
+/// Through `communicators`, one per member, or, when there are none, by reading each other's memory.
+std::unique_ptr<MemberCollectives> createCollectives(std::vector<MemberDevice*> members,
                                                      std::vector<std::unique_ptr<Communicator>> communicators);
 
 } // namespace pipewright::sharding

@@ -160,57 +160,57 @@ void MemberDevice::synchronize()
         throw Stopped();
 }
 
-Tensor cut(MemberDevice& place, const Tensor& whole, int dim, std::int64_t first, std::int64_t length)
+Tensor cut(MemberDevice& member, const Tensor& whole, int dim, std::int64_t first, std::int64_t length)
 {
     if (first == 0 && length == lengthOf(whole.shape, dim))
         return whole;
     Shape shape = whole.shape;
     shape[dim] = length;
-    Tensor piece = place.make(std::move(shape));
+    Tensor piece = member.make(std::move(shape));
     const std::int64_t inner = after(whole.shape, dim);
     if (piece.elements() > 0)
-        place.call(TensorOperation::CopyBlocks,
-                   {before(whole.shape, dim), length * inner, lengthOf(whole.shape, dim) * inner, length * inner},
-                   {whole.data.data() + first * inner}, piece.data.data());
+        member.call(TensorOperation::CopyBlocks,
+                    {before(whole.shape, dim), length * inner, lengthOf(whole.shape, dim) * inner, length * inner},
+                    {whole.data.data() + first * inner}, piece.data.data());
     return piece;
 }
 
-void paste(MemberDevice& place, Tensor& whole, const Tensor& piece, int dim, std::int64_t first)
+void paste(MemberDevice& member, Tensor& whole, const Tensor& piece, int dim, std::int64_t first)
 {
     const std::int64_t inner = after(whole.shape, dim), run = lengthOf(piece.shape, dim) * inner;
     if (piece.elements() > 0)
-        place.call(TensorOperation::CopyBlocks,
-                   {before(whole.shape, dim), run, run, lengthOf(whole.shape, dim) * inner}, {piece.data.data()},
-                   whole.data.data() + first * inner);
+        member.call(TensorOperation::CopyBlocks,
+                    {before(whole.shape, dim), run, run, lengthOf(whole.shape, dim) * inner}, {piece.data.data()},
+                    whole.data.data() + first * inner);
 }
 
-Tensor joined(MemberDevice& place, std::span<const Tensor* const> pieces, int dim)
+Tensor joined(MemberDevice& member, std::span<const Tensor* const> pieces, int dim)
 {
     Shape shape = pieces.front()->shape;
     auto& length = shape[dim];
     length = 0;
     for (const Tensor* piece : pieces)
         length += lengthOf(piece->shape, dim);
-    Tensor whole = place.make(std::move(shape));
+    Tensor whole = member.make(std::move(shape));
     std::int64_t first = 0;
     for (const Tensor* piece : pieces) {
-        paste(place, whole, *piece, dim, first);
+        paste(member, whole, *piece, dim, first);
         first += lengthOf(piece->shape, dim);
     }
     return whole;
 }
 
-void accumulate(MemberDevice& place, Tensor& to, const Tensor& from)
+void accumulate(MemberDevice& member, Tensor& to, const Tensor& from)
 {
     if (to.elements() == 0)
         return;
     if (to.memory.use_count() != 1) { // others see it
-        Tensor sum = place.make(to.shape);
-        place.call(TensorOperation::Add, {count(to)}, {to.data.data(), from.data.data()}, sum.data.data());
+        Tensor sum = member.make(to.shape);
+        member.call(TensorOperation::Add, {count(to)}, {to.data.data(), from.data.data()}, sum.data.data());
         to = std::move(sum);
         return;
     }
-    place.operations().run(kernels::Add{to.data, from.data});
+    member.operations().run(kernels::Add{to.data, from.data});
 }
 
 } // namespace pipewright::sharding

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // A device of a shared stage: its memory, its maths and the stream both are in the order of. Tensors lie in its memory
 // and are never changed once others may see them, so copying one copies nothing. Their memory comes from blocks that
-// are kept and used again: a step after the first allocates nothing. One thread uses a place at a time.
+// are kept and used again: a step after the first allocates nothing. One thread uses a member at a time.
 #pragma once
 
 #include "executor/runtime/backend.h"
@@ -67,12 +67,12 @@ private:
 };
 
 /// Elements [first, first + length) along a dimension.
-Tensor cut(MemberDevice& place, const Tensor& whole, int dim, std::int64_t first, std::int64_t length);
+Tensor cut(MemberDevice& member, const Tensor& whole, int dim, std::int64_t first, std::int64_t length);
 /// Writes a piece to where it was cut from.
-void paste(MemberDevice& place, Tensor& whole, const Tensor& piece, int dim, std::int64_t first);
+void paste(MemberDevice& member, Tensor& whole, const Tensor& piece, int dim, std::int64_t first);
 /// Pieces of which the lengths along `dim` may differ, and be 0.
-Tensor joined(MemberDevice& place, std::span<const Tensor* const> pieces, int dim);
+Tensor joined(MemberDevice& member, std::span<const Tensor* const> pieces, int dim);
 /// to += from; shapes are equal.
-void accumulate(MemberDevice& place, Tensor& to, const Tensor& from);
+void accumulate(MemberDevice& member, Tensor& to, const Tensor& from);
 
 } // namespace pipewright::sharding

@@ -24,84 +24,85 @@ kernels::LinearShape linearShape(const Operands& in)
     return {static_cast<int>(rows), static_cast<int>(inputs), static_cast<int>(outputs)};
 }
 
-Tensor linear(MemberDevice& place, const Node&, const Operands& in, const LocalPart& part)
+Tensor linear(MemberDevice& member, const Node&, const Operands& in, const LocalPart& part)
 {
     Shape shape = in[0]->shape;
     shape.back() = in[1]->shape[0];
     const bool bias = in.size() > 2 && part.countsOnce;
     if (in[1]->elements() == 0) { // no inputs here: nothing but the bias
-        Tensor out = place.zeros(std::move(shape));
+        Tensor out = member.zeros(std::move(shape));
         if (bias && out.elements() > 0)
-            place.call(TensorOperation::AddRepeated, {count(out), count(*in[2])}, {out.data.data(), in[2]->data.data()},
-                       out.data.data());
+            member.call(TensorOperation::AddRepeated, {count(out), count(*in[2])},
+                        {out.data.data(), in[2]->data.data()}, out.data.data());
         return out;
     }
-    Tensor out = place.make(std::move(shape));
+    Tensor out = member.make(std::move(shape));
     if (out.elements() > 0)
-        place.operations().run(kernels::LinearForward{
+        member.operations().run(kernels::LinearForward{
             linearShape(in), in[0]->data, in[1]->data,
             bias ? std::span<const float>(in[2]->data) : std::span<const float>(), out.data, kernels::Store::Replace});
     return out;
 }
 
-Gradients linearBack(MemberDevice& place, const Node&, const Operands& in, const Tensor&, const Tensor& grad,
+Gradients linearBack(MemberDevice& member, const Node&, const Operands& in, const Tensor&, const Tensor& grad,
                      const LocalPart&)
 {
-    Gradients grads{place.zeros(in[0]->shape), place.zeros(in[1]->shape)};
+    Gradients grads{member.zeros(in[0]->shape), member.zeros(in[1]->shape)};
     if (in.size() > 2)
-        grads.push_back(place.zeros(in[2]->shape));
+        grads.push_back(member.zeros(in[2]->shape));
     if (grad.elements() == 0)
         return grads;
     const std::span<float> biasGrad = in.size() > 2 ? grads[2].data : std::span<float>();
     if (in[1]->elements() == 0) {
         if (!biasGrad.empty())
-            place.call(TensorOperation::SumRepeated, {count(grad), static_cast<std::int64_t>(biasGrad.size())},
-                       {grad.data.data()}, biasGrad.data());
+            member.call(TensorOperation::SumRepeated, {count(grad), static_cast<std::int64_t>(biasGrad.size())},
+                        {grad.data.data()}, biasGrad.data());
         return grads;
     }
-    place.operations().run(kernels::LinearInputGrad{linearShape(in), grad.data, in[1]->data, grads[0].data});
-    place.operations().run(kernels::LinearWeightGrad{linearShape(in), in[0]->data, grad.data, grads[1].data, biasGrad});
+    member.operations().run(kernels::LinearInputGrad{linearShape(in), grad.data, in[1]->data, grads[0].data});
+    member.operations().run(
+        kernels::LinearWeightGrad{linearShape(in), in[0]->data, grad.data, grads[1].data, biasGrad});
     return grads;
 }
 
-Tensor gelu(MemberDevice& place, const Node&, const Operands& in, const LocalPart&)
+Tensor gelu(MemberDevice& member, const Node&, const Operands& in, const LocalPart&)
 {
-    Tensor out = place.make(in[0]->shape);
+    Tensor out = member.make(in[0]->shape);
     if (out.elements() > 0)
-        place.operations().run(kernels::GeluForward{in[0]->data, out.data});
+        member.operations().run(kernels::GeluForward{in[0]->data, out.data});
     return out;
 }
 
-Gradients geluBack(MemberDevice& place, const Node&, const Operands& in, const Tensor&, const Tensor& grad,
+Gradients geluBack(MemberDevice& member, const Node&, const Operands& in, const Tensor&, const Tensor& grad,
                    const LocalPart&)
 {
-    Gradients grads{place.make(in[0]->shape)};
+    Gradients grads{member.make(in[0]->shape)};
     if (grad.elements() > 0)
-        place.operations().run(kernels::GeluInputGrad{in[0]->data, grad.data, grads[0].data});
+        member.operations().run(kernels::GeluInputGrad{in[0]->data, grad.data, grads[0].data});
     return grads;
 }
 
-Tensor layerNorm(MemberDevice& place, const Node&, const Operands& in, const LocalPart&)
+Tensor layerNorm(MemberDevice& member, const Node&, const Operands& in, const LocalPart&)
 {
-    Tensor out = place.make(in[0]->shape);
+    Tensor out = member.make(in[0]->shape);
     if (out.elements() == 0)
         return out;
     const int columns = static_cast<int>(in[0]->shape.back());
-    const Tensor shift = in.size() > 2 ? *in[2] : place.zeros({columns});
-    place.operations().run(kernels::LayerNormForward{static_cast<int>(out.elements()) / columns, columns, in[0]->data,
-                                                     in[1]->data, shift.data, out.data});
+    const Tensor shift = in.size() > 2 ? *in[2] : member.zeros({columns});
+    member.operations().run(kernels::LayerNormForward{static_cast<int>(out.elements()) / columns, columns, in[0]->data,
+                                                      in[1]->data, shift.data, out.data});
     return out;
 }
 
-Gradients layerNormBack(MemberDevice& place, const Node&, const Operands& in, const Tensor&, const Tensor& grad,
+Gradients layerNormBack(MemberDevice& member, const Node&, const Operands& in, const Tensor&, const Tensor& grad,
                         const LocalPart&)
 {
-    Gradients grads{place.zeros(in[0]->shape), place.zeros(in[1]->shape), place.zeros(in[1]->shape)};
+    Gradients grads{member.zeros(in[0]->shape), member.zeros(in[1]->shape), member.zeros(in[1]->shape)};
     const int columns = static_cast<int>(in[0]->shape.back());
     if (const int rows = static_cast<int>(grad.elements()) / columns; rows > 0) {
-        place.operations().run(
+        member.operations().run(
             kernels::LayerNormInputGrad{rows, columns, in[0]->data, in[1]->data, grad.data, grads[0].data});
-        place.operations().run(
+        member.operations().run(
             kernels::LayerNormWeightGrad{rows, columns, in[0]->data, grad.data, grads[1].data, grads[2].data});
     }
     grads.resize(in.size());
@@ -115,19 +116,19 @@ struct AttentionParts {
 };
 
 /// Keys and values with one head for each of the queries', as the kernel wants them.
-Tensor repeatedHeads(MemberDevice& place, const Tensor& narrow, std::int64_t headSize, std::int64_t times)
+Tensor repeatedHeads(MemberDevice& member, const Tensor& narrow, std::int64_t headSize, std::int64_t times)
 {
     if (times == 1)
         return narrow;
     Shape shape = narrow.shape;
     shape.back() *= times;
-    Tensor wide = place.make(std::move(shape));
-    place.call(TensorOperation::RepeatHeads, {count(wide), headSize, times}, {narrow.data.data()}, wide.data.data());
+    Tensor wide = member.make(std::move(shape));
+    member.call(TensorOperation::RepeatHeads, {count(wide), headSize, times}, {narrow.data.data()}, wide.data.data());
     return wide;
 }
 
 /// Computed, from the beginning.
-AttentionParts attend(MemberDevice& place, const Node& node, const Operands& in)
+AttentionParts attend(MemberDevice& member, const Node& node, const Operands& in)
 {
     const auto heads = static_cast<std::int64_t>(node.attributes.at("heads"));
     const auto narrow = static_cast<std::int64_t>(node.attributes.at("key_value_heads"));
@@ -136,88 +137,89 @@ AttentionParts attend(MemberDevice& place, const Node& node, const Operands& in)
     parts.times = heads / narrow;
     parts.shape = {static_cast<int>(in[0]->shape[0]), static_cast<int>(in[0]->shape[1]),
                    static_cast<int>(in[0]->shape[2] / headSize), static_cast<int>(headSize)};
-    parts.key = repeatedHeads(place, *in[1], headSize, parts.times);
-    parts.value = repeatedHeads(place, *in[2], headSize, parts.times);
-    parts.saved = place.make({static_cast<std::int64_t>(place.operations().attentionSaved(parts.shape))});
-    parts.output = place.make(in[0]->shape);
-    place.operations().run(kernels::AttentionForward{
+    parts.key = repeatedHeads(member, *in[1], headSize, parts.times);
+    parts.value = repeatedHeads(member, *in[2], headSize, parts.times);
+    parts.saved = member.make({static_cast<std::int64_t>(member.operations().attentionSaved(parts.shape))});
+    parts.output = member.make(in[0]->shape);
+    member.operations().run(kernels::AttentionForward{
         parts.shape, in[0]->data, parts.key.data, parts.value.data, parts.saved.data, parts.output.data, {}});
     return parts;
 }
 
-Tensor attention(MemberDevice& place, const Node& node, const Operands& in, const LocalPart&)
+Tensor attention(MemberDevice& member, const Node& node, const Operands& in, const LocalPart&)
 {
-    return in[0]->elements() == 0 ? place.make(in[0]->shape) : attend(place, node, in).output;
+    return in[0]->elements() == 0 ? member.make(in[0]->shape) : attend(member, node, in).output;
 }
 
-Gradients attentionBack(MemberDevice& place, const Node& node, const Operands& in, const Tensor&, const Tensor& grad,
+Gradients attentionBack(MemberDevice& member, const Node& node, const Operands& in, const Tensor&, const Tensor& grad,
                         const LocalPart&)
 {
     if (grad.elements() == 0)
-        return {place.zeros(in[0]->shape), place.zeros(in[1]->shape), place.zeros(in[2]->shape)};
-    const AttentionParts parts = attend(place, node, in);
-    Tensor side = place.zeros({static_cast<std::int64_t>(3 * parts.output.elements())});
-    const Tensor scratch = place.make(parts.saved.shape);
-    place.operations().run(kernels::AttentionInputGrad{parts.shape,
-                                                       in[0]->data,
-                                                       parts.key.data,
-                                                       parts.value.data,
-                                                       parts.saved.data,
-                                                       parts.output.data,
-                                                       grad.data,
-                                                       side.data,
-                                                       scratch.data,
-                                                       {},
-                                                       {}});
+        return {member.zeros(in[0]->shape), member.zeros(in[1]->shape), member.zeros(in[2]->shape)};
+    const AttentionParts parts = attend(member, node, in);
+    Tensor side = member.zeros({static_cast<std::int64_t>(3 * parts.output.elements())});
+    const Tensor scratch = member.make(parts.saved.shape);
+    member.operations().run(kernels::AttentionInputGrad{parts.shape,
+                                                        in[0]->data,
+                                                        parts.key.data,
+                                                        parts.value.data,
+                                                        parts.saved.data,
+                                                        parts.output.data,
+                                                        grad.data,
+                                                        side.data,
+                                                        scratch.data,
+                                                        {},
+                                                        {}});
     const auto tokens = static_cast<std::int64_t>(parts.shape.tokens()), hidden = std::int64_t{parts.shape.hidden()};
     Gradients grads;
     for (std::int64_t which = 0; which < 3; ++which) {
-        grads.push_back(place.make(parts.output.shape));
-        place.call(TensorOperation::CopyBlocks, {tokens, hidden, 3 * hidden, hidden},
-                   {side.data.data() + which * hidden}, grads.back().data.data());
+        grads.push_back(member.make(parts.output.shape));
+        member.call(TensorOperation::CopyBlocks, {tokens, hidden, 3 * hidden, hidden},
+                    {side.data.data() + which * hidden}, grads.back().data.data());
     }
     for (std::size_t which = 1; which < 3 && parts.times > 1; ++which) {
-        Tensor narrow = place.make(in[which]->shape);
-        place.call(TensorOperation::FoldHeads, {count(narrow), parts.shape.headSize, parts.times},
-                   {grads[which].data.data()}, narrow.data.data());
+        Tensor narrow = member.make(in[which]->shape);
+        member.call(TensorOperation::FoldHeads, {count(narrow), parts.shape.headSize, parts.times},
+                    {grads[which].data.data()}, narrow.data.data());
         grads[which] = std::move(narrow);
     }
     return grads;
 }
 
 /// Turned into probabilities on the way; rows of them.
-int crossEntropyOf(MemberDevice& place, const Operands& in, const MemberDevice::Whole& targets, Tensor& probabilities,
+int crossEntropyOf(MemberDevice& member, const Operands& in, const MemberDevice::Whole& targets, Tensor& probabilities,
                    Tensor& loss)
 {
     const int classes = static_cast<int>(in[0]->shape.back()), rows = static_cast<int>(in[0]->elements()) / classes;
-    probabilities = place.make(in[0]->shape);
-    place.operations().copy(std::span<const float>(in[0]->data), probabilities.data);
-    place.operations().run(kernels::CrossEntropyForward{rows, classes, probabilities.data, targets.data, 1, loss.data});
+    probabilities = member.make(in[0]->shape);
+    member.operations().copy(std::span<const float>(in[0]->data), probabilities.data);
+    member.operations().run(
+        kernels::CrossEntropyForward{rows, classes, probabilities.data, targets.data, 1, loss.data});
     return rows;
 }
 
-Tensor crossEntropy(MemberDevice& place, const Node&, const Operands& in, const LocalPart&)
+Tensor crossEntropy(MemberDevice& member, const Node&, const Operands& in, const LocalPart&)
 {
-    Tensor loss = place.zeros(Shape{}), probabilities;
+    Tensor loss = member.zeros(Shape{}), probabilities;
     if (in[0]->elements() > 0)
-        crossEntropyOf(place, in, place.wholeNumbers(*in[1]), probabilities, loss);
+        crossEntropyOf(member, in, member.wholeNumbers(*in[1]), probabilities, loss);
     return loss;
 }
 
-Gradients crossEntropyBack(MemberDevice& place, const Node&, const Operands& in, const Tensor&, const Tensor& grad,
+Gradients crossEntropyBack(MemberDevice& member, const Node&, const Operands& in, const Tensor&, const Tensor& grad,
                            const LocalPart&)
 {
-    Gradients grads{place.zeros(in[0]->shape), Tensor()};
+    Gradients grads{member.zeros(in[0]->shape), Tensor()};
     if (in[0]->elements() == 0)
         return grads;
-    const MemberDevice::Whole targets = place.wholeNumbers(*in[1]);
-    Tensor ignored = place.zeros(Shape{}), probabilities;
-    const int rows = crossEntropyOf(place, in, targets, probabilities, ignored);
-    place.operations().run(kernels::CrossEntropyInputGrad{rows, static_cast<int>(in[0]->shape.back()),
-                                                          probabilities.data, targets.data, 1, grads[0].data});
+    const MemberDevice::Whole targets = member.wholeNumbers(*in[1]);
+    Tensor ignored = member.zeros(Shape{}), probabilities;
+    const int rows = crossEntropyOf(member, in, targets, probabilities, ignored);
+    member.operations().run(kernels::CrossEntropyInputGrad{rows, static_cast<int>(in[0]->shape.back()),
+                                                           probabilities.data, targets.data, 1, grads[0].data});
     // How much the loss counts is known to the device alone.
-    place.call(TensorOperation::ScaleBy, {count(grads[0])}, {grads[0].data.data(), grad.data.data()},
-               grads[0].data.data());
+    member.call(TensorOperation::ScaleBy, {count(grads[0])}, {grads[0].data.data(), grad.data.data()},
+                grads[0].data.data());
     return grads;
 }
 
@@ -253,15 +255,15 @@ Diagnostics whyNotRunnable(const TensorGraph& graph)
     return found;
 }
 
-Tensor forward(MemberDevice& place, const Node& node, const Operands& operands, const LocalPart& part)
+Tensor forward(MemberDevice& member, const Node& node, const Operands& operands, const LocalPart& part)
 {
-    return mathsOf(node)->forward(place, node, operands, part);
+    return mathsOf(node)->forward(member, node, operands, part);
 }
 
-std::vector<Tensor> backward(MemberDevice& place, const Node& node, const Operands& operands, const Tensor& result,
+std::vector<Tensor> backward(MemberDevice& member, const Node& node, const Operands& operands, const Tensor& result,
                              const Tensor& resultGrad, const LocalPart& part)
 {
-    return mathsOf(node)->backward(place, node, operands, result, resultGrad, part);
+    return mathsOf(node)->backward(member, node, operands, result, resultGrad, part);
 }
 
 } // namespace pipewright::sharding

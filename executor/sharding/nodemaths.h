@@ -22,11 +22,11 @@ using Operands = std::vector<const Tensor*>;
 /// What keeps a graph from running here (an operation without maths).
 Diagnostics whyNotRunnable(const TensorGraph& graph);
 
-Tensor forward(MemberDevice& place, const Node& node, const Operands& operands, const LocalPart& part = {});
+Tensor forward(MemberDevice& member, const Node& node, const Operands& operands, const LocalPart& part = {});
 
 /// Gradients of every operand from that of the result; empty tensors for operands that have none (tokens,
 /// classes, the pattern of a dispatch).
-std::vector<Tensor> backward(MemberDevice& place, const Node& node, const Operands& operands, const Tensor& result,
+std::vector<Tensor> backward(MemberDevice& member, const Node& node, const Operands& operands, const Tensor& result,
                              const Tensor& resultGrad, const LocalPart& part = {});
 
 } // namespace pipewright::sharding

@@ -3,14 +3,14 @@
 
 namespace pipewright::sharding {
 
-OneDevice::OneDevice(MemberDevice& place, const TensorGraph& graph, const LeafValues& leaves)
-    : m_place(place), m_graph(graph), m_values(static_cast<std::size_t>(graph.size()))
+OneDevice::OneDevice(MemberDevice& member, const TensorGraph& graph, const LeafValues& leaves)
+    : m_member(member), m_graph(graph), m_values(static_cast<std::size_t>(graph.size()))
 {
     if (Diagnostics found = whyNotRunnable(graph); !found.empty())
         throw Error(std::move(found));
     for (int t = 0; t < graph.size(); ++t)
         if (graph.node(t).leaf != Leaf::None)
-            m_values[t] = place.put(leaves.at(t));
+            m_values[t] = member.put(leaves.at(t));
 }
 
 Operands OneDevice::operandsOf(const Node& node) const
@@ -25,21 +25,21 @@ void OneDevice::step()
 {
     for (int t = 0; t < m_graph.size(); ++t)
         if (const Node& node = m_graph.node(t); node.leaf == Leaf::None)
-            m_values[t] = forward(m_place, node, operandsOf(node));
+            m_values[t] = forward(m_member, node, operandsOf(node));
     m_shares.clear();
     m_gradients.clear();
     for (const Tensor& value : m_values)
-        m_gradients.push_back(m_place.zeros(value.shape));
-    m_place.operations().run(kernels::Fill{m_gradients.back().data, 1});
+        m_gradients.push_back(m_member.zeros(value.shape));
+    m_member.operations().run(kernels::Fill{m_gradients.back().data, 1});
     for (int t = m_graph.size() - 1; t >= 0; --t) {
         const Node& node = m_graph.node(t);
         if (node.leaf != Leaf::None)
             continue;
         const auto at = static_cast<std::size_t>(t);
-        auto found = backward(m_place, node, operandsOf(node), m_values[at], m_gradients[at]);
+        auto found = backward(m_member, node, operandsOf(node), m_values[at], m_gradients[at]);
         for (std::size_t o = 0; o < found.size(); ++o)
             if (m_graph.node(node.operands[o]).leaf != Leaf::Input) {
-                accumulate(m_place, m_gradients[node.operands[o]], found[o]);
+                accumulate(m_member, m_gradients[node.operands[o]], found[o]);
                 m_shares[{t, static_cast<int>(o)}] = std::move(found[o]);
             }
     }
@@ -49,13 +49,13 @@ SingleRun OneDevice::result()
 {
     SingleRun run;
     for (const Tensor& value : m_values)
-        run.values.push_back(m_place.get(value));
+        run.values.push_back(m_member.get(value));
     run.loss = static_cast<double>(run.values.back().data.front());
     for (int t = 0; t < m_graph.size(); ++t)
         if (m_graph.node(t).leaf == Leaf::Parameter)
-            run.gradients[t] = m_place.get(m_gradients[t]);
+            run.gradients[t] = m_member.get(m_gradients[t]);
     for (const auto& [share, tensor] : m_shares)
-        run.shares[share] = m_place.get(tensor);
+        run.shares[share] = m_member.get(tensor);
     return run;
 }
 

@@ -11,9 +11,9 @@ namespace pipewright::sharding {
 class OneDevice {
 public:
     /// Throws Error with whyNotRunnable().
-    OneDevice(MemberDevice& place, const TensorGraph& graph, const LeafValues& leaves);
+    OneDevice(MemberDevice& member, const TensorGraph& graph, const LeafValues& leaves);
 
-    /// Issues one step; the place knows when it is done.
+    /// Issues one step; the member knows when it is done.
     void step();
     /// Of the last step, brought to the host.
     SingleRun result();
@@ -21,7 +21,7 @@ public:
 private:
     Operands operandsOf(const Node& node) const;
 
-    MemberDevice& m_place;
+    MemberDevice& m_member;
     const TensorGraph& m_graph;
     std::vector<Tensor> m_values;    ///< of every tensor; leaves stay
     std::vector<Tensor> m_gradients; ///< of every tensor

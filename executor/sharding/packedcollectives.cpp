@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// Each collective packs its pieces into buffers of one size, or issues one broadcast, reduction, send or receive per
+// piece, and pastes what arrives. Packing costs one more copy of the tensor on each device; what crosses the links is
+// the communicator's collective of the packed size: the largest piece times the devices when padded, else the tensor.
 #include "executor/sharding/packedcollectives.h"
 
 #include <algorithm>
@@ -48,9 +51,9 @@ Range overlap(const Cut& a, int i, const Cut& b, int j)
 
 } // namespace
 
-PackedCollectives::PackedCollectives(std::vector<MemberDevice*> places,
+PackedCollectives::PackedCollectives(std::vector<MemberDevice*> members,
                                      std::vector<std::unique_ptr<Communicator>> communicators)
-    : MemberCollectives(std::move(places)), m_communicators(std::move(communicators))
+    : MemberCollectives(std::move(members)), m_communicators(std::move(communicators))
 {
 }
 
@@ -62,7 +65,7 @@ void PackedCollectives::abort()
 
 Tensor PackedCollectives::allReduce(int device, const Tensor& part)
 {
-    MemberDevice& here = place(device);
+    MemberDevice& here = member(device);
     Tensor sum = here.make(part.shape);
     if (sum.elements() > 0)
         communicator(device).allReduce(here.stream(), part.data, sum.data);
@@ -71,7 +74,7 @@ Tensor PackedCollectives::allReduce(int device, const Tensor& part)
 
 Tensor PackedCollectives::allGather(int device, const Tensor& piece, const Cut& cut)
 {
-    MemberDevice& here = place(device);
+    MemberDevice& here = member(device);
     Communicator& group = communicator(device);
     const std::int64_t unit = slice(piece.shape, cut.dim), padded = cut.largest() * unit;
     Tensor whole = here.make(withLength(piece.shape, cut.dim, cut.whole()));
@@ -102,7 +105,7 @@ Tensor PackedCollectives::allGather(int device, const Tensor& piece, const Cut& 
 
 Tensor PackedCollectives::reduceScatter(int device, const Tensor& part, const Cut& cut)
 {
-    MemberDevice& here = place(device);
+    MemberDevice& here = member(device);
     Communicator& group = communicator(device);
     const std::int64_t unit = slice(part.shape, cut.dim), padded = cut.largest() * unit;
     const Shape own = withLength(part.shape, cut.dim, cut.length(device));
@@ -137,7 +140,7 @@ Tensor PackedCollectives::reduceScatter(int device, const Tensor& part, const Cu
 
 Tensor PackedCollectives::allToAll(int device, const Tensor& piece, const Cut& from, const Cut& to)
 {
-    MemberDevice& here = place(device);
+    MemberDevice& here = member(device);
     Communicator& group = communicator(device);
     const bool same = from.dim == to.dim;
     const Shape own = withLength(withLength(piece.shape, from.dim, from.whole()), to.dim, to.length(device));

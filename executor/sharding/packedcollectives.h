@@ -10,7 +10,7 @@ namespace pipewright::sharding {
 
 class PackedCollectives final : public MemberCollectives {
 public:
-    PackedCollectives(std::vector<MemberDevice*> places, std::vector<std::unique_ptr<Communicator>> communicators);
+    PackedCollectives(std::vector<MemberDevice*> members, std::vector<std::unique_ptr<Communicator>> communicators);
 
     Tensor allGather(int device, const Tensor& piece, const Cut& cut) override;
     Tensor allReduce(int device, const Tensor& part) override;

@@ -13,62 +13,62 @@ using kernels::TensorOperation;
 constexpr std::int64_t sumParts = 1024; ///< that a GPU adds up beside each other
 
 /// An elementwise operation of one or two operands of one shape.
-Tensor mapped(MemberDevice& place, TensorOperation operation, const Tensor& a, const Tensor* b = nullptr,
+Tensor mapped(MemberDevice& member, TensorOperation operation, const Tensor& a, const Tensor* b = nullptr,
               float number = 0)
 {
-    Tensor out = place.make(a.shape);
-    place.call(operation, {count(a)}, {a.data.data(), b ? b->data.data() : nullptr}, out.data.data(), number);
+    Tensor out = member.make(a.shape);
+    member.call(operation, {count(a)}, {a.data.data(), b ? b->data.data() : nullptr}, out.data.data(), number);
     return out;
 }
 
-Tensor add(MemberDevice& place, const Node&, const Operands& in, const LocalPart&)
+Tensor add(MemberDevice& member, const Node&, const Operands& in, const LocalPart&)
 {
-    return mapped(place, TensorOperation::Add, *in[0], in[1]);
+    return mapped(member, TensorOperation::Add, *in[0], in[1]);
 }
 Gradients addBack(MemberDevice&, const Node&, const Operands&, const Tensor&, const Tensor& grad, const LocalPart&)
 {
     return {grad, grad};
 }
 
-Tensor multiply(MemberDevice& place, const Node&, const Operands& in, const LocalPart&)
+Tensor multiply(MemberDevice& member, const Node&, const Operands& in, const LocalPart&)
 {
-    return mapped(place, TensorOperation::Multiply, *in[0], in[1]);
+    return mapped(member, TensorOperation::Multiply, *in[0], in[1]);
 }
-Gradients multiplyBack(MemberDevice& place, const Node&, const Operands& in, const Tensor&, const Tensor& grad,
+Gradients multiplyBack(MemberDevice& member, const Node&, const Operands& in, const Tensor&, const Tensor& grad,
                        const LocalPart&)
 {
-    return {mapped(place, TensorOperation::Multiply, grad, in[1]),
-            mapped(place, TensorOperation::Multiply, grad, in[0])};
+    return {mapped(member, TensorOperation::Multiply, grad, in[1]),
+            mapped(member, TensorOperation::Multiply, grad, in[0])};
 }
 
-Tensor scale(MemberDevice& place, const Node& node, const Operands& in, const LocalPart&)
+Tensor scale(MemberDevice& member, const Node& node, const Operands& in, const LocalPart&)
 {
-    return mapped(place, TensorOperation::Scale, *in[0], nullptr, static_cast<float>(node.attributes.at("factor")));
+    return mapped(member, TensorOperation::Scale, *in[0], nullptr, static_cast<float>(node.attributes.at("factor")));
 }
-Gradients scaleBack(MemberDevice& place, const Node& node, const Operands&, const Tensor&, const Tensor& grad,
+Gradients scaleBack(MemberDevice& member, const Node& node, const Operands&, const Tensor&, const Tensor& grad,
                     const LocalPart& part)
 {
-    return {scale(place, node, {&grad}, part)};
+    return {scale(member, node, {&grad}, part)};
 }
 
-Tensor relu(MemberDevice& place, const Node&, const Operands& in, const LocalPart&)
+Tensor relu(MemberDevice& member, const Node&, const Operands& in, const LocalPart&)
 {
-    return mapped(place, TensorOperation::Relu, *in[0]);
+    return mapped(member, TensorOperation::Relu, *in[0]);
 }
-Gradients reluBack(MemberDevice& place, const Node&, const Operands& in, const Tensor&, const Tensor& grad,
+Gradients reluBack(MemberDevice& member, const Node&, const Operands& in, const Tensor&, const Tensor& grad,
                    const LocalPart&)
 {
-    return {mapped(place, TensorOperation::ReluGrad, *in[0], &grad)};
+    return {mapped(member, TensorOperation::ReluGrad, *in[0], &grad)};
 }
 
-Tensor silu(MemberDevice& place, const Node&, const Operands& in, const LocalPart&)
+Tensor silu(MemberDevice& member, const Node&, const Operands& in, const LocalPart&)
 {
-    return mapped(place, TensorOperation::Silu, *in[0]);
+    return mapped(member, TensorOperation::Silu, *in[0]);
 }
-Gradients siluBack(MemberDevice& place, const Node&, const Operands& in, const Tensor&, const Tensor& grad,
+Gradients siluBack(MemberDevice& member, const Node&, const Operands& in, const Tensor&, const Tensor& grad,
                    const LocalPart&)
 {
-    return {mapped(place, TensorOperation::SiluGrad, *in[0], &grad)};
+    return {mapped(member, TensorOperation::SiluGrad, *in[0], &grad)};
 }
 
 struct Rows {
@@ -80,121 +80,121 @@ struct Rows {
 };
 
 /// One number per row of the first operand.
-Tensor ofRows(MemberDevice& place, TensorOperation operation, const Tensor& a, const Tensor* b = nullptr,
+Tensor ofRows(MemberDevice& member, TensorOperation operation, const Tensor& a, const Tensor* b = nullptr,
               const Tensor* columns = nullptr)
 {
     const Rows is(a);
-    Tensor out = place.make({is.rows});
-    place.call(operation, {is.rows, is.columns},
-               {a.data.data(), b ? b->data.data() : nullptr, columns ? columns->data.data() : nullptr},
-               out.data.data());
+    Tensor out = member.make({is.rows});
+    member.call(operation, {is.rows, is.columns},
+                {a.data.data(), b ? b->data.data() : nullptr, columns ? columns->data.data() : nullptr},
+                out.data.data());
     return out;
 }
 
 /// Of rows: what the operation says, in the first operand's shape.
-Tensor inRows(MemberDevice& place, TensorOperation operation, std::initializer_list<const Tensor*> in)
+Tensor inRows(MemberDevice& member, TensorOperation operation, std::initializer_list<const Tensor*> in)
 {
     const Tensor& first = **in.begin();
     const Rows is(first);
-    Tensor out = place.make(first.shape);
+    Tensor out = member.make(first.shape);
     const auto at = [&in](std::size_t i) { return i < in.size() ? in.begin()[i]->data.data() : nullptr; };
-    place.call(operation, {is.rows, is.columns}, {at(0), at(1), at(2), at(3), at(4)}, out.data.data());
+    member.call(operation, {is.rows, is.columns}, {at(0), at(1), at(2), at(3), at(4)}, out.data.data());
     return out;
 }
 
-Tensor softmax(MemberDevice& place, const Node&, const Operands& in, const LocalPart&)
+Tensor softmax(MemberDevice& member, const Node&, const Operands& in, const LocalPart&)
 {
-    const Tensor logSum = ofRows(place, TensorOperation::RowLogSum, *in[0]);
-    return inRows(place, TensorOperation::Softmax, {in[0], &logSum});
+    const Tensor logSum = ofRows(member, TensorOperation::RowLogSum, *in[0]);
+    return inRows(member, TensorOperation::Softmax, {in[0], &logSum});
 }
-Gradients softmaxBack(MemberDevice& place, const Node&, const Operands&, const Tensor& result, const Tensor& grad,
+Gradients softmaxBack(MemberDevice& member, const Node&, const Operands&, const Tensor& result, const Tensor& grad,
                       const LocalPart&)
 {
-    const Tensor dot = ofRows(place, TensorOperation::RowDot, grad, &result);
-    return {inRows(place, TensorOperation::SoftmaxGrad, {&result, &grad, &dot})};
+    const Tensor dot = ofRows(member, TensorOperation::RowDot, grad, &result);
+    return {inRows(member, TensorOperation::SoftmaxGrad, {&result, &grad, &dot})};
 }
 
-Tensor logSoftmax(MemberDevice& place, const Node&, const Operands& in, const LocalPart&)
+Tensor logSoftmax(MemberDevice& member, const Node&, const Operands& in, const LocalPart&)
 {
-    const Tensor logSum = ofRows(place, TensorOperation::RowLogSum, *in[0]);
-    return inRows(place, TensorOperation::LogSoftmax, {in[0], &logSum});
+    const Tensor logSum = ofRows(member, TensorOperation::RowLogSum, *in[0]);
+    return inRows(member, TensorOperation::LogSoftmax, {in[0], &logSum});
 }
-Gradients logSoftmaxBack(MemberDevice& place, const Node&, const Operands&, const Tensor& result, const Tensor& grad,
+Gradients logSoftmaxBack(MemberDevice& member, const Node&, const Operands&, const Tensor& result, const Tensor& grad,
                          const LocalPart&)
 {
-    const Tensor sum = ofRows(place, TensorOperation::RowDot, grad);
-    return {inRows(place, TensorOperation::LogSoftmaxGrad, {&result, &grad, &sum})};
+    const Tensor sum = ofRows(member, TensorOperation::RowDot, grad);
+    return {inRows(member, TensorOperation::LogSoftmaxGrad, {&result, &grad, &sum})};
 }
 
-Tensor rmsNorm(MemberDevice& place, const Node&, const Operands& in, const LocalPart&)
+Tensor rmsNorm(MemberDevice& member, const Node&, const Operands& in, const LocalPart&)
 {
-    const Tensor inverse = ofRows(place, TensorOperation::InverseRms, *in[0]);
-    return inRows(place, TensorOperation::RmsNorm, {in[0], &inverse, in[1]});
+    const Tensor inverse = ofRows(member, TensorOperation::InverseRms, *in[0]);
+    return inRows(member, TensorOperation::RmsNorm, {in[0], &inverse, in[1]});
 }
-Gradients rmsNormBack(MemberDevice& place, const Node&, const Operands& in, const Tensor&, const Tensor& grad,
+Gradients rmsNormBack(MemberDevice& member, const Node&, const Operands& in, const Tensor&, const Tensor& grad,
                       const LocalPart&)
 {
-    const Tensor inverse = ofRows(place, TensorOperation::InverseRms, *in[0]);
-    const Tensor dot = ofRows(place, TensorOperation::RowDot, grad, in[0], in[1]);
-    Gradients grads{inRows(place, TensorOperation::RmsNormInputGrad, {in[0], &inverse, in[1], &grad, &dot}),
-                    place.zeros(in[1]->shape)};
+    const Tensor inverse = ofRows(member, TensorOperation::InverseRms, *in[0]);
+    const Tensor dot = ofRows(member, TensorOperation::RowDot, grad, in[0], in[1]);
+    Gradients grads{inRows(member, TensorOperation::RmsNormInputGrad, {in[0], &inverse, in[1], &grad, &dot}),
+                    member.zeros(in[1]->shape)};
     const Rows is(*in[0]);
-    place.call(TensorOperation::RmsNormWeightGrad, {is.rows, is.columns},
-               {in[0]->data.data(), inverse.data.data(), grad.data.data()}, grads[1].data.data());
+    member.call(TensorOperation::RmsNormWeightGrad, {is.rows, is.columns},
+                {in[0]->data.data(), inverse.data.data(), grad.data.data()}, grads[1].data.data());
     return grads;
 }
 
-Tensor embedding(MemberDevice& place, const Node&, const Operands& in, const LocalPart& part)
+Tensor embedding(MemberDevice& member, const Node&, const Operands& in, const LocalPart& part)
 {
     Shape shape = in[0]->shape;
     shape.push_back(in[1]->shape[1]);
-    Tensor out = place.make(std::move(shape));
-    place.call(TensorOperation::LookUp, {count(*in[0]), in[1]->shape[1], part.firstRow, in[1]->shape[0]},
-               {in[0]->data.data(), in[1]->data.data()}, out.data.data());
+    Tensor out = member.make(std::move(shape));
+    member.call(TensorOperation::LookUp, {count(*in[0]), in[1]->shape[1], part.firstRow, in[1]->shape[0]},
+                {in[0]->data.data(), in[1]->data.data()}, out.data.data());
     return out;
 }
-Gradients embeddingBack(MemberDevice& place, const Node&, const Operands& in, const Tensor&, const Tensor& grad,
+Gradients embeddingBack(MemberDevice& member, const Node&, const Operands& in, const Tensor&, const Tensor& grad,
                         const LocalPart& part)
 {
-    Gradients grads{Tensor(), place.zeros(in[1]->shape)};
-    place.call(TensorOperation::LookUpGrad, {count(*in[0]), in[1]->shape[1], part.firstRow, in[1]->shape[0]},
-               {in[0]->data.data(), grad.data.data()}, grads[1].data.data());
+    Gradients grads{Tensor(), member.zeros(in[1]->shape)};
+    member.call(TensorOperation::LookUpGrad, {count(*in[0]), in[1]->shape[1], part.firstRow, in[1]->shape[0]},
+                {in[0]->data.data(), grad.data.data()}, grads[1].data.data());
     return grads;
 }
 
-Tensor positions(MemberDevice& place, const Node&, const Operands& in, const LocalPart& part)
+Tensor positions(MemberDevice& member, const Node&, const Operands& in, const LocalPart& part)
 {
     if (!part.countsOnce || in[0]->elements() == 0)
         return *in[0];
-    Tensor out = place.make(in[0]->shape);
-    place.call(TensorOperation::AddRepeated, {count(out), count(*in[1])}, {in[0]->data.data(), in[1]->data.data()},
-               out.data.data());
+    Tensor out = member.make(in[0]->shape);
+    member.call(TensorOperation::AddRepeated, {count(out), count(*in[1])}, {in[0]->data.data(), in[1]->data.data()},
+                out.data.data());
     return out;
 }
-Gradients positionsBack(MemberDevice& place, const Node&, const Operands& in, const Tensor&, const Tensor& grad,
+Gradients positionsBack(MemberDevice& member, const Node&, const Operands& in, const Tensor&, const Tensor& grad,
                         const LocalPart&)
 {
-    Gradients grads{grad, place.zeros(in[1]->shape)};
+    Gradients grads{grad, member.zeros(in[1]->shape)};
     if (grad.elements() > 0)
-        place.call(TensorOperation::SumRepeated, {count(grad), count(*in[1])}, {grad.data.data()},
-                   grads[1].data.data());
+        member.call(TensorOperation::SumRepeated, {count(grad), count(*in[1])}, {grad.data.data()},
+                    grads[1].data.data());
     return grads;
 }
 
-Tensor sum(MemberDevice& place, const Node&, const Operands& in, const LocalPart&)
+Tensor sum(MemberDevice& member, const Node&, const Operands& in, const LocalPart&)
 {
-    Tensor out = place.make(Shape{});
+    Tensor out = member.make(Shape{});
     const std::int64_t parts = std::min(sumParts, count(*in[0]));
-    const Tensor some = place.make({parts});
-    place.call(TensorOperation::SumParts, {count(*in[0]), parts}, {in[0]->data.data()}, some.data.data());
-    place.call(TensorOperation::SumParts, {parts, 1}, {some.data.data()}, out.data.data());
+    const Tensor some = member.make({parts});
+    member.call(TensorOperation::SumParts, {count(*in[0]), parts}, {in[0]->data.data()}, some.data.data());
+    member.call(TensorOperation::SumParts, {parts, 1}, {some.data.data()}, out.data.data());
     return out;
 }
-Gradients sumBack(MemberDevice& place, const Node&, const Operands& in, const Tensor&, const Tensor& grad,
+Gradients sumBack(MemberDevice& member, const Node&, const Operands& in, const Tensor&, const Tensor& grad,
                   const LocalPart&)
 {
-    Gradients grads{place.make(in[0]->shape)};
-    place.call(TensorOperation::FillFrom, {count(*in[0])}, {grad.data.data()}, grads[0].data.data());
+    Gradients grads{member.make(in[0]->shape)};
+    member.call(TensorOperation::FillFrom, {count(*in[0])}, {grad.data.data()}, grads[0].data.data());
     return grads;
 }
 

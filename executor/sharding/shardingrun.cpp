@@ -83,8 +83,8 @@ LeafValues randomLeaves(const TensorGraph& graph, std::uint64_t seed)
 SingleRun runSingle(const TensorGraph& graph, const LeafValues& leaves)
 {
     const auto host = createHostBackend(1);
-    MemberDevice place(host->device(0));
-    OneDevice device(place, graph, leaves);
+    MemberDevice member(host->device(0));
+    OneDevice device(member, graph, leaves);
     device.step();
     return device.result();
 }
@@ -105,12 +105,12 @@ public:
         if (backend.devices() < devices)
             throw Error("devices", fmt::format("the program is for {}, and there are {}", devices, backend.devices()),
                         "run it on as many");
-        std::vector<MemberDevice*> places;
+        std::vector<MemberDevice*> members;
         for (int d = 0; d < devices; ++d)
-            places.push_back(m_places.emplace_back(std::make_unique<MemberDevice>(backend.device(d))).get());
-        m_collectives = createCollectives(places, backend.createCommunicators());
+            members.push_back(m_members.emplace_back(std::make_unique<MemberDevice>(backend.device(d))).get());
+        m_collectives = createCollectives(members, backend.createCommunicators());
         for (int d = 0; d < devices; ++d)
-            m_actors.push_back(std::make_unique<DeviceActor>(d, *places[d], theory, leaves, *m_collectives, options));
+            m_actors.push_back(std::make_unique<DeviceActor>(d, *members[d], theory, leaves, *m_collectives, options));
     }
 
     const std::vector<std::unique_ptr<DeviceActor>>& actors() const { return m_actors; }
@@ -172,7 +172,7 @@ private:
     const ShardingProgram& m_program;
     const ShardingRunOptions& m_options;
     std::unique_ptr<Backend> m_host;
-    std::vector<std::unique_ptr<MemberDevice>> m_places;
+    std::vector<std::unique_ptr<MemberDevice>> m_members;
     std::unique_ptr<MemberCollectives> m_collectives;
     std::vector<std::unique_ptr<DeviceActor>> m_actors;
     std::vector<DeviceActor::Clock::time_point> m_started; ///< of each device, its step

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// SplitMix64's finaliser over a key made of seed and name, plus the counter: O(1) per value, no state (see the header).
 #include "executor/training/counterrandom.h"
 
 #include <cmath>

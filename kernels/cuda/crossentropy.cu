@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// A block per row: largest value, sum and division, O(rows · classes) work; then one thread adds the rows' losses in
+// order.
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/launch.cuh"
 

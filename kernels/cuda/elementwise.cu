@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// One thread per element: copies, sums, GELU and optimizer steps, all bound by memory bandwidth. Formulas: the headers.
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/launch.cuh"
 

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// Forward: a thread per element. Backward: a thread per column walks all tokens, so sums have one order and need no
+// atomics; O(tokens · hidden) work, but only `hidden` threads.
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/launch.cuh"
 

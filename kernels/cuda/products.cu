@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// Products by cuBLASLt, whose algorithm is asked for once per shape, strides and alignment; else by an own kernel in
+// shared-memory tiles of 16 x 16. 2 · rows · columns · inner operations; one thread per column sums a bias gradient.
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/products.h"

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// A softmax per row; the loss of a row is its log-sum-exp less the target's logit, summed in double. O(rows · classes).
 #include "kernels/calls.h"
 
 #include "kernels/host/softmax.h"

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// Row by row: mean and variance in two passes over the row, then the formulas of Ba et al. (arXiv 1607.06450).
+// O(rows · columns); sums in a fixed number of lanes (simd.h).
 #include "kernels/calls.h"
 
 #include "kernels/host/simd.h"

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// The three passes of a linear layer as one product of OpenBLAS each, with the bias added before and its gradient
+// summed after: 2 · rows · inputs · outputs operations.
 #include "kernels/calls.h"
 
 #include "kernels/host/gemm.h"

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// One pass over the parameters, element by element; the formulas and their sources are in the header. O(parameters).
 #include "kernels/calls.h"
 
 #include "kernels/host/simd.h"

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// Shifted by the largest value, so that nothing overflows: three passes over the row, O(count).
 #include "kernels/host/softmax.h"
 
 #include "kernels/host/simd.h"

@@ -55,22 +55,33 @@ struct TraceHeader {
     std::int64_t wallClockNs = 0; ///< UTC at clock zero, for aligning ranks
 };
 
-class TraceWriter {
+/// Where records go: a trace file, or memory in tests. Called by one thread at a time.
+class RecordSink {
+public:
+    virtual ~RecordSink() = default;
+    virtual void append(const std::vector<TaskRecord>& records) = 0;
+    virtual void append(const std::vector<MemoryRecord>& records) = 0;
+    virtual void append(const StepRecord& record) = 0;
+    virtual void append(const std::vector<GpuRecord>&) {}
+    virtual void commit() = 0;
+};
+
+class TraceWriter final : public RecordSink {
 public:
     /// Writes design, dictionary and header to a temporary file. The first record or commit() renames it to `path`;
     /// until then an old trace is unchanged. Throws Error when `path` cannot be written to: it exists and `overwrite`
     /// is false, another run is writing it, or it is no regular file.
     TraceWriter(const std::string& path, const Design& design, const Program& program, const TraceHeader& header,
                 bool overwrite = false);
-    ~TraceWriter();
+    ~TraceWriter() override;
 
-    void append(const std::vector<TaskRecord>& records);
-    void append(const std::vector<MemoryRecord>& records);
-    void append(const StepRecord& record);
+    void append(const std::vector<TaskRecord>& records) override;
+    void append(const std::vector<MemoryRecord>& records) override;
+    void append(const StepRecord& record) override;
     /// Into GPU_ACTIVITIES, which is made with the first of them.
-    void append(const std::vector<GpuRecord>& records);
+    void append(const std::vector<GpuRecord>& records) override;
     /// Everything appended so far becomes visible to readers.
-    void commit();
+    void commit() override;
     /// Peaks per device, dropped records and a JSON text with the run's result; marks the trace complete.
     void finish(const std::vector<Bytes>& peakBytes, std::int64_t droppedRecords, const std::string& resultJson);
 

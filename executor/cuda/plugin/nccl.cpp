@@ -7,7 +7,7 @@
 // comes stays in NCCL until the process ends. A non-blocking communicator could be aborted while it is made, but stays
 // non-blocking: every group of calls, and every call outside of one, then starts a thread and returns before anything
 // is on the stream, so an event behind it would have to wait for ncclCommGetAsyncError. Only ncclCommSplit makes a
-// blocking one of it, in another meeting of all ranks that can hang as the first.
+// blocking one of it, in another collective of all ranks that can hang as the first.
 #include "executor/cuda/plugin/plugin.h"
 
 #include <atomic>
@@ -135,7 +135,7 @@ struct Place {
         code = code ? code : check(cudaMemset(data, 0, static_cast<size_t>(bytes)));
         return code ? code : check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
     }
-    /// Only when nothing of it is under way: cudaFree waits for the GPU.
+    /// Only when nothing of it is in flight: cudaFree waits for the GPU.
     void release()
     {
         cudaSetDevice(device);
@@ -170,7 +170,7 @@ int await(Clock::time_point until, const Place& place)
                  [&](int32_t* done) { return answer(cudaStreamQuery(place.stream), done); });
 }
 
-/// What is still under way after the deadline keeps its memory until the communicator has been aborted, which ends it;
+/// What is still in flight after the deadline keeps its memory until the communicator has been aborted, which ends it;
 /// by then nobody asks, so it stays.
 int finish(std::span<Place> places, int code, Clock::time_point until)
 {

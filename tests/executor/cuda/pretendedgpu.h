@@ -31,7 +31,8 @@ struct End {
     int rank = 0;
 };
 
-/// A communicator of many. Collectives meet: the last to come does the work, and every stream goes on when it is done.
+/// A communicator of many. Collectives are barriers: the last to come does the work, and every stream goes on when it
+/// is done.
 struct Group {
     struct Part {
         int operation = -1; ///< which call, and its root: all members must agree
@@ -66,7 +67,7 @@ inline std::atomic<int> absentGpu{-1};
 inline std::atomic<int> disagreements{0};
 
 template<typename Work>
-void meet(Group& group, int rank, Group::Part part, Work work)
+void barrier(Group& group, int rank, Group::Part part, Work work)
 {
     ++collectives;
     std::unique_lock lock(group.mutex);
@@ -287,7 +288,7 @@ int collective(void* member, int kind, const float* from, float* to, std::int64_
         return fault("a collective on the stream of another GPU");
     note(end.device, *end.group);
     stream(on).push([end, kind, from, to, count, work] {
-        meet(*end.group, end.rank, {kind, from, to, count}, [&] { work(end.group->parts); });
+        barrier(*end.group, end.rank, {kind, from, to, count}, [&] { work(end.group->parts); });
     });
     return 0;
 }

@@ -136,7 +136,7 @@ private slots:
                                                    << "is no CUDA plugin of Pipewright";
         QTest::newRow("plugin of an old version") << "driver_good"
                                                   << "plugin_old"
-                                                  << "it is of version 0, and this program is of version 4";
+                                                  << "it is of version 0, and this program is of version 5";
         QTest::newRow("plugin of another build") << "driver_good"
                                                  << "plugin_short"
                                                  << "they are of different builds";

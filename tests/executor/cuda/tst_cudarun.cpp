@@ -97,7 +97,7 @@ private slots:
         QFETCH(bool, graphs);
         const Design design = tinyGpt(family.toStdString(), devices);
         RunOptions options = onPretendedGpus(CudaTransport(transport));
-        options.captureBlocks = graphs;
+        options.runtime.captureBlocks = graphs;
         const int launchesBefore = pretended::graphLaunches, sumsBefore = pretended::collectives;
         const RunResult gpu = run(design, options);
         QCOMPARE(gpu.backend, std::string("cuda"));
@@ -171,7 +171,7 @@ private slots:
         QFETCH(bool, nccl);
         const Design design = tinyGpt(family.toStdString());
         RunOptions options = onPretendedGpus(nccl ? CudaTransport::Nccl : CudaTransport::Copy);
-        options.captureBlocks = true; // not of these: every step predicts from another version
+        options.runtime.captureBlocks = true; // not of these: every step predicts from another version
         const RunResult gpu = run(design, options);
         RunOptions onHost;
         onHost.steps = 3;
@@ -255,8 +255,8 @@ private slots:
     {
         QFETCH(int, transport);
         RunOptions options = onPretendedGpus(CudaTransport(transport));
-        options.deadline = 200'000'000;
-        options.faults = {{.kind = Fault::Kind::LinkStalls, .device = 0, .step = 1, .instruction = 0}};
+        options.runtime.deadline = 200'000'000;
+        options.runtime.faults = {{.kind = Fault::Kind::LinkStalls, .device = 0, .step = 1, .instruction = 0}};
         const std::string why = failureOf([&] { run(tinyGpt("1f1b"), options); });
         CONTAINS(why, "no device has made progress");
         CONTAINS(why, "device 1");
@@ -265,7 +265,7 @@ private slots:
     void faultsOnADeviceAreNamed()
     {
         RunOptions options = onPretendedGpus();
-        options.faults = {{.kind = Fault::Kind::OutOfMemory, .device = 1, .step = 1, .instruction = 2}};
+        options.runtime.faults = {{.kind = Fault::Kind::OutOfMemory, .device = 1, .step = 1, .instruction = 2}};
         CONTAINS(failureOf([&] { run(tinyGpt("1f1b"), options); }), "device 1");
     }
 
@@ -343,7 +343,7 @@ private slots:
         QFETCH(int, storedSends);
         const bool onGpus = transport >= 0;
         RunOptions options = onGpus ? onPretendedGpus(CudaTransport(transport)) : RunOptions{};
-        options.eagerSlots = storedSends;
+        options.runtime.eagerSlots = storedSends;
         options.steps = 2;
         pretended::allocated().most = pretended::allocated().now;
         const RunResult result = run(tinyGpt("1f1b"), options);
@@ -371,18 +371,18 @@ private slots:
         QCOMPARE(more.front().where, std::string("device 1"));
     }
 
-    /// The room of its maths decides as much as the buffers do.
+    /// The workspace of its maths decides as much as the buffers do.
     void aGpuThatHasNoRoomIsNamedBeforeAnythingIsAllocated()
     {
         pretended::allocated().most = pretended::allocated().now;
         RunOptions options = onPretendedGpus();
-        options.deviceMemory = PIPEWRIGHT_MATHS_WORKSPACE; // more than enough for the buffers alone
+        options.runtime.deviceMemory = PIPEWRIGHT_MATHS_WORKSPACE; // more than enough for the buffers alone
         const std::string why = failureOf([&] { run(tinyGpt("1f1b"), options); });
         CONTAINS(why, "device 0: error: would hold");
         CONTAINS(why, "device 1: error: would hold");
         CONTAINS(why, "33 MiB for its maths");
         // Two devices fit on each GPU by themselves, and not together.
-        options.deviceMemory = 0;
+        options.runtime.deviceMemory = 0;
         pretended::memory = PIPEWRIGHT_MATHS_WORKSPACE + (1 << 20);
         const std::string shared = failureOf([&] { run(tinyGpt("1f1b", 4), options); });
         const std::string alone = failureOf([&] { run(tinyGpt("1f1b", 2), options); });

@@ -177,7 +177,7 @@ private slots:
         const Design design = test::tinyGpt(family.toStdString(), devices, 8);
         RunOptions options;
         options.steps = 4;
-        options.checkMemory = true;
+        options.runtime.checkMemory = true;
         const RunResult threads = run(design, options);
         const QTemporaryDir folder;
         options.trace = folder.filePath("ranks.db").toStdString();
@@ -185,7 +185,7 @@ private slots:
         std::vector<RunResult> results(static_cast<std::size_t>(devices));
         const auto failures = onAll(devices, [&](int r) {
             RunOptions own = options;
-            own.eagerSlots = r % 2; // sending is each rank's own affair
+            own.runtime.eagerSlots = r % 2; // sending is each rank's own affair
             own.createBackend = [&, r](int) { return createRankBackend(std::move(meshes[r]), deadline); };
             results[r] = run(design, own);
         });
@@ -236,7 +236,7 @@ private slots:
         const RunResult threads = run(design, options);
         const QTemporaryDir folder;
         options.trace = folder.filePath("ranks.db").toStdString();
-        options.captureBlocks = graphs;
+        options.runtime.captureBlocks = graphs;
         pretended::visibleGpus = devices;
         pretended::given().clear();
         auto meshes = createLocalMeshes(devices);
@@ -400,8 +400,8 @@ private slots:
         const Design design = test::tinyGpt("1f1b", 3, 8);
         RunOptions options;
         options.steps = 6;
-        options.deadline = 500'000'000;
-        options.faults = {{static_cast<Fault::Kind>(kind), 1, 3, 4, 0}};
+        options.runtime.deadline = 500'000'000;
+        options.runtime.faults = {{static_cast<Fault::Kind>(kind), 1, 3, 4, 0}};
         options.trace = folder.filePath("broken.db").toStdString();
         auto meshes = createLocalMeshes(3);
         const auto failures = onAll(3, [&](int r) {

@@ -122,7 +122,7 @@ private Q_SLOTS:
         fault.device = 1;
         fault.delay = 40'000'000;
         fault.step = 1;
-        options.faults = {fault};
+        options.runtime.faults = {fault};
         const Explanation e = explained(design, design, options);
         QVERIFY2(e.causes[0].kind == Cause::Kind::HostGap || e.causes[0].kind == Cause::Kind::MemoryWait,
                  describe(e.causes[0]).c_str());

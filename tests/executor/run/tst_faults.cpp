@@ -68,8 +68,8 @@ private slots:
         RunOptions options;
         options.steps = 5;
         options.maths = RunOptions::Maths::Timed;
-        options.deadline = 300'000'000;
-        options.faults = {parseFault(fault.toStdString(), "--inject")};
+        options.runtime.deadline = 300'000'000;
+        options.runtime.faults = {parseFault(fault.toStdString(), "--inject")};
         options.trace = folder.filePath("broken.db").toStdString();
         const Nanoseconds before = steadyNow();
         const QString text = failureOf([&] { run(design, options); });
@@ -104,7 +104,7 @@ private slots:
         RunOptions options;
         options.steps = 1;
         options.maths = RunOptions::Maths::Timed;
-        options.deviceMemory = 10'000; // device 0 of three holds three microbatches of 4 KiB
+        options.runtime.deviceMemory = 10'000; // device 0 of three holds three microbatches of 4 KiB
         options.trace = folder.filePath("never.db").toStdString();
         const QString text = failureOf([&] { run(timedDesign(), options); });
         QVERIFY2(text.contains("device 0: error: would hold 12 KiB, and may hold 9.77 KiB"), qPrintable(text));

@@ -56,7 +56,7 @@ private slots:
         options.steps = 1'000'000;
         options.maths = RunOptions::Maths::Timed;
         options.clock = RunOptions::Clock::Virtual;
-        options.cancel = &cancel;
+        options.runtime.cancel = &cancel;
         options.progress = [&](const RunProgress& progress) {
             if (progress.step == 3)
                 cancel = true;
@@ -90,8 +90,8 @@ private slots:
         for (const int eager : {0, 2}) {
             RunOptions options;
             options.steps = 3;
-            options.eagerSlots = eager;
-            options.checkMemory = true;
+            options.runtime.eagerSlots = eager;
+            options.runtime.checkMemory = true;
             const RunResult result = run(design, options);
             QCOMPARE(result.maths, std::string("training"));
             // Updates amid the run have an oracle of their own: tst_weighttraining.cpp.
@@ -261,7 +261,7 @@ private slots:
         RunOptions options;
         options.steps = 3;
         options.maths = RunOptions::Maths::Training;
-        options.checkMemory = true;
+        options.runtime.checkMemory = true;
         const RunResult result = run(design, options);
         QVERIFY(result.gradients->bitEqual);
         QCOMPARE(result.peakBytes, result.predictedPeakBytes);
@@ -345,7 +345,7 @@ private slots:
         RunOptions options;
         options.steps = 1000;
         options.trace = folder.filePath("run.db").toStdString();
-        options.cancel = &cancel;
+        options.runtime.cancel = &cancel;
         options.progress = [&](const RunProgress& progress) { cancel = progress.step == 2; };
         Design design = costsOnly("1f1b"); // the third step would take a while
         for (StageCosts& stage : design.costs.stages)
@@ -364,7 +364,7 @@ private slots:
         RunOptions options;
         options.steps = 3;
         options.trace = folder.filePath("run.db").toStdString();
-        options.faults = {{Fault::Kind::Dies, 2, 1, 5, 0}};
+        options.runtime.faults = {{Fault::Kind::Dies, 2, 1, 5, 0}};
         const std::string text = failureOf([&] { run(tinyGpt("1f1b"), options); });
         QVERIFY2(text.find("device 2: error: stopped at instruction 5") != std::string::npos, text.c_str());
         QCOMPARE(TraceReader(options.trace).steps().size(), std::size_t{1});

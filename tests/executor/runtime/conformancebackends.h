@@ -138,7 +138,7 @@ inline constexpr Entry backends[] = {{"host", createHostBackend},
                                      {"cuda with NCCL", createPretendedNccl, false},
                                      {"ranks with a GPU each", createTwoGpuRanks, false}};
 
-/// How long something that is under way may take, and how long something that must not happen is watched.
+/// How long something in flight may take, and how long something that must not happen is watched.
 inline constexpr int patience = 5000;
 inline void watchQuietly(const Backend& backend)
 {

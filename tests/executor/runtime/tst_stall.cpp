@@ -14,7 +14,7 @@ using State = ActorStatus::State;
 
 ActorStatus in(State state, bool ready = false)
 {
-    return {.state = state, .instruction = 0, .exchange = 0, .ready = ready};
+    return {.state = state, .instruction = 0, .transfer = 0, .ready = ready};
 }
 
 bool certain(std::vector<ActorStatus> actors)
