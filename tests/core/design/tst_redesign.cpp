@@ -120,7 +120,7 @@ private Q_SLOTS:
     void measuredCostsTakeTheirDevicesPaceAndLinksAlong()
     {
         // Device 2 takes three times as long as the others for the same work.
-        Design measured = withFamily(llama(), *findFamily("1f1b"));
+        Design measured = withFamily(test::presetDesign(), *findFamily("1f1b"));
         measured.costs.source = "measured: run.db";
         measured.costs.link = {500, 0, {}, CostOrigin::Estimated};
         measured.costs.linkOfPair[{0, 1}] = {100, 0, {}, CostOrigin::Measured};
@@ -166,7 +166,7 @@ private Q_SLOTS:
 
     void costsOfAnotherModelAreRefused()
     {
-        const Design base = llama();
+        const Design base = test::presetDesign();
         Design other = base;
         other.costs.source = "measured: run.db";
         QCOMPARE(withCostsFrom(base, other).costs, other.costs);
