@@ -41,6 +41,7 @@ struct Peer {
     Bytes headerRead = 0;
     std::vector<Region> places;
     Bytes payloadRead = 0;
+    bool unwritable = false; ///< its end is closed; what it sent before can still be read
     bool lostToldOf = false;
 };
 
@@ -95,7 +96,7 @@ public:
     {
         message.bytes = totalBytes(payload);
         Peer& peer = m_peers[to];
-        if (peer.socket >= 0)
+        if (peer.socket >= 0 && !peer.unwritable)
             peer.queue.push_back({message, std::move(payload), ticket, 0});
     }
 
@@ -159,8 +160,10 @@ private:
             what.msg_iovlen = parts.size();
             const ssize_t written = sendmsg(peer.socket, &what, MSG_NOSIGNAL);
             if (written < 0) {
-                if (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR)
-                    drop(peer);
+                if (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR) {
+                    peer.unwritable = true; // not dropped: why it ended may be among what it sent last
+                    peer.queue.clear();
+                }
                 return busy;
             }
             busy = true;

@@ -134,6 +134,27 @@ private slots:
                      failure.c_str());
     }
 
+    /// A process that fails says why and ends. Whoever has something to send to it just then must still read that.
+    void whatARankSaidBeforeItEndedIsReadByThoseWhoWriteToIt()
+    {
+        struct Listener : MeshHandler {
+            std::vector<Region> place(int, const Message&) override { return {}; }
+            void received(int, const Message& message) override { heard.push_back(message.kind); }
+            void sent(std::uint64_t) override {}
+            void lost(int) override { heard.push_back(0); }
+            std::vector<std::uint32_t> heard; ///< kinds of messages; 0: the other is gone
+        };
+        auto meshes = createLocalMeshes(2);
+        Listener ends, stays;
+        meshes[1]->send(0, {.kind = 7}, {}, 0);
+        meshes[1]->poll(ends);
+        meshes[1].reset();
+        meshes[0]->send(1, {.kind = 8}, {}, 0);
+        meshes[0]->poll(stays);
+        meshes[0]->poll(stays);
+        QCOMPARE(stays.heard, (std::vector<std::uint32_t>{7, 0}));
+    }
+
     void aRankThatIsGoneIsNamed()
     {
         auto all = hubs(3);
