@@ -123,7 +123,7 @@ const BlockRaster::Glyph& BlockRaster::glyph(Letters& letters, char character)
     for (int y = 0; y < glyph.height; ++y)
         for (int x = 0; x < glyph.width; ++x)
             glyph.coverage.push_back(static_cast<std::uint8_t>(qAlpha(image.pixel(inked.left() + x, inked.top() + y))));
-    return *letters.glyphs.insert(character, std::move(glyph));
+    return *letters.glyphs.insert(character, glyph);
 }
 
 double BlockRaster::widthOf(Letters& letters, std::string_view text)

@@ -102,7 +102,7 @@ const QPixmap& BlockSprites::block(Op op, int chunk, QSize size)
             fill(QBrush(texture));
     }
     m_bytes += std::int64_t{4} * size.width() * size.height();
-    return *m_blocks.insert(key, std::move(pixmap));
+    return *m_blocks.insert(key, pixmap);
 }
 
 const QStaticText& BlockSprites::text(std::uint64_t key, const QString& words, const QFont& font)
@@ -115,7 +115,7 @@ const QStaticText& BlockSprites::text(std::uint64_t key, const QString& words, c
     text.setTextFormat(Qt::PlainText);
     text.setPerformanceHint(QStaticText::AggressiveCaching);
     text.prepare(QTransform::fromScale(m_scale, m_scale), font);
-    return *m_texts.insert(key, std::move(text));
+    return *m_texts.insert(key, text);
 }
 
 const QStaticText& BlockSprites::letter(Op op, int stage)
