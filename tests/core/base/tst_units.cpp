@@ -243,9 +243,9 @@ private slots:
                              R"("last":{"key":"value"}})"));
         QCOMPARE(JsonValue::array().dump(), std::string("[]"));
         QCOMPARE(JsonValue::object().dump(), std::string("{}"));
-        QVERIFY_EXCEPTION_THROWN(JsonValue(1).push_back(2), std::logic_error);
-        QVERIFY_EXCEPTION_THROWN(JsonValue(1)["a"], std::logic_error);
-        QVERIFY_EXCEPTION_THROWN(JsonValue("\xff").dump(), std::exception);
+        QVERIFY_THROWS_EXCEPTION(std::logic_error, JsonValue(1).push_back(2));
+        QVERIFY_THROWS_EXCEPTION(std::logic_error, JsonValue(1)["a"]);
+        QVERIFY_THROWS_EXCEPTION(std::exception, JsonValue("\xff").dump());
         QCOMPARE(JsonValue("\xff").dump(JsonValue::InvalidText::Replace), std::string("\"\xef\xbf\xbd\""));
     }
 };
