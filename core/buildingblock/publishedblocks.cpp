@@ -145,12 +145,12 @@ BuildingBlock oneF1BVBlock(int devices)
     }
     // Backwards are consecutive; after every third one two units stay free for a pair of forwards.
     int now = 2 * devices + (devices % 3 == 0 ? 3 : 0);
-    int dataParallelDevices = (3 - (devices + 2) % 3) % 3;
+    int turn = (3 - (devices + 2) % 3) % 3;
     for (int stage = 2 * devices; stage-- > 0;) {
         block.passes.push_back({Op::B, stage, now, 2});
         now += 2;
-        if (++dataParallelDevices == 3) {
-            dataParallelDevices = 0;
+        if (++turn == 3) {
+            turn = 0;
             now += 3;
         }
     }

@@ -28,8 +28,8 @@ struct Ticks {
     const SearchModel& model;
     SearchObjective objective;
     Nanoseconds tick = 1;
-    bool exact = true;           ///< nothing was rounded
-    int dataParallelDevices = 0; ///< sum of all durations and delays
+    bool exact = true;  ///< nothing was rounded
+    int sequential = 0; ///< sum of all durations and delays
     std::vector<std::int32_t> predecessor;
     std::vector<std::pair<std::int32_t, std::int32_t>> openPairs;
 
@@ -136,7 +136,7 @@ private:
     int horizon() const
     {
         if (m_aim->incumbent == nullptr)
-            return worth() + m_ticks->dataParallelDevices;
+            return worth() + m_ticks->sequential;
         return m_ticks->objective == SearchObjective::Span ? 2 * worth() : worth();
     }
 
@@ -413,7 +413,7 @@ std::optional<Ticks> ticksOf(const SearchModel& model, SearchObjective objective
         note(extra.delay);
         delays += extra.delay;
     }
-    const Nanoseconds dataParallelDevices = work + delays;
+    const Nanoseconds sequential = work + delays;
     for (const Nanoseconds update : model.updates)
         note(update);
     // More than some million ticks only widen the domains.
@@ -421,7 +421,7 @@ std::optional<Ticks> ticksOf(const SearchModel& model, SearchObjective objective
         ticks.tick = coarse;
         ticks.exact = false;
     }
-    ticks.dataParallelDevices = ticks.of(dataParallelDevices) + 1;
+    ticks.sequential = ticks.of(sequential) + 1;
     ticks.openPairs = openPairs(model, ticks.predecessor);
     return ticks;
 }
