@@ -4,13 +4,11 @@
 #include "core/sharding/astar.h"
 
 #include <algorithm>
-#include <limits>
 
 namespace pipewright::sharding {
 
 namespace {
 
-constexpr double infinite = std::numeric_limits<double>::infinity();
 constexpr double rounding = 1e-12; // sums in another order may differ by so much
 constexpr std::size_t mostCompared = 128;
 constexpr std::size_t mostLabels = 24'000'000;

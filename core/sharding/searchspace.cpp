@@ -7,7 +7,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
 
 namespace pipewright::sharding {
 
@@ -191,7 +190,6 @@ void SearchSpace::priceTriples()
 void SearchSpace::findBounds()
 {
     const std::size_t limits = m_limited.size();
-    constexpr double infinite = std::numeric_limits<double>::infinity();
     const TensorGraph& graph = m_theory.graph();
     m_atLeast.assign(static_cast<std::size_t>(positions()) + 1, 0.0);
     m_memoryAtLeast.assign(static_cast<std::size_t>(positions()) + 1, std::vector<double>(limits, 0.0));

@@ -12,10 +12,13 @@
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <unordered_map>
 #include <vector>
 
 namespace pipewright::sharding {
+
+inline constexpr double infinite = std::numeric_limits<double>::infinity(); ///< the cost of what cannot be
 
 using Mask = std::uint32_t;
 

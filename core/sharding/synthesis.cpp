@@ -6,13 +6,11 @@
 #include "core/sharding/astar.h"
 
 #include <algorithm>
-#include <limits>
 
 namespace pipewright::sharding {
 
 namespace {
 
-constexpr double infinite = std::numeric_limits<double>::infinity();
 constexpr int beamWidth = 12;
 constexpr int priceRounds = 24;
 

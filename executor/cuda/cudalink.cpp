@@ -29,11 +29,6 @@ bool sameSizes(std::span<const Region> a, std::span<const Region> b)
                       [](const Region& x, const Region& y) { return x.bytes == y.bytes; });
 }
 
-CudaEvent& cudaEvent(Event* event)
-{
-    return static_cast<CudaEvent&>(*event);
-}
-
 } // namespace
 
 void CudaGpu::check(int code, const char* what) const

@@ -72,6 +72,11 @@ private:
     std::atomic<bool> m_posted{false};
 };
 
+inline CudaEvent& cudaEvent(Event* event) ///< what the CUDA backend made is one of these
+{
+    return static_cast<CudaEvent&>(*event);
+}
+
 /// Matches the two sides and copies, within a GPU or from one to another. Another way of moving bytes is a subclass.
 class CudaLink : public Link {
 public:

@@ -14,11 +14,6 @@ namespace {
 
 constexpr int multiprocessors = 4; // that a sum takes away from the maths beside it
 
-CudaEvent& cudaEvent(Event* event)
-{
-    return static_cast<CudaEvent&>(*event);
-}
-
 } // namespace
 
 NcclSum::NcclSum(std::array<int, 2> devices, std::array<CudaGpu, 2> gpus, std::array<NcclOwner*, 2> owners,

@@ -23,11 +23,6 @@ namespace {
 constexpr auto pollInterval = std::chrono::microseconds(50);
 constexpr int multiprocessors = 4; // that a connection takes away from the maths beside it
 
-CudaEvent& cudaEvent(Event* event)
-{
-    return static_cast<CudaEvent&>(*event);
-}
-
 } // namespace
 
 RankPair::RankPair(const RankGpu& own, std::uint32_t channel, int first, int second, std::size_t postings)

@@ -11,20 +11,20 @@
 
 namespace pipewright::sharding {
 
-struct DeviceTimes {
+struct MemberTimes {
     std::vector<double> rates; ///< FLOP/s of every device, in the units of the graph's own FLOPs
     std::vector<CollectiveSample> samples;
 };
 
-struct DeviceTimesOptions {
+struct MemberTimesOptions {
     std::vector<std::int64_t> elements{1 << 10, 1 << 14, 1 << 18, 1 << 20}; ///< of a whole tensor
     int repetitions = 5;                                                    ///< the median counts; one more warms up
 };
 
 /// All devices at once. Throws Error with whyNotRunnable(), or when the graph has no FLOPs to go by.
-DeviceTimes measureDevices(const TensorGraph& graph, Backend& backend, const DeviceTimesOptions& options = {});
+MemberTimes measureDevices(const TensorGraph& graph, Backend& backend, const MemberTimesOptions& options = {});
 
 /// The same devices and memories with measured rates and collectives. Memory bandwidth is in the rates.
-Cluster calibrated(Cluster cluster, const DeviceTimes& times);
+Cluster calibrated(Cluster cluster, const MemberTimes& times);
 
 } // namespace pipewright::sharding

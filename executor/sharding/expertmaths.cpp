@@ -153,7 +153,7 @@ Gradients expertLinearBack(MemberDevice& member, const Node&, const Operands& in
     return grads;
 }
 
-constexpr NodeMaths table[] = {
+constexpr NodeMaths expertTable[] = {
     {"route", route, routeBack},
     {"dispatch", dispatch, dispatchBack},
     {"expert_linear", expertLinear, expertLinearBack},
@@ -164,7 +164,7 @@ constexpr NodeMaths table[] = {
 
 std::span<const NodeMaths> expertMaths()
 {
-    return table;
+    return expertTable;
 }
 
 } // namespace pipewright::sharding

@@ -198,7 +198,7 @@ Gradients sumBack(MemberDevice& member, const Node&, const Operands& in, const T
     return grads;
 }
 
-constexpr NodeMaths table[] = {
+constexpr NodeMaths plainTable[] = {
     {"add", add, addBack},
     {"multiply", multiply, multiplyBack},
     {"scale", scale, scaleBack},
@@ -217,7 +217,7 @@ constexpr NodeMaths table[] = {
 
 std::span<const NodeMaths> plainMaths()
 {
-    return table;
+    return plainTable;
 }
 
 } // namespace pipewright::sharding

@@ -137,3 +137,5 @@ void paintBuildingBlock(QPainter& painter, const QRectF& area, const BuildingBlo
 }
 
 } // namespace pipewright
+
+#include "moc_buildingblockcells.cpp"

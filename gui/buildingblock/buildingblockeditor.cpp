@@ -232,3 +232,5 @@ void BuildingBlockEditor::unroll()
 }
 
 } // namespace pipewright
+
+#include "moc_buildingblockeditor.cpp"

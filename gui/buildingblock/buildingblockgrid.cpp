@@ -282,3 +282,5 @@ bool BuildingBlockGrid::event(QEvent* event)
 }
 
 } // namespace pipewright
+
+#include "moc_buildingblockgrid.cpp"

@@ -119,3 +119,5 @@ bool BuildingBlockPreview::eventFilter(QObject* watched, QEvent* event)
 }
 
 } // namespace pipewright
+
+#include "moc_buildingblockpreview.cpp"

@@ -250,3 +250,5 @@ void CompareLanes::paintSchedule(QPainter& painter, const TimelinePainter& lanes
 }
 
 } // namespace pipewright
+
+#include "moc_comparelanes.cpp"

@@ -305,3 +305,5 @@ void CompareWindow::fillTable()
 }
 
 } // namespace pipewright
+
+#include "moc_comparewindow.cpp"

@@ -182,3 +182,5 @@ void BubblePanel::paintLabels(QPainter& painter, const std::vector<Cause>& cause
 }
 
 } // namespace pipewright
+
+#include "moc_bubblepanel.cpp"

@@ -184,3 +184,5 @@ bool CommandPalette::eventFilter(QObject* watched, QEvent* event)
 }
 
 } // namespace pipewright
+
+#include "moc_commandpalette.cpp"

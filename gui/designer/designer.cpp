@@ -108,6 +108,7 @@ int runDesigner(int argc, char** argv, const std::vector<std::string>& files)
     QApplication application(argc, argv);
     screen.reset();
     QApplication::setApplicationName(QStringLiteral("pipewright"));
+    QApplication::setOrganizationName(QStringLiteral("Pipewright")); // the folder of its settings
     QApplication::setApplicationDisplayName(QStringLiteral("Pipewright"));
     applyTheme(application);
 

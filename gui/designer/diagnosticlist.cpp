@@ -83,3 +83,5 @@ void DiagnosticList::changeEvent(QEvent* event)
 }
 
 } // namespace pipewright
+
+#include "moc_diagnosticlist.cpp"

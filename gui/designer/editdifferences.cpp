@@ -136,3 +136,5 @@ void EditDifferences::refresh()
 }
 
 } // namespace pipewright
+
+#include "moc_editdifferences.cpp"

@@ -202,3 +202,5 @@ void FamilyList::changeEvent(QEvent* event)
 }
 
 } // namespace pipewright
+
+#include "moc_familylist.cpp"

@@ -70,3 +70,5 @@ HistoryWindow::HistoryWindow(QUndoStack* stack, QWidget* parent) : QDialog(paren
 }
 
 } // namespace pipewright
+
+#include "moc_history.cpp"

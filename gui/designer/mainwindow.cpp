@@ -267,9 +267,7 @@ void MainWindow::connectViews()
         m_actions->place->setEnabled(!complete);
         m_actions->completeRest->setEnabled(!complete);
         m_numbers->setHint({}); // the hint was about the old schedule
-        const QString name = QString::fromStdString(m_document.design().name);
-        setWindowTitle((name.isEmpty() ? tr("untitled") : name)
-                       + QStringLiteral("[*]")); // Qt appends the program's name
+        showTitle();
         m_actions->emptyTimeline->setEnabled(m_document.design().schedule.blocks() > 0);
         refreshNumbers();
         alignCharts();
@@ -284,6 +282,7 @@ void MainWindow::connectViews()
     });
     connect(&m_document, &Document::pathChanged, this, [this] {
         setWindowFilePath(m_document.path());
+        showTitle();
         if (m_document.undoStack()->count() == 0)
             m_opened = m_document.design();
         if (m_compare)
@@ -473,3 +472,5 @@ void MainWindow::complain(const QString& title, const QString& text)
 }
 
 } // namespace pipewright
+
+#include "moc_mainwindow.cpp"

@@ -94,6 +94,8 @@ public:
     bool restoreFile();
     void restoreWindows();
     /// Asks what to do with unsaved changes; false when the user wants to stay.
+    QString documentName() const; ///< of the design, and of its file where there is one
+    void showTitle();
     bool mayDiscard();
 
 public Q_SLOTS:

@@ -101,12 +101,25 @@ bool MainWindow::saveTo(const QString& path)
     }
 }
 
+QString MainWindow::documentName() const
+{
+    const QString design = QString::fromStdString(m_document.design().name);
+    const QString file = QFileInfo(m_document.path()).fileName();
+    const QString name = design.isEmpty() ? tr("untitled") : design;
+    return file.isEmpty() || file == name ? name : tr("%1 (%2)").arg(name, file);
+}
+
+void MainWindow::showTitle()
+{
+    setWindowTitle(documentName() + QStringLiteral("[*]")); // Qt appends the program's name
+}
+
 bool MainWindow::mayDiscard()
 {
     if (m_document.undoStack()->isClean())
         return true;
     QMessageBox box(QMessageBox::Question, tr("Unsaved changes"),
-                    tr("Save the changes to %1?").arg(QString::fromStdString(m_document.design().name)),
+                    tr("Save the changes to %1?").arg(documentName()),
                     QMessageBox::Save | QMessageBox::Discard | QMessageBox::Cancel, this);
     box.setDefaultButton(QMessageBox::Save);
     switch (box.exec()) {

@@ -205,3 +205,5 @@ void NumberBar::changeEvent(QEvent* event)
 }
 
 } // namespace pipewright
+
+#include "moc_numberbar.cpp"

@@ -60,3 +60,5 @@ ShortcutList::ShortcutList(const QList<Group>& groups, QWidget* parent) : QDialo
 }
 
 } // namespace pipewright
+
+#include "moc_shortcuts.cpp"

@@ -195,3 +195,5 @@ void TopBar::resizeEvent(QResizeEvent* event)
 }
 
 } // namespace pipewright
+
+#include "moc_topbar.cpp"

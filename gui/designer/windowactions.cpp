@@ -137,3 +137,5 @@ QList<ShortcutList::Group> WindowActions::groups() const
 }
 
 } // namespace pipewright
+
+#include "moc_windowactions.cpp"

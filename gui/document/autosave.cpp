@@ -151,3 +151,5 @@ QString Autosave::defaultFolder()
 }
 
 } // namespace pipewright
+
+#include "moc_autosave.cpp"

@@ -6,42 +6,16 @@
 #include "core/schedule/validate.h"
 #include "gui/document/namededits.h"
 #include "gui/document/timelinelayout.h"
+#include "gui/document/undocommand.h"
 
 #include <QCoreApplication>
 #include <QElapsedTimer>
 #include <QEvent>
 #include <QFile>
-#include <QUndoCommand>
 
 #include <algorithm>
 
 namespace pipewright {
-
-// Undoing restores the design that was there, and needs no inverse of any edit. Designs are immutable, so the step
-// before, the step behind and the Document share them. Their predictions are kept by the Document, as long as it keeps
-// them: of large designs they are many times the designs' size.
-class DesignCommand : public QUndoCommand {
-public:
-    DesignCommand(Document& document, std::shared_ptr<const Design> after, const QString& text,
-                  std::shared_ptr<Document::Outcome> outcome)
-        : QUndoCommand(text), m_document(document), m_before(document.sharedDesign()), m_after(std::move(after)),
-          m_beforeOutcome(document.m_outcome), m_first(std::move(outcome))
-    {
-    }
-    void undo() override { m_document.show(m_before, m_beforeOutcome.lock()); }
-    void redo() override
-    {
-        m_document.show(m_after, m_first ? std::exchange(m_first, nullptr) : m_afterOutcome.lock());
-        m_afterOutcome = m_document.m_outcome;
-    }
-
-private:
-    Document& m_document;
-    const std::shared_ptr<const Design> m_before, m_after;
-    const std::weak_ptr<Document::Outcome> m_beforeOutcome;
-    std::weak_ptr<Document::Outcome> m_afterOutcome;
-    std::shared_ptr<Document::Outcome> m_first; ///< of the first redo(), which is the edit itself
-};
 
 namespace {
 
@@ -142,6 +116,7 @@ void Document::reset(Design design, const QString& path)
     settle();
     const bool hadOverlay = m_overlay != nullptr;
     m_undoStack.clear();
+    m_undoStack.setClean(); // an empty stack that was told to be unclean stays so when it is cleared
     m_recent.clear();
     m_overlay.reset();
     m_overlayPath.clear();
@@ -363,3 +338,5 @@ void Document::clearOverlay()
 }
 
 } // namespace pipewright
+
+#include "moc_document.cpp"

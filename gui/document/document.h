@@ -52,7 +52,7 @@ public:
     void open(const QString& path);
     void save(const QString& path);
     QString path() const { return m_path; }
-    /// Replaces everything; clears the undo stack.
+    /// Replaces everything; clears the undo stack, and nothing is unsaved.
     void reset(Design design, const QString& path = {});
 
     /// An edit that was applied to a design, but not committed: what it gives, and what forbids it. A drag asks for

@@ -72,3 +72,5 @@ void FamilyEstimates::request(const Design& base)
 }
 
 } // namespace pipewright
+
+#include "moc_familyestimates.cpp"

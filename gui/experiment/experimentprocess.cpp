@@ -69,3 +69,5 @@ void ExperimentProcess::takeLine(const QByteArray& line)
 }
 
 } // namespace pipewright
+
+#include "moc_experimentprocess.cpp"

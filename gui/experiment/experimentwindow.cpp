@@ -16,9 +16,7 @@
 #include <QDoubleSpinBox>
 #include <QEvent>
 #include <QFileDialog>
-#include <QFormLayout>
 #include <QHBoxLayout>
-#include <QHeaderView>
 #include <QLabel>
 #include <QListWidget>
 #include <QMessageBox>
@@ -87,172 +85,6 @@ ExperimentWindow::ExperimentWindow(Document& document, QWidget* parent) : QDialo
     m_made = true;
     refreshDocument();
     resize(1180, 700);
-}
-
-QWidget* ExperimentWindow::makeSettings()
-{
-    auto* column = new QWidget(this);
-    column->setFixedWidth(250);
-    m_policies = new QListWidget(column);
-    m_policies->setAccessibleName(tr("Policies to train"));
-    m_policies->setFrameShape(QFrame::NoFrame);
-    m_policies->setSpacing(3);
-    for (const ComparablePolicy& policy : comparablePolicies()) {
-        auto* item =
-            new QListWidgetItem(QString::fromUtf8(policy.title.data(), qsizetype(policy.title.size())), m_policies);
-        const Family* family = findFamily(policy.family);
-        item->setCheckState(family != nullptr && family->anyOptimizer ? Qt::Checked : Qt::Unchecked);
-    }
-    auto* own = new QListWidgetItem(m_policies);
-    own->setCheckState(Qt::Unchecked);
-    m_policies->setCurrentRow(6);
-
-    m_model = new QComboBox(column);
-    m_model->addItem(tr("small byte GPT"), QStringLiteral("byte-gpt-small"));
-    m_model->addItem(tr("byte MLP, kinds of files"), QStringLiteral("byte-mlp"));
-    m_model->setToolTip(tr("The GPT is trained on the program's own sources, the MLP tells its resources apart; the "
-                           "last tenth is held back"));
-    m_optimizer = new QComboBox(column);
-    for (const OptimizerFacts& facts : optimizers)
-        m_optimizer->addItem(QString::fromUtf8(facts.title.data(), qsizetype(facts.title.size())),
-                             QString::fromUtf8(facts.name.data(), qsizetype(facts.name.size())));
-    const auto spin = [column](int low, int high, int value) {
-        auto* box = new QSpinBox(column);
-        box->setRange(low, high);
-        box->setValue(value);
-        return box;
-    };
-    m_stageCount = spin(2, 4, 4);
-    m_updates = spin(1, 20'000, 300);
-    m_seeds = spin(1, 99, 1);
-    m_rate = new QDoubleSpinBox(column);
-    m_rate->setDecimals(5);
-    m_rate->setRange(0.00001, 10);
-    m_rate->setStepType(QAbstractSpinBox::AdaptiveDecimalStepType);
-    m_rate->setValue(0.03);
-    m_momentum = new QDoubleSpinBox(column);
-    m_momentum->setDecimals(3);
-    m_momentum->setRange(0, 0.999);
-    m_momentum->setSingleStep(0.05);
-    m_momentum->setValue(0.9);
-    m_momentum->setToolTip(tr("Of SGD; of AdamW the first one"));
-    m_button = new QPushButton(tr("Train"), column);
-    m_button->setProperty("primary", true);
-    m_button->setDefault(true);
-
-    auto* form = new QFormLayout;
-    form->setContentsMargins(0, 0, 0, 0);
-    form->setSpacing(8);
-    const auto row = [&](const QString& name, QWidget* field) {
-        field->setAccessibleName(name);
-        if (auto* number = qobject_cast<QAbstractSpinBox*>(field))
-            number->setButtonSymbols(QAbstractSpinBox::NoButtons); // arrows and wheel step it
-        form->addRow(name, field);
-    };
-    row(tr("Model"), m_model);
-    row(tr("Stages"), m_stageCount);
-    row(tr("Updates"), m_updates);
-    row(tr("Seeds"), m_seeds);
-    row(tr("Optimizer"), m_optimizer);
-    row(tr("Learning rate"), m_rate);
-    row(tr("Momentum"), m_momentum);
-    auto* layout = new QVBoxLayout(column);
-    layout->setContentsMargins(0, 0, 0, 0);
-    layout->setSpacing(10);
-    layout->addWidget(makeHeading(tr("Policies"), column));
-    layout->addWidget(m_policies, 1);
-    layout->addLayout(form);
-    layout->addWidget(m_button);
-
-    connect(m_button, &QPushButton::clicked, this, [this] { isRunning() ? cancel() : start(); });
-    connect(m_policies, &QListWidget::currentRowChanged, this, &ExperimentWindow::refreshLesson);
-    connect(m_optimizer, &QComboBox::currentIndexChanged, this, [this](int index) {
-        m_rate->setValue(optimizers[index].values == 1 ? 0.03 : 0.001); // suits the sequential run of the small GPT
-        refreshPolicies();
-    });
-    connect(m_stageCount, &QSpinBox::valueChanged, this, &ExperimentWindow::refreshPolicies);
-    connect(m_model, &QComboBox::currentIndexChanged, this, &ExperimentWindow::refreshPolicies);
-    connect(m_rate, &QDoubleSpinBox::valueChanged, this, &ExperimentWindow::refreshLesson);
-    connect(m_momentum, &QDoubleSpinBox::valueChanged, this, &ExperimentWindow::refreshLesson);
-    return column;
-}
-
-QWidget* ExperimentWindow::makeTraining()
-{
-    auto* page = new QWidget(this);
-    m_plot = new LossPlot(page);
-    m_state = makeCaption(tr("Every design sees the same data in the same order, from the same weights."),
-                          TextSize::Normal, page);
-    m_state->setAccessibleName(tr("State of the experiment"));
-    m_state->setWordWrap(true);
-    m_progress = new QProgressBar(page);
-    m_progress->setAccessibleName(tr("Progress"));
-    m_progress->setTextVisible(false);
-    m_progress->setFixedHeight(6);
-    m_progress->setRange(0, 1000);
-    m_progress->hide();
-    m_save = new QPushButton(tr("Save…"), page);
-    m_save->setAutoDefault(false);
-    m_save->setEnabled(false);
-    m_results = new ValueTable(tr("Results by design"),
-                               {tr("design"), tr("final loss"), tr("held back"), tr("accuracy"), tr("sequential bits"),
-                                tr("staleness"), tr("copies"), tr("updates/s"), tr("peak memory")},
-                               page);
-    m_results->setColumnTip(
-        1,
-        tr("Mean of the last tenth of the updates; over seeds ± half the distance from the smallest to the largest"));
-    m_results->setColumnTip(2, tr("Loss on data that was never trained on"));
-    m_results->setColumnTip(3, tr("Share of held-back targets that got the largest probability"));
-    m_results->setColumnTip(4, tr("Whether the final weights are those of the sequential run, to the bit"));
-    m_results->setColumnTip(5,
-                            tr("Updates between the version that a forward read and the update it feeds, per stage"));
-    m_results->setColumnTip(6, tr("Copies of the weights held at once, predicted ones included, per stage"));
-    m_results->setColumnTip(7, tr("Measured on this machine, while the designs took turns"));
-    m_results->horizontalHeader()->setSectionResizeMode(0, QHeaderView::ResizeToContents);
-
-    auto* top = new QHBoxLayout;
-    top->setSpacing(12);
-    top->addWidget(m_state, 1);
-    top->addWidget(m_progress, 1);
-    top->addWidget(m_save);
-    auto* layout = new QVBoxLayout(page);
-    layout->setContentsMargins(0, 14, 0, 0);
-    layout->setSpacing(12);
-    layout->addLayout(top);
-    layout->addWidget(m_plot, 3);
-    layout->addWidget(m_results, 2);
-    connect(m_save, &QPushButton::clicked, this, &ExperimentWindow::save);
-    connect(m_results, &QTableWidget::currentCellChanged, this, [this](int row) { m_plot->setCurrent(row); });
-    return page;
-}
-
-QWidget* ExperimentWindow::makeLesson()
-{
-    auto* page = new QWidget(this);
-    m_lesson = makeCaption({}, TextSize::Normal, page);
-    m_lesson->setWordWrap(true);
-    m_lesson->setAccessibleName(tr("What the policy costs, in words"));
-    m_stages = new ValueTable(
-        tr("Stages of the policy"),
-        {tr("stage"), tr("staleness"), tr("predicted"), tr("versions"), tr("copies"), tr("memory"), tr("stable up to")},
-        page);
-    m_stages->setColumnTip(2, tr("By how many updates the forward's weights are predicted"));
-    m_stages->setColumnTip(5, tr("Bytes of those copies"));
-    m_stages->setColumnTip(
-        6,
-        tr("Largest learning rate at which one weight with this staleness settles, loss w²/2, SGD with this momentum"));
-    m_stability = new StabilityPlot(page);
-    auto* layout = new QVBoxLayout(page);
-    layout->setContentsMargins(0, 14, 0, 0);
-    layout->setSpacing(12);
-    layout->addWidget(m_lesson);
-    layout->addWidget(m_stages, 2);
-    layout->addWidget(m_stability, 3);
-    connect(m_stages, &QTableWidget::currentCellChanged, this, [this](int row) {
-        if (row >= 0 && !m_filling)
-            refreshLesson();
-    });
-    return page;
 }
 
 PolicyComparison ExperimentWindow::comparison() const
@@ -520,3 +352,5 @@ void ExperimentWindow::changeEvent(QEvent* event)
 }
 
 } // namespace pipewright
+
+#include "moc_experimentwindow.cpp"

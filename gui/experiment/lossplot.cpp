@@ -195,3 +195,5 @@ void LossPlot::paintEvent(QPaintEvent*)
 }
 
 } // namespace pipewright
+
+#include "moc_lossplot.cpp"

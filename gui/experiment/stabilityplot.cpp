@@ -114,3 +114,5 @@ void StabilityPlot::paintEvent(QPaintEvent*)
 }
 
 } // namespace pipewright
+
+#include "moc_stabilityplot.cpp"

@@ -142,3 +142,5 @@ void BlockChip::focusInEvent(QFocusEvent* event)
 }
 
 } // namespace pipewright
+
+#include "moc_blockchip.cpp"

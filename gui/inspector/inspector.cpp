@@ -420,3 +420,5 @@ void Inspector::report(const Diagnostics& diagnostics)
 }
 
 } // namespace pipewright
+
+#include "moc_inspector.cpp"

@@ -77,3 +77,5 @@ void LaneFields::applyHeight(int height)
 }
 
 } // namespace pipewright
+
+#include "moc_lanefields.cpp"

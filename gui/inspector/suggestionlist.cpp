@@ -258,3 +258,5 @@ void SuggestionList::changeEvent(QEvent* event)
 }
 
 } // namespace pipewright
+
+#include "moc_suggestionlist.cpp"

@@ -141,3 +141,5 @@ void TimeFields::measureBetween(std::optional<Nanoseconds> from, std::optional<N
 }
 
 } // namespace pipewright
+
+#include "moc_timefields.cpp"

@@ -120,3 +120,5 @@ Diagnostics Tray::placeAll()
 }
 
 } // namespace pipewright
+
+#include "moc_tray.cpp"

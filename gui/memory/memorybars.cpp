@@ -144,3 +144,5 @@ bool MemoryBars::event(QEvent* event)
 }
 
 } // namespace pipewright
+
+#include "moc_memorybars.cpp"

@@ -245,3 +245,5 @@ void MemoryPanel::paintCaptions(QPainter& painter) const
 }
 
 } // namespace pipewright
+
+#include "moc_memorypanel.cpp"

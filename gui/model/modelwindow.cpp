@@ -408,3 +408,5 @@ void ModelWindow::removeLink()
 }
 
 } // namespace pipewright
+
+#include "moc_modelwindow.cpp"

@@ -340,3 +340,5 @@ void NewScheduleDialog::showOutcome(const Outcome& outcome)
 }
 
 } // namespace pipewright
+
+#include "moc_newschedule.cpp"

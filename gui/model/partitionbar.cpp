@@ -271,3 +271,5 @@ void PartitionBar::paintEvent(QPaintEvent*)
 }
 
 } // namespace pipewright
+
+#include "moc_partitionbar.cpp"

@@ -115,3 +115,5 @@ void BackendQuery::start(const QString& program)
 }
 
 } // namespace pipewright
+
+#include "moc_backends.cpp"

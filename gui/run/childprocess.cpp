@@ -80,3 +80,5 @@ void ChildProcess::takeLine(const QByteArray& text)
 }
 
 } // namespace pipewright
+
+#include "moc_childprocess.cpp"

@@ -57,3 +57,5 @@ void LossCurve::paintEvent(QPaintEvent*)
 }
 
 } // namespace pipewright
+
+#include "moc_losscurve.cpp"

@@ -313,3 +313,5 @@ void RunDialog::reject()
 }
 
 } // namespace pipewright
+
+#include "moc_rundialog.cpp"

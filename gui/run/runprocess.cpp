@@ -120,3 +120,5 @@ void RunProcess::end(const ChildEnd& child)
 }
 
 } // namespace pipewright
+
+#include "moc_runprocess.cpp"

@@ -128,3 +128,5 @@ void SearchCurve::paintEvent(QPaintEvent*)
 }
 
 } // namespace pipewright
+
+#include "moc_searchcurve.cpp"

@@ -393,3 +393,5 @@ void SearchWindow::refreshFound()
 }
 
 } // namespace pipewright
+
+#include "moc_searchwindow.cpp"

@@ -274,3 +274,5 @@ void TradeOffPlot::changeEvent(QEvent* event)
 }
 
 } // namespace pipewright
+
+#include "moc_tradeoffplot.cpp"

@@ -317,3 +317,5 @@ void TradeOffWindow::finishTaking(const Design& design, const QString& label)
 }
 
 } // namespace pipewright
+
+#include "moc_tradeoffwindow.cpp"

@@ -229,3 +229,5 @@ bool ProgramFlow::viewportEvent(QEvent* event)
 }
 
 } // namespace pipewright
+
+#include "moc_programflow.cpp"

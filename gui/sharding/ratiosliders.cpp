@@ -92,3 +92,5 @@ void RatioSliders::refresh()
 }
 
 } // namespace pipewright
+
+#include "moc_ratiosliders.cpp"

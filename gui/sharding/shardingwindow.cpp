@@ -461,3 +461,5 @@ void ShardingWindow::apply()
 }
 
 } // namespace pipewright
+
+#include "moc_shardingwindow.cpp"

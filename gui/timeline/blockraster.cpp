@@ -13,7 +13,6 @@ namespace {
 
 constexpr double roundedFromWidth = 7; // narrower blocks keep square corners
 constexpr double outlinedFromWidth = 6;
-constexpr double halfLine = 8.5; // from a block's middle to the middle of its letter above and number below
 
 /// `over`, of that coverage of 255, on `under`; both opaque. Two channels at a time.
 QRgb blended(QRgb under, QRgb over, unsigned coverage)
@@ -265,12 +264,12 @@ void BlockRaster::label(const BlockRect& item, const LaneBlock& block)
         number = {};
     const QPointF centre = item.rect.center();
     if (!number.empty())
-        write(m_numbers, number, centre + QPointF(0, halfLine));
+        write(m_numbers, number, centre + QPointF(0, BlockSprites::halfLine));
     digits[0] = letter(block.block.op);
     write(m_letters,
           item.text == BlockText::LetterStageAndNumber ? written(digits.data() + 1, block.block.stage)
                                                        : std::string_view(digits.data(), 1),
-          centre - QPointF(0, number.empty() ? 0 : halfLine));
+          centre - QPointF(0, number.empty() ? 0 : BlockSprites::halfLine));
 }
 
 void BlockRaster::outline(const QRectF& rect, int origin)

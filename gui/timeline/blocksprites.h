@@ -18,6 +18,8 @@ namespace pipewright {
 
 class BlockSprites {
 public:
+    static constexpr double halfLine = 8.5; ///< from a block's middle to that of its letter above or number below
+
     /// `scale`: device pixels per pixel. Keeps a reference to `theme`.
     BlockSprites(const Theme& theme, double scale);
 

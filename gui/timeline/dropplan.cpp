@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "gui/timeline/dropplan.h"
 
-#include <QCoreApplication>
+#include "gui/timeline/timelineview.h"
+
 #include <QLocale>
 
 #include <algorithm>
@@ -9,11 +10,6 @@
 
 namespace pipewright {
 namespace {
-
-QString tr(const char* text, int n = -1)
-{
-    return QCoreApplication::translate("TimelineView", text, nullptr, n);
-}
 
 const std::vector<Block>& orderOf(const Design& design, int device)
 {
@@ -94,12 +90,12 @@ QString nameOfPlace(const Design& design, int device, int index, const Block& bl
     if (next < last && order[next] == block)
         ++next;
     if (next < last)
-        return tr("%1 before %2").arg(blockText(block), at(next));
+        return TimelineView::tr("%1 before %2").arg(blockText(block), at(next));
     int previous = last - 1;
     if (previous >= 0 && order[previous] == block)
         --previous;
-    return previous >= 0 ? tr("%1 after %2").arg(blockText(block), at(previous))
-                         : tr("%1 first on %2").arg(blockText(block), deviceLabel(design, device));
+    return previous >= 0 ? TimelineView::tr("%1 after %2").arg(blockText(block), at(previous))
+                         : TimelineView::tr("%1 first on %2").arg(blockText(block), deviceLabel(design, device));
 }
 
 void finishExactly(const Design& design, const Prediction* present, DropPlan& plan)
@@ -120,7 +116,7 @@ void finishExactly(const Design& design, const Prediction* present, DropPlan& pl
     if (!plan.legal)
         plan.title = explain(plan.edit.diagnostics, &plan.detail);
     else if (!plan.changes)
-        plan.detail = tr("no change");
+        plan.detail = TimelineView::tr("no change");
     else if (present)
         plan.detail = describeChange(design, *present, *plan.prediction);
 }
@@ -131,11 +127,11 @@ QString describeChange(const Design& design, const Prediction& before, const Pre
     const auto sign = [](double value) { return value < 0 ? QStringLiteral("−") : QStringLiteral("+"); };
     QString result;
     if (before.metrics.makespan == after.metrics.makespan) {
-        result = tr("step unchanged");
+        result = TimelineView::tr("step unchanged");
     } else if (before.metrics.makespan > 0) {
         const double percent = 100.0 * static_cast<double>(after.metrics.makespan - before.metrics.makespan)
                                / static_cast<double>(before.metrics.makespan);
-        result = tr("step %1%2 %").arg(sign(percent), locale.toString(std::abs(percent), 'f', 1));
+        result = TimelineView::tr("step %1%2 %").arg(sign(percent), locale.toString(std::abs(percent), 'f', 1));
     }
     // The largest increase is what can hurt; only without one is the largest relief worth the words.
     int device = -1;
@@ -149,14 +145,14 @@ QString describeChange(const Design& design, const Prediction& before, const Pre
         }
     }
     if (device < 0)
-        return result + tr(", memory unchanged");
-    result += tr(", peak %1%2 on %3")
+        return result + TimelineView::tr(", memory unchanged");
+    result += TimelineView::tr(", peak %1%2 on %3")
                   .arg(sign(static_cast<double>(change)), QString::fromStdString(formatSize(std::abs(change))),
                        deviceLabel(design, device));
     const auto index = static_cast<std::size_t>(device);
     const Bytes limit = index < design.cluster.devices.size() ? design.cluster.devices[index].memory : 0;
     if (limit > 0 && after.metrics.devices[index].peakBytes > limit)
-        result += tr(", over its %1").arg(QString::fromStdString(formatSize(limit)));
+        result += TimelineView::tr(", over its %1").arg(QString::fromStdString(formatSize(limit)));
     return result;
 }
 

@@ -443,3 +443,5 @@ Document::Edit DropPlanner::editOf(const DropPlan& plan) const
 }
 
 } // namespace pipewright
+
+#include "moc_dropplanner.cpp"

@@ -272,3 +272,5 @@ void Minimap::changeEvent(QEvent* event)
 }
 
 } // namespace pipewright
+
+#include "moc_minimap.cpp"

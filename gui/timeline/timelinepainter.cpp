@@ -14,8 +14,6 @@
 namespace pipewright {
 namespace {
 
-constexpr double halfLine = 8.5; // from a block's middle to the middle of its letter above and number below
-
 QColor faded(QColor color, double alpha)
 {
     color.setAlphaF(static_cast<float>(color.alphaF() * alpha));
@@ -303,13 +301,14 @@ void TimelinePainter::letter(QPainter& painter, const QRectF& rect, const Block&
 {
     const bool above = text >= BlockText::LetterAndNumber && hasNumber(rect, block);
     const QStaticText& words = m_sprites.letter(block.op, text == BlockText::LetterStageAndNumber ? block.stage : -1);
-    place(painter, words, QPointF(rect.center().x(), rect.center().y() - (above ? halfLine : 0)));
+    place(painter, words, QPointF(rect.center().x(), rect.center().y() - (above ? BlockSprites::halfLine : 0)));
 }
 
 void TimelinePainter::number(QPainter& painter, const QRectF& rect, const Block& block) const
 {
     if (hasNumber(rect, block))
-        place(painter, m_sprites.number(block.microbatch), QPointF(rect.center().x(), rect.center().y() + halfLine));
+        place(painter, m_sprites.number(block.microbatch),
+              QPointF(rect.center().x(), rect.center().y() + BlockSprites::halfLine));
 }
 
 void TimelinePainter::place(QPainter& painter, const QStaticText& text, QPointF centre) const

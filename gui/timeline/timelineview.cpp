@@ -437,3 +437,5 @@ QString TimelineView::describe(const Block& block) const
 }
 
 } // namespace pipewright
+
+#include "moc_timelineview.cpp"

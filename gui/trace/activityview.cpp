@@ -296,3 +296,5 @@ bool ActivityView::viewportEvent(QEvent* event)
 }
 
 } // namespace pipewright
+
+#include "moc_activityview.cpp"

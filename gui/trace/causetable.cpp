@@ -81,3 +81,5 @@ std::vector<Block> CauseTable::blocksOf(int row) const
 }
 
 } // namespace pipewright
+
+#include "moc_causetable.cpp"

@@ -157,3 +157,5 @@ void DeviceTimeList::addLinks()
 }
 
 } // namespace pipewright
+
+#include "moc_devicetimelist.cpp"

@@ -122,3 +122,5 @@ ErrorTable::ErrorTable(Document& document, QWidget* parent)
 }
 
 } // namespace pipewright
+
+#include "moc_errortable.cpp"

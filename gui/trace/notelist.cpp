@@ -114,3 +114,5 @@ void NoteList::removeCurrent()
 }
 
 } // namespace pipewright
+
+#include "moc_notelist.cpp"

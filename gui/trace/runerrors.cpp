@@ -222,3 +222,5 @@ void RunErrors::refresh()
 }
 
 } // namespace pipewright
+
+#include "moc_runerrors.cpp"

@@ -432,3 +432,5 @@ void TraceWindow::changeEvent(QEvent* event)
 }
 
 } // namespace pipewright
+
+#include "moc_tracewindow.cpp"

@@ -147,3 +147,5 @@ void Chart::placePlot()
 }
 
 } // namespace pipewright
+
+#include "moc_chart.cpp"

@@ -77,3 +77,5 @@ void FactList::changeEvent(QEvent* event)
 }
 
 } // namespace pipewright
+
+#include "moc_factlist.cpp"

@@ -123,3 +123,5 @@ void TimeField::finish()
 }
 
 } // namespace pipewright
+
+#include "moc_fields.cpp"

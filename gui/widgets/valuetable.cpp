@@ -113,3 +113,5 @@ void ValueTable::keyPressEvent(QKeyEvent* event)
 }
 
 } // namespace pipewright
+
+#include "moc_valuetable.cpp"

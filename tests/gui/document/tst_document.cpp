@@ -266,6 +266,11 @@ private Q_SLOTS:
         QVERIFY(other.design() == document.design());
         QCOMPARE(other.path(), path);
         QVERIFY(other.undoStack()->isClean());
+        Document made;
+        made.reset(test::familyDesign());
+        made.undoStack()->resetClean(); // as for a new design that was never saved
+        made.open(path);
+        QVERIFY(made.undoStack()->isClean());
     }
 
     void anUnreadableFileIsAnErrorAndKeepsWhatIsOpen()
