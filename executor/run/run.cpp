@@ -31,6 +31,12 @@ std::unique_ptr<TrainingData> loadData(const RunOptions& options, const ModelSha
 }
 
 /// What stands in the way of training this design; empty when nothing does.
+/// A stage that recomputes makes anew in its backward what the model's layers would have kept from the forward.
+bool recomputes(const StageCosts& stage, const StageCosts& ofModel)
+{
+    return stage.savedUntilWeightGrad == 0 && stage.savedFromInputGrad > 0 && ofModel.savedUntilWeightGrad > 0;
+}
+
 Diagnostics whyNotTrainable(const Design& design)
 {
     if (!design.workload)
@@ -51,6 +57,29 @@ Diagnostics whyNotTrainable(const Design& design)
                        fmt::format("the model is cut for {} pieces of a sequence, the schedule for {}",
                                    design.workload->shape.sequencePieces, design.schedule.sequencePieces),
                        "make the design anew with --pieces, or give both the same number"});
+    const std::vector<DeviceSpec>& devices = design.cluster.devices;
+    const auto isGroup = [](const DeviceSpec& device) { return device.group != nullptr; };
+    if (const auto group = std::find_if(devices.begin(), devices.end(), isGroup); group != devices.end())
+        why.push_back(
+            {Severity::Error, "cluster.devices",
+             fmt::format("device {} is a group, whose members would have to share its stages", group - devices.begin()),
+             "use timed maths, train the sharding of one stage with `pipewright shard --run`, or take a "
+             "cluster without groups"});
+    if (why.empty()) {
+        Costs ofModel;
+        applyBytes(*design.workload, design.layersPerStage, ofModel);
+        for (std::size_t s = 0; s < ofModel.stages.size(); ++s)
+            if (recomputes(design.costs.stages[s], ofModel.stages[s]))
+                why.push_back({Severity::Error, fmt::format("costs of stage {}", s),
+                               "it keeps none of its activations for the weight gradient: the built-in models cannot "
+                               "recompute",
+                               "use timed maths, or make the design without recomputation"});
+    }
+    if (!design.dataflow.skips.empty())
+        why.push_back({Severity::Error, "dataflow.skips",
+                       fmt::format("the design has {} skip connections, and the built-in models have none",
+                                   design.dataflow.skips.size()),
+                       "use timed maths, or take the skip connections out"});
     return why;
 }
 
@@ -433,7 +462,6 @@ Design trainableDesign(const Design& design)
                                        design.workload->source);
         applyBytes(*result.workload, result.layersPerStage, result.costs);
     }
-    result.dataflow.skips.clear(); // the built-in layers have none
     return result;
 }
 

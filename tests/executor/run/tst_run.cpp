@@ -80,6 +80,37 @@ private slots:
         QVERIFY(QDir(folder.path()).isEmpty());
     }
 
+    void whatTheBuiltInModelsCannotDoIsSaidAndNotTrained_data()
+    {
+        QTest::addColumn<QString>("reason");
+        QTest::newRow("skip connections") << "1 skip connections";
+        QTest::newRow("a group") << "device 1 is a group";
+        QTest::newRow("recomputation") << "cannot recompute";
+    }
+
+    void whatTheBuiltInModelsCannotDoIsSaidAndNotTrained()
+    {
+        const QString what = QTest::currentDataTag();
+        QFETCH(QString, reason);
+        Design design = tinyGpt("1f1b");
+        design.cluster.devices.resize(4);
+        if (what == "skip connections")
+            design.dataflow.skips.push_back({0, 2, 1024});
+        else if (what == "a group")
+            design.cluster.devices[1].group = std::make_shared<const Cluster>(design.cluster);
+        else
+            design.costs.stages[1].savedFromInputGrad = 1024; // made by the backward, which kept nothing before
+        RunOptions options;
+        options.steps = 1;
+        const RunResult result = run(design, options);
+        QCOMPARE(result.maths, std::string("timed"));
+        QVERIFY(!result.notes.empty());
+        const std::string note = result.notes.front().what;
+        QVERIFY2(QString::fromStdString(note).contains(reason), note.c_str());
+        options.maths = RunOptions::Maths::Training;
+        QVERIFY(QString::fromStdString(failureOf([&] { run(design, options); })).contains(reason));
+    }
+
     void everyFamilyTrainsToTheBitsOfTheReference_data() { rows(); }
     void everyFamilyTrainsToTheBitsOfTheReference()
     {
