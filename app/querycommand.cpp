@@ -3,6 +3,7 @@
 #include "app/command.h"
 #include "app/table.h"
 
+#include "core/base/units.h"
 #include "traces/store/query.h"
 
 #include <fmt/format.h>
@@ -21,9 +22,11 @@ struct QueryOptions {
         command.option("sql", sql, "one SELECT statement").typeName("SQL");
         command.flag("--schema", schema, "show the tables, their columns and how many rows they have");
         command.option("--limit", limit, "rows at most (1000)").typeName("N").range(1, 100'000'000);
+        command.option("--time-limit", timeLimit, "stop the statement after so long (1min)").typeName("T");
+        command.option("--memory-limit", memoryLimit, "memory at most (1GiB)").typeName("SIZE");
         command.flag("--json", json, "print one JSON object");
     }
-    std::string trace, sql;
+    std::string trace, sql, timeLimit = "1min", memoryLimit = "1GiB";
     int limit = 1000;
     bool schema = false, json = false;
 };
@@ -76,8 +79,10 @@ void run(const QueryOptions& options)
         return;
     }
     const WorkProgress untilCancelled{[cancelled = cancelOnSignals()](double) { return !cancelled->load(); }};
-    const QueryResult result =
-        queryTrace(options.trace, options.sql, static_cast<std::size_t>(options.limit), untilCancelled);
+    const QueryLimits limits{.rows = static_cast<std::size_t>(options.limit),
+                             .time = std::chrono::nanoseconds(parseDuration(options.timeLimit, "--time-limit")),
+                             .bytes = parseSize(options.memoryLimit, "--memory-limit")};
+    const QueryResult result = queryTrace(options.trace, options.sql, limits, untilCancelled);
     if (options.json) {
         Json object{{"columns", result.columns}, {"rows", Json::array()}, {"cut", result.cut}};
         for (const auto& row : result.rows) {

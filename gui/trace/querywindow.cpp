@@ -209,7 +209,7 @@ void QueryWindow::run()
         try {
             WorkProgress progress;
             progress.report = [this, request](double) { return m_request == request; };
-            result = queryTrace(path, sql, rowsShown, progress);
+            result = queryTrace(path, sql, {.rows = rowsShown}, progress);
         } catch (const std::exception& error) {
             why = QString::fromUtf8(error.what());
         }
@@ -277,3 +277,5 @@ void QueryWindow::fill(const QueryResult& result, qint64 milliseconds)
 }
 
 } // namespace pipewright
+
+#include "moc_querywindow.cpp"

@@ -15,7 +15,21 @@ namespace pipewright {
 
 namespace {
 
-constexpr int busyTimeoutMs = 10'000;
+constexpr int busyTimeoutMs = 1'000;
+constexpr int longestValue = 256 << 20; // bytes; chunks of our own traces have a few MiB
+
+/// A file from elsewhere gives the rows of its tables and nothing else: views, triggers and functions in its schema
+/// are programs, which could run forever.
+SQLite::Database onlyTables(SQLite::Database database)
+{
+    sqlite3* const handle = database.getHandle();
+    sqlite3_db_config(handle, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
+    sqlite3_db_config(handle, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);
+    sqlite3_db_config(handle, SQLITE_DBCONFIG_ENABLE_VIEW, 0, nullptr);
+    sqlite3_db_config(handle, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, nullptr);
+    sqlite3_limit(handle, SQLITE_LIMIT_LENGTH, longestValue);
+    return database;
+}
 
 /// Throws unless this is a trace of a known schema.
 void checkSchema(SQLite::Database& database, const std::string& path)
@@ -52,6 +66,8 @@ void rethrowTraceError(const std::string& path, const SQLite::Exception& error)
         throw Error(path, "the trace is damaged or was cut short",
                     "record it again, or copy it again whole, together "
                     "with its -wal file when the run is still going on");
+    case SQLITE_BUSY:
+        throw Error(path, "another program has locked the trace", "try again when it is done, or copy the file");
     default: throw Error(path, std::string("cannot read the trace: ") + error.what());
     }
 }
@@ -64,7 +80,7 @@ SQLite::Database openReadOnly(const std::string& path)
     if (!std::filesystem::is_regular_file(path))
         throw Error(path, "this is no Pipewright trace: not a file");
     const int flags = SQLite::OPEN_READONLY | SQLite::OPEN_NOMUTEX;
-    SQLite::Database database(path, flags, busyTimeoutMs);
+    SQLite::Database database = onlyTables(SQLite::Database(path, flags, busyTimeoutMs));
     try {
         database.execAndGet("PRAGMA schema_version");
         return database;
@@ -82,7 +98,7 @@ SQLite::Database openReadOnly(const std::string& path)
             uri += c;
         }
     }
-    return SQLite::Database(uri + "?immutable=1", flags | SQLite::OPEN_URI, busyTimeoutMs);
+    return onlyTables(SQLite::Database(uri + "?immutable=1", flags | SQLite::OPEN_URI, busyTimeoutMs));
 }
 
 SQLite::Database openTraceDatabase(const std::string& path)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Opens a trace's database read-only: also while it is being written and in a read-only folder. Other files are refused
-// with a reason.
+// with a reason. Files may come from strangers: views and triggers in them do not run.
 #pragma once
 
 #include <SQLiteCpp/Database.h>
@@ -13,7 +13,8 @@ namespace pipewright {
 
 /// Throws Error when the file is no trace of ours or of a newer schema.
 SQLite::Database openTraceDatabase(const std::string& path);
-/// Any SQLite file; its contents are not checked. Throws Error when it does not exist.
+/// Any SQLite file; its contents are not checked. Throws Error when it does not exist. A file that stays locked for
+/// more than a second throws SQLITE_BUSY at the first statement.
 SQLite::Database openReadOnly(const std::string& path);
 
 /// Suffixes of SQLite's files beside a database; left over, they would be read with a new one.

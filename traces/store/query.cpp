@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// An SQLite authorizer admits reading only; a progress handler stops long statements.
+// An SQLite authorizer admits reading only; a progress handler stops long statements, SQLite's heap limit large ones.
 #include "traces/store/query.h"
 
+#include "core/base/units.h"
 #include "traces/store/database.h"
 
 #include <SQLiteCpp/SQLiteCpp.h>
@@ -28,10 +29,38 @@ int authorise(void*, int action, const char* first, const char* second, const ch
     }
 }
 
-int askProgress(void* progress)
+/// What may end a statement before it is done.
+struct Watch {
+    using Clock = std::chrono::steady_clock;
+
+    const WorkProgress& progress;
+    Clock::time_point deadline;
+    bool cancelled = false;
+
+    static int ask(void* data)
+    {
+        auto* watch = static_cast<Watch*>(data);
+        watch->cancelled = watch->progress.report && !watch->progress.report(0);
+        return watch->cancelled || Clock::now() >= watch->deadline ? 1 : 0;
+    }
+};
+
+/// SQLite counts the memory of a process, so the limit holds for all of its connections while this lives.
+class HeapLimit {
+public:
+    explicit HeapLimit(std::int64_t bytes) : m_before(sqlite3_hard_heap_limit64(bytes)) {}
+    ~HeapLimit() { sqlite3_hard_heap_limit64(m_before); }
+    HeapLimit(const HeapLimit&) = delete;
+    HeapLimit& operator=(const HeapLimit&) = delete;
+
+private:
+    sqlite3_int64 m_before;
+};
+
+std::int64_t bytesOf(const QueryValue& value)
 {
-    const auto* work = static_cast<const WorkProgress*>(progress);
-    return work->report && !work->report(0) ? 1 : 0;
+    const auto* text = std::get_if<std::string>(&value);
+    return static_cast<std::int64_t>(sizeof value + (text ? text->size() : 0));
 }
 
 QueryValue valueOf(sqlite3_stmt* statement, int column)
@@ -57,17 +86,27 @@ bool isBlank(const char* text)
 
 } // namespace
 
-QueryResult queryTrace(const std::string& path, const std::string& sql, std::size_t rowLimit,
+QueryResult queryTrace(const std::string& path, const std::string& sql, const QueryLimits& limits,
                        const WorkProgress& progress)
 try {
+    const HeapLimit heap(limits.bytes);
     SQLite::Database database = openReadOnly(path);
     sqlite3* const handle = database.getHandle();
     sqlite3_set_authorizer(handle, authorise, nullptr);
-    WorkProgress asked = progress;
-    sqlite3_progress_handler(handle, 100'000, askProgress, &asked);
+    Watch watch{progress, Watch::Clock::now() + std::chrono::duration_cast<Watch::Clock::duration>(limits.time)};
+    sqlite3_progress_handler(handle, 100'000, Watch::ask, &watch);
+    const auto tooLarge = [&] {
+        throw Error("query", "the statement needs more than " + formatSize(limits.bytes) + " of memory",
+                    "raise --memory-limit, or ask for less");
+    };
     const auto fail = [&](int code) {
-        if (code == SQLITE_INTERRUPT)
+        if (code == SQLITE_INTERRUPT && watch.cancelled)
             throw Error(path, "cancelled");
+        if (code == SQLITE_INTERRUPT)
+            throw Error("query", "stopped after " + formatDuration(limits.time.count()),
+                        "raise --time-limit, or ask for less");
+        if (code == SQLITE_NOMEM)
+            tooLarge();
         if (code == SQLITE_AUTH)
             throw Error("query", std::string("only reading is allowed: ") + sqlite3_errmsg(handle),
                         "begin with SELECT or WITH");
@@ -87,15 +126,18 @@ try {
     const int columns = sqlite3_column_count(raw);
     for (int i = 0; i < columns; ++i)
         result.columns.emplace_back(sqlite3_column_name(raw, i));
+    std::int64_t bytes = 0;
     int code = sqlite3_step(raw);
     for (; code == SQLITE_ROW; code = sqlite3_step(raw)) {
-        if (result.rows.size() == rowLimit) {
+        if (result.rows.size() == limits.rows) {
             result.cut = true;
             return result;
         }
         std::vector<QueryValue>& row = result.rows.emplace_back();
         for (int i = 0; i < columns; ++i)
-            row.push_back(valueOf(raw, i));
+            bytes += bytesOf(row.emplace_back(valueOf(raw, i)));
+        if (bytes > limits.bytes)
+            tooLarge();
     }
     if (code != SQLITE_DONE)
         fail(code);
@@ -109,8 +151,7 @@ try {
     SQLite::Database database = openReadOnly(path);
     std::vector<TableShape> tables;
     SQLite::Statement names(
-        database,
-        "SELECT name FROM sqlite_master WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite%' ORDER BY name");
+        database, "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite%' ORDER BY name");
     while (names.executeStep()) {
         TableShape table;
         table.name = names.getColumn(0).getString();

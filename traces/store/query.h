@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Read-only SQL over a trace: the database is opened read-only, and statements that write, attach files or load
-// extensions are refused before they run.
+// extensions are refused before they run. A statement ends at a limit of time and of memory, and says so.
 #pragma once
 
 #include "traces/store/progress.h"
 
+#include <chrono>
 #include <cstdint>
 #include <string>
 #include <variant>
@@ -24,9 +25,15 @@ struct QueryResult {
     bool cut = false; ///< there are more rows than were asked for
 };
 
+struct QueryLimits {
+    std::size_t rows = 1000;
+    std::chrono::nanoseconds time = std::chrono::minutes(1);
+    std::int64_t bytes = std::int64_t{1} << 30; ///< of memory that SQLite and the result may each take
+};
+
 /// `path` is a trace or any SQLite file, such as an Nsight export. One statement. Throws Error with SQLite's message.
 /// `progress` can stop it; its fraction is meaningless.
-QueryResult queryTrace(const std::string& path, const std::string& sql, std::size_t rowLimit,
+QueryResult queryTrace(const std::string& path, const std::string& sql, const QueryLimits& limits = {},
                        const WorkProgress& progress = {});
 
 struct TableShape {
