@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "app/command.h"
 
+#include "core/design/costorigins.h"
 #include "core/predict/designcheck.h"
 
 #include <fmt/format.h>
@@ -61,6 +62,14 @@ Json toJson(const std::string& file, const Diagnostics& diagnostics, const std::
             {"memory_crossed", std::move(memory)}};
 }
 
+void printValid(const std::string& file, const Design& design)
+{
+    fmt::print("{}: {} can run: {} blocks on {} devices\n", file, design.name, design.schedule.blocks(),
+               design.schedule.devices());
+    if (const std::string gaps = hostGapsText(design); !gaps.empty())
+        fmt::print("the host takes {}\n", gaps);
+}
+
 } // namespace
 
 void addCheckCommand(CommandLine& line, int& exitCode)
@@ -77,8 +86,7 @@ void addCheckCommand(CommandLine& line, int& exitCode)
         if (options->json)
             printJson(toJson(options->file, diagnostics, crossed));
         else if (valid)
-            fmt::print("{}: {} can run: {} blocks on {} devices\n", options->file, design.name,
-                       design.schedule.blocks(), design.schedule.devices());
+            printValid(options->file, design);
         exitCode = valid ? exitSuccess : exitFinding;
     });
 }

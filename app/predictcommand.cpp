@@ -70,15 +70,25 @@ Json toJson(const Design& design, const Prediction& prediction)
             origins[std::string(timeKey(op))] = nameOf(design.costs.originOf(op, stage));
         object["costs"]["origins"].push_back(std::move(origins));
     }
+    const bool gaps = design.costs.hasHostGaps();
+    for (const HostGaps& before : design.costs.hostGaps) {
+        Json entry;
+        for (const Op op : allOps)
+            entry[std::string(timeKey(op)) + "_ns"] = before.before[indexOf(op)];
+        object["costs"]["host_gaps"].push_back(std::move(entry));
+    }
     object["per_device"] = Json::array();
     for (std::size_t device = 0; device < metrics.devices.size(); ++device) {
         const DeviceMetrics& d = metrics.devices[device];
-        object["per_device"].push_back({{"device", device},
-                                        {"busy_ns", d.busy},
-                                        {"idle_ns", d.idle},
-                                        {"span_ns", d.span},
-                                        {"peak_activations", d.peakActivations},
-                                        {"peak_bytes", d.peakBytes}});
+        Json entry{{"device", device},
+                   {"busy_ns", d.busy},
+                   {"idle_ns", d.idle},
+                   {"span_ns", d.span},
+                   {"peak_activations", d.peakActivations},
+                   {"peak_bytes", d.peakBytes}};
+        if (gaps)
+            entry["host_ns"] = metrics.idleCauses[device].host;
+        object["per_device"].push_back(std::move(entry));
     }
     if (program.versioned())
         object["weights"] = weightsToJson(program);
@@ -101,6 +111,9 @@ void print(const Design& design, const Prediction& prediction)
                design.costs.source);
     if (const std::string estimates = estimatesText(design); !estimates.empty())
         fmt::print("estimated, not measured: {}\n", estimates);
+    const std::string gaps = hostGapsText(design);
+    if (!gaps.empty())
+        fmt::print("the host takes {}\n", gaps);
     fmt::print("\n");
     fmt::print("makespan  {:>10}   idle / (devices x makespan)  {:>8}  rate_makespan\n",
                formatDuration(metrics.makespan), percent(metrics.rateMakespan));
@@ -108,11 +121,21 @@ void print(const Design& design, const Prediction& prediction)
                percent(metrics.rateSpan));
     fmt::print("ideal     {:>10}   (makespan - ideal) / ideal   {:>8}  ratio_ideal\n\n", formatDuration(metrics.ideal),
                percent(metrics.ratioIdeal));
-    TextTable table({"device", "busy", "idle", "span", "activations", "peak memory"});
+    std::vector<std::string> head{"device", "busy", "idle", "span", "activations", "peak memory"};
+    if (!gaps.empty())
+        head.insert(head.begin() + 3, "of it host");
+    TextTable table(head);
     for (std::size_t device = 0; device < metrics.devices.size(); ++device) {
         const DeviceMetrics& d = metrics.devices[device];
-        table.addRow({std::to_string(device), formatDuration(d.busy), formatDuration(d.idle), formatDuration(d.span),
-                      fmt::format("{:.4g}", d.peakActivations), formatSize(d.peakBytes)});
+        std::vector<std::string> row{std::to_string(device),
+                                     formatDuration(d.busy),
+                                     formatDuration(d.idle),
+                                     formatDuration(d.span),
+                                     fmt::format("{:.4g}", d.peakActivations),
+                                     formatSize(d.peakBytes)};
+        if (!gaps.empty())
+            row.insert(row.begin() + 3, formatDuration(metrics.idleCauses[device].host));
+        table.addRow(row);
     }
     table.print();
     if (!program.versioned())

@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+#include <limits>
 #include <map>
 #include <set>
 
@@ -67,6 +69,21 @@ std::string estimatedLinks(const Design& design)
     return names.empty() ? "" : fmt::format("{} {}", names.size() == 1 ? "link" : "links", listText(names));
 }
 
+/// The host's gaps of one origin: "the host's gaps before F and B"; empty when there are none.
+std::string gapsFrom(const Design& design, CostOrigin origin, std::initializer_list<Op> ops)
+{
+    // No formula knows of them.
+    const CostOrigin source = design.costs.isFormula() ? CostOrigin::Given : design.costs.sourceOrigin();
+    std::vector<std::string> letters;
+    for (const Op op : ops)
+        if (std::any_of(design.costs.hostGaps.begin(), design.costs.hostGaps.end(), [&](const HostGaps& gaps) {
+                const CostOrigin own = gaps.origin[indexOf(op)];
+                return gaps.before[indexOf(op)] != 0 && (own == CostOrigin::AsSource ? source : own) == origin;
+            }))
+            letters.emplace_back(1, letter(op));
+    return letters.empty() ? "" : "the host's gaps before " + listText(letters);
+}
+
 bool isAll(const Design& design, const std::vector<int>& stages)
 {
     return stages.size() == design.costs.stages.size();
@@ -79,15 +96,33 @@ std::string originsText(const Design& design, std::initializer_list<Op> ops)
     std::vector<std::string> parts;
     // From the best known to the least: measured, stated, by formula, estimated.
     for (const CostOrigin origin :
-         {CostOrigin::Measured, CostOrigin::Given, CostOrigin::Formula, CostOrigin::Estimated})
+         {CostOrigin::Measured, CostOrigin::Given, CostOrigin::Formula, CostOrigin::Estimated}) {
         for (const auto& [key, letters] : groupsOf(design, ops))
             if (key.first == origin)
                 parts.push_back(fmt::format("{} {}{}", listText(letters),
                                             origin == CostOrigin::Formula ? "by formula" : nameOf(origin),
                                             isAll(design, key.second) ? "" : " on " + stagesText(key.second)));
+        if (const std::string gaps = gapsFrom(design, origin, ops); !gaps.empty())
+            parts.push_back(fmt::format("{} {}", gaps, nameOf(origin)));
+    }
     if (const std::string links = estimatedLinks(design); !links.empty())
         parts.push_back(links + " estimated");
     return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+std::string hostGapsText(const Design& design)
+{
+    Nanoseconds least = std::numeric_limits<Nanoseconds>::max(), most = 0;
+    for (int device = 0; device < design.schedule.devices(); ++device)
+        for (const Block& block : design.schedule.order[static_cast<std::size_t>(device)]) {
+            const Nanoseconds gap = design.costs.hostGap(block.op, device);
+            least = std::min(least, gap);
+            most = std::max(most, gap);
+        }
+    if (most == 0)
+        return {};
+    return least == most ? formatDuration(most) + " before a block"
+                         : fmt::format("{} to {} before a block", formatDuration(least), formatDuration(most));
 }
 
 std::string estimatesText(const Design& design)
@@ -96,8 +131,10 @@ std::string estimatesText(const Design& design)
     for (const auto& [key, letters] : groupsOf(design, {Op::F, Op::B, Op::I, Op::W}))
         if (key.first == CostOrigin::Estimated)
             parts.push_back(listText(letters) + (isAll(design, key.second) ? "" : " of " + stagesText(key.second)));
-    if (const std::string links = estimatedLinks(design); !links.empty())
-        parts.push_back(links);
+    for (const std::string& what :
+         {estimatedLinks(design), gapsFrom(design, CostOrigin::Estimated, {Op::F, Op::B, Op::I, Op::W})})
+        if (!what.empty())
+            parts.push_back(what);
     return fmt::format("{}", fmt::join(parts, ", "));
 }
 

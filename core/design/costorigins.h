@@ -16,4 +16,7 @@ std::string originsText(const Design& design, std::initializer_list<Op> ops);
 /// What is estimated: "I and W of stages 1-3, link 2 -> 0"; empty when nothing is.
 std::string estimatesText(const Design& design);
 
+/// What the host adds before blocks: "12 us to 80 us before a block"; empty when nothing.
+std::string hostGapsText(const Design& design);
+
 } // namespace pipewright

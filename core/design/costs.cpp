@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/design/costs.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace pipewright {
@@ -28,6 +29,19 @@ Nanoseconds Costs::duration(Op op, int stage, int microbatch) const
 Nanoseconds Costs::overlapped(Nanoseconds first, Nanoseconds second) const
 {
     return std::llround(static_cast<double>(first + second) * overlapFactor);
+}
+
+Nanoseconds Costs::hostGap(Op op, int device) const
+{
+    const auto index = static_cast<std::size_t>(device);
+    return index < hostGaps.size() ? hostGaps[index].before[indexOf(op)] : 0;
+}
+
+bool Costs::hasHostGaps() const
+{
+    return std::any_of(hostGaps.begin(), hostGaps.end(), [](const HostGaps& gaps) {
+        return std::any_of(gaps.before.begin(), gaps.before.end(), [](Nanoseconds gap) { return gap != 0; });
+    });
 }
 
 Bytes Costs::scaled(Bytes bytes, int microbatch) const

@@ -100,6 +100,14 @@ struct LinkCosts {
     bool operator==(const LinkCosts&) const = default;
 };
 
+/// What lies before the blocks of one device: the host's launch, autograd, Python, a thread that wakes up. A block
+/// begins so much later than its device is free and its inputs are there. The device is idle meanwhile.
+struct HostGaps {
+    std::array<Nanoseconds, opCount> before{};
+    std::array<CostOrigin, opCount> origin{};
+    bool operator==(const HostGaps&) const = default;
+};
+
 /// How much longer, and larger, a microbatch is than the usual one that StageCosts describe: a longer text,
 /// or a piece of a sequence with more to look back on.
 struct MicrobatchScale {
@@ -112,6 +120,7 @@ struct Costs {
     std::vector<MicrobatchScale> microbatches;           ///< per microbatch; empty: all alike
     LinkCosts link;                                      ///< between any two devices …
     std::map<std::pair<int, int>, LinkCosts> linkOfPair; ///< … unless this directed pair is listed
+    std::vector<HostGaps> hostGaps;                      ///< per device; of devices behind the last one: none
     bool blockingTransfers = false; ///< sends and receives hold up the compute stream on both devices
     double overlapFactor = 1;       ///< an overlapped pair takes this times the sum of its two blocks
     Nanoseconds reduce = 0;         ///< one reduction of a shared parameter's gradient after the loop
@@ -120,6 +129,8 @@ struct Costs {
     Nanoseconds duration(Op op, int stage) const; ///< of a usual microbatch
     Nanoseconds duration(Op op, int stage, int microbatch) const;
     Nanoseconds overlapped(Nanoseconds first, Nanoseconds second) const; ///< how long the pair takes
+    Nanoseconds hostGap(Op op, int device) const;                        ///< before a block, or an update
+    bool hasHostGaps() const;
     Bytes scaled(Bytes bytes, int microbatch) const;
     const LinkCosts& linkBetween(int fromDevice, int toDevice) const;
     bool isFormula() const { return source.starts_with("formula"); }

@@ -23,10 +23,17 @@ DeviceWorth worthOf(const Costs& costs, int devices)
     DeviceWorth worth;
     worth.forward = worth.inputGrad = worth.weightGrad = 0;
     worth.transfer = costs.link.latency;
+    // A block with the host's gap before it, which is a device's; on average over them.
+    const auto gap = [&](Op op) {
+        Nanoseconds sum = 0;
+        for (const HostGaps& gaps : costs.hostGaps)
+            sum += gaps.before[indexOf(op)];
+        return sum / std::max(1, devices);
+    };
     for (const StageCosts& stage : costs.stages) {
-        worth.forward += stage.forward;
-        worth.inputGrad += stage.inputGrad;
-        worth.weightGrad += stage.weightGrad;
+        worth.forward += stage.forward + gap(Op::F);
+        worth.inputGrad += stage.inputGrad + gap(Op::I);
+        worth.weightGrad += stage.weightGrad + gap(Op::W);
         worth.saved += stage.savedUntilInputGrad + stage.savedUntilWeightGrad;
         worth.savedForWeightGrad += stage.savedUntilWeightGrad;
     }
@@ -67,9 +74,28 @@ void refreshFormulaCosts(Design& design)
 {
     Dataflow dataflow = design.dataflow;
     dataflow.shared.clear();
+    std::vector<HostGaps> gaps = std::move(design.costs.hostGaps); // no formula knows them
     design.costs =
         formulaCosts(*design.workload, design.layersPerStage, design.cluster, design.schedule.deviceOfStage, &dataflow);
+    design.costs.hostGaps = std::move(gaps);
     design.dataflow = std::move(dataflow);
+}
+
+/// For so many devices: of one that is not known, what the others have on average.
+void fitHostGaps(std::vector<HostGaps>& gaps, std::size_t devices)
+{
+    const std::size_t known = gaps.size();
+    if (known == 0 || known == devices)
+        return;
+    HostGaps usual;
+    for (const Op op : allOps) {
+        Nanoseconds sum = 0;
+        for (const HostGaps& each : gaps)
+            sum += each.before[indexOf(op)];
+        usual.before[indexOf(op)] = sum / static_cast<Nanoseconds>(known);
+    }
+    usual.origin.fill(CostOrigin::Estimated);
+    gaps.resize(devices, usual);
 }
 
 /// After a recut: links of pairs of devices that are still there, and what the new cut shares between stages.
@@ -180,6 +206,7 @@ Design withSchedule(const Design& original, Schedule schedule, std::vector<int> 
         design.dataflow = {};
         design.layersPerStage.clear();
     }
+    fitHostGaps(design.costs.hostGaps, static_cast<std::size_t>(design.schedule.devices()));
     if (isNamedByTitle(original))
         design.name = titleOf(design);
     return design;

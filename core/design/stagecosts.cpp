@@ -277,6 +277,30 @@ int sameStage(const StageCut& from, const StageCut& to, std::size_t stage)
 
 } // namespace
 
+namespace {
+
+/// Whether the first stage does next to nothing in its input gradient though its layers have work for one: its input
+/// wants no gradient, and the framework (PyTorch's) leaves the whole backward to the weight gradient.
+bool leavesAllToWeightGrad(const Workload& workload, const std::vector<int>& layersPerStage, const StageCosts& first)
+{
+    constexpr double muchWork = 0.2;
+    constexpr Nanoseconds shareOfNothing = 20;
+    const std::optional<double> share = inputGradShares(workload, layersPerStage).front();
+    return share && *share > muchWork && first.weightGrad > 0
+           && first.inputGrad < (first.inputGrad + first.weightGrad) / shareOfNothing;
+}
+
+/// The first stage as its layers would be on any other: its backward split by the model's work.
+StageCosts asOtherStages(const Workload& workload, const std::vector<int>& layersPerStage, StageCosts first)
+{
+    const Nanoseconds both = first.inputGrad + first.weightGrad;
+    first.inputGrad = std::llround(static_cast<double>(both) * *inputGradShares(workload, layersPerStage).front());
+    first.weightGrad = both - first.inputGrad;
+    return first;
+}
+
+} // namespace
+
 Costs recutCosts(const Workload& workload, const Costs& costs, const StageCut& from, const StageCut& to)
 {
     const auto before = layersOfStages(workload, from.layersPerStage);
@@ -285,6 +309,16 @@ Costs recutCosts(const Workload& workload, const Costs& costs, const StageCut& f
         throw Error("costs.stages",
                     fmt::format("costs of {} stages for a cut into {}", costs.stages.size(), before.size()),
                     "give one entry per stage");
+    if (leavesAllToWeightGrad(workload, from.layersPerStage, costs.stages.front())) {
+        Costs plain = costs;
+        plain.stages.front() = asOtherStages(workload, from.layersPerStage, costs.stages.front());
+        Costs recut = recutCosts(workload, plain, from, to);
+        StageCosts& first = recut.stages.front();
+        const Nanoseconds both = first.inputGrad + first.weightGrad;
+        first.inputGrad = std::min(both, costs.stages.front().inputGrad);
+        first.weightGrad = both - first.inputGrad;
+        return recut;
+    }
     Costs recut = costs;
     recut.linkOfPair.clear();
     recut.stages.assign(after.size(), {});

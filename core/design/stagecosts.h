@@ -42,8 +42,9 @@ struct StageCut {
 /// The same costs for another cut: a stage's time is shared out over its layers by their FLOPs (evenly where
 /// they have none) and added up again. With devices, a layer that comes to another device takes what layers take
 /// there: its FLOPs at the pace of the device's own stages, of all where it had none. Stages that stay as they were
-/// keep their times; the others' are marked as estimated. Bytes are the model's; links stay unless they were given
-/// per pair. Good while layers of a kind take alike. Throws Error.
+/// keep their times; the others' are marked as estimated. Where the first stage left all of its backward to the weight
+/// gradient, as PyTorch's does, the first stage of the new cut does so, and no other. Bytes are the model's; links stay
+/// unless they were given per pair. Good while layers of a kind take alike. Throws Error.
 Costs recutCosts(const Workload& workload, const Costs& costs, const StageCut& from, const StageCut& to);
 
 /// Without a model: what the stages of a device cost together is shared out evenly over its new stages; a device that

@@ -151,6 +151,13 @@ void addLinkCosts(const LinkCosts& link, OrderedJson& json)
         json["origin"] = nameOf(link.origin);
 }
 
+void addOrigins(const std::array<CostOrigin, opCount>& origins, OrderedJson& json)
+{
+    for (const Op op : allOps)
+        if (const CostOrigin origin = origins[indexOf(op)]; origin != CostOrigin::AsSource)
+            json["origin"][std::string(timeKey(op))] = nameOf(origin);
+}
+
 OrderedJson stageCostsToJson(const StageCosts& stage)
 {
     OrderedJson json;
@@ -168,9 +175,7 @@ OrderedJson stageCostsToJson(const StageCosts& stage)
         if (bytes != 0)
             json[std::string(key)] = exactSize(bytes);
     });
-    for (const Op op : allOps)
-        if (const CostOrigin origin = stage.origin[indexOf(op)]; origin != CostOrigin::AsSource)
-            json["origin"][std::string(timeKey(op))] = nameOf(origin);
+    addOrigins(stage.origin, json);
     return json;
 }
 
@@ -183,6 +188,14 @@ OrderedJson costsToJson(const Costs& costs)
         OrderedJson entry{{"from", pair.first}, {"to", pair.second}};
         addLinkCosts(link, entry);
         json["links"].push_back(std::move(entry));
+    }
+    for (const HostGaps& gaps : costs.hostGaps) {
+        OrderedJson entry = OrderedJson::object();
+        for (const Op op : allOps)
+            if (gaps.before[indexOf(op)] != 0)
+                entry[std::string(timeKey(op))] = exactDuration(gaps.before[indexOf(op)]);
+        addOrigins(gaps.origin, entry);
+        json["host_gaps"].push_back(std::move(entry));
     }
     if (costs.blockingTransfers)
         json["blocking_transfers"] = true;

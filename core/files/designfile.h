@@ -18,6 +18,10 @@
 //   }
 // Then "schedule" and each of its keys are optional and default to the unrolled building block. A given "order" takes
 // precedence, and the building block is only stored.
+//
+// In "costs", what lies before the blocks of every device (launch, autograd, Python), none where it is left out:
+//
+//   "host_gaps": [{"forward": "60us", "backward": "85us", "origin": {"forward": "measured"}}, …]
 #pragma once
 
 #include "core/design/design.h"

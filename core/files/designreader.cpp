@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // JSON -> Design, strictly. One section of the file, one function.
 #include "core/files/buildingblockreader.h"
+#include "core/files/costsreader.h"
 #include "core/files/designfile.h"
 #include "core/files/locateddesign.h"
 #include "core/presets/modeljson.h"
@@ -294,89 +295,6 @@ void readSchedule(Reading& reading, const Json& value, Schedule& schedule, bool 
     reader.finish();
 }
 
-LinkCosts readLinkCosts(ObjectReader& reader)
-{
-    LinkCosts link;
-    reader.readDuration("latency", link.latency);
-    reader.readRate("bytes_per_second", link.bytesPerSecond);
-    reader.read("bus", link.bus);
-    reader.readName("origin", link.origin);
-    return link;
-}
-
-StageCosts readStageCosts(Reading& reading, ObjectReader& reader)
-{
-    StageCosts stage;
-    reader.readDuration("forward", stage.forward, Presence::Required);
-    reader.readDuration("input_grad", stage.inputGrad, Presence::Required);
-    reader.readDuration("weight_grad", stage.weightGrad, Presence::Required);
-    stage.backward = stage.inputGrad + stage.weightGrad;
-    reader.readDuration("backward", stage.backward);
-    reader.readDuration("update", stage.update);
-    static_assert(opCount == 6, "the times of all operations are read here");
-    reader.readDuration("recompute", stage.recompute);
-    forEachByteField(stage, [&reader](std::string_view key, Bytes& field) { reader.readSize(key, field); });
-    if (const Json* origins = reader.object("origin")) {
-        ObjectReader each = reading.object(*origins, reader.pointerTo("origin"));
-        for (const Op op : allOps)
-            each.readName(timeKey(op), stage.origin[indexOf(op)]);
-        each.finish();
-    }
-    return stage;
-}
-
-Costs readCosts(Reading& reading, const Json& value, int stages)
-{
-    Costs costs;
-    ObjectReader reader = reading.object(value, "/costs");
-    reader.read("source", costs.source);
-    reader.readDuration("reduce", costs.reduce);
-    if (const Json* link = reader.object("link")) {
-        ObjectReader linkReader = reading.object(*link, "/costs/link");
-        costs.link = readLinkCosts(linkReader);
-        linkReader.finish();
-    }
-    if (const Json* links = reader.array("links")) {
-        for (std::size_t i = 0; i < links->size(); ++i) {
-            ObjectReader entry = reading.object((*links)[i], fmt::format("/costs/links/{}", i));
-            std::pair<int, int> pair{0, 0};
-            entry.read("from", pair.first, 0, maxDevices - 1, Presence::Required);
-            entry.read("to", pair.second, 0, maxDevices - 1, Presence::Required);
-            if (!costs.linkOfPair.emplace(pair, readLinkCosts(entry)).second)
-                entry.fault({}, fmt::format("the link from {} to {} is listed twice", pair.first, pair.second),
-                            "keep one of them");
-            entry.finish();
-        }
-    }
-    reader.read("blocking_transfers", costs.blockingTransfers);
-    reader.readRate("overlap_factor", costs.overlapFactor);
-    if (const Json* list = reader.array("microbatches")) {
-        if (list->size() > static_cast<std::size_t>(maxMicrobatches))
-            reader.fault("microbatches", fmt::format("{} microbatches", list->size()),
-                         fmt::format("at most {}", maxMicrobatches));
-        for (std::size_t i = 0; i < std::min(list->size(), static_cast<std::size_t>(maxMicrobatches)); ++i) {
-            ObjectReader entry = reading.object((*list)[i], fmt::format("/costs/microbatches/{}", i));
-            MicrobatchScale& scale = costs.microbatches.emplace_back();
-            entry.readRate("time", scale.time);
-            entry.readRate("bytes", scale.bytes);
-            entry.finish();
-        }
-    }
-    if (const Json* list = reader.array("stages", Presence::Required)) {
-        for (std::size_t i = 0; i < list->size(); ++i) {
-            ObjectReader stage = reading.object((*list)[i], fmt::format("/costs/stages/{}", i));
-            costs.stages.push_back(readStageCosts(reading, stage));
-            stage.finish();
-        }
-        if (static_cast<int>(list->size()) != stages)
-            reading.fault("/costs/stages",
-                          fmt::format("costs of {} stages are given, but {} stages are placed", list->size(), stages),
-                          "give one entry per stage of \"placement\"");
-    }
-    reader.finish();
-    return costs;
-}
-
 Dataflow readDataflow(Reading& reading, const Json& value, int stages)
 {
     Dataflow dataflow;
@@ -484,7 +402,7 @@ LocatedDesign locatedDesignFromJson(std::string_view text, const std::string& wh
     if (const Json* schedule = reader.object("schedule", block ? Presence::Optional : Presence::Required))
         readSchedule(reading, *schedule, design.schedule, block != nullptr);
     if (const Json* costs = reader.object("costs", Presence::Required))
-        design.costs = readCosts(reading, *costs, design.schedule.stages());
+        design.costs = readCosts(document, *costs, design.schedule.stages(), reading.diagnostics);
     if (const Json* dataflow = reader.object("dataflow"))
         design.dataflow = readDataflow(reading, *dataflow, design.schedule.stages());
     if (partition && !partition->empty())

@@ -31,6 +31,21 @@ void forEachPredecessor(const Program& program, TaskId t, Visit visit)
             visit(extra->after, extra->when);
 }
 
+/// How long after all that it waited for the task began: the host's gap.
+Nanoseconds gapBefore(const Program& program, const Timeline& timeline, TaskId t)
+{
+    Nanoseconds ready = notRun;
+    forEachPredecessor(program, t, [&](TaskId p, When when) {
+        ready = std::max(ready, when == When::Started ? timeline.start[p] : timeline.end[p]);
+    });
+    const auto& extras = program.extraDependencies;
+    for (auto extra = std::lower_bound(extras.begin(), extras.end(), t,
+                                       [](const Program::ExtraDependency&e, TaskId task) { return e.task < task; });
+         extra != extras.end() && extra->task == t; ++extra)
+        ready = std::max(ready, extra->earliestStart);
+    return ready == notRun ? 0 : std::max<Nanoseconds>(0, timeline.start[t] - ready);
+}
+
 } // namespace
 
 std::vector<TaskId> criticalPath(const Program& program, const Timeline& timeline)
@@ -78,7 +93,8 @@ std::vector<Nanoseconds> slack(const Program& program, const Timeline& timeline)
         finish = std::max(finish, end);
     std::vector<Nanoseconds> latestEnd(count, finish);
     for (TaskId t = static_cast<TaskId>(count); t-- > 0;) {
-        const Nanoseconds latestStart = latestEnd[t] - (timeline.end[t] - timeline.start[t]);
+        const Nanoseconds latestStart =
+            latestEnd[t] - (timeline.end[t] - timeline.start[t]) - gapBefore(program, timeline, t);
         forEachPredecessor(program, t, [&](TaskId p, When when) {
             Nanoseconds limit = latestStart;
             if (when == When::Started) // a pair ends together

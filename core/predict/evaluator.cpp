@@ -72,12 +72,34 @@ void Evaluator::setCosts(const Costs& costs)
         Nanoseconds& first = m_nodes[pair.first].duration;
         m_nodes[pair.second].duration = first = costs.overlapped(first, m_nodes[pair.second].duration);
     }
+    setHostGaps(costs);
     m_latency.clear();
     for (const Program::ExtraDependency& extra : m_program.extraDependencies) {
         const bool shared = extra.when == Program::ExtraDependency::When::LinkFree;
         const Task* task = shared ? &m_program.tasks[extra.after] : nullptr;
         m_latency.push_back(shared ? costs.linkBetween(task->device, task->peer).latency : 0);
     }
+}
+
+void Evaluator::setHostGaps(const Costs& costs)
+{
+    m_gaps.clear();
+    if (!costs.hasHostGaps())
+        return;
+    for (const Task& task : m_program.tasks)
+        m_gaps.push_back(
+            task.kind == TaskKind::Compute || task.kind == TaskKind::Update ? costs.hostGap(task.op, task.device) : 0);
+    // The two of a pair begin together.
+    for (const Program::Overlap& pair : m_program.overlaps) {
+        m_gaps[pair.first] = std::max(m_gaps[pair.first], m_gaps[pair.second]);
+        m_gaps[pair.second] = 0;
+    }
+}
+
+void Evaluator::setHostGap(TaskId task, Nanoseconds gap)
+{
+    if (!m_gaps.empty())
+        m_gaps[task] = gap;
 }
 
 /// `start(task, ready)` and `duration(task)` say when a task starts that could from `ready` on, and for how long.
@@ -120,9 +142,13 @@ void Evaluator::evaluate(Timeline& timeline) const
 
 void Evaluator::evaluateFrom(TaskId first, Timeline& timeline) const
 {
-    pass(
-        first, timeline, [](TaskId, Nanoseconds ready) { return ready; },
-        [nodes = m_nodes.data()](TaskId t) { return nodes[t].duration; });
+    const auto duration = [nodes = m_nodes.data()](TaskId t) { return nodes[t].duration; };
+    if (m_gaps.empty())
+        pass(
+            first, timeline, [](TaskId, Nanoseconds ready) { return ready; }, duration);
+    else
+        pass(
+            first, timeline, [this](TaskId t, Nanoseconds ready) { return startOf(t, ready); }, duration);
 }
 
 void Evaluator::evaluate(std::span<const Nanoseconds> durations, std::span<const Nanoseconds> lags,

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // The predictor: start and end of every task of a fixed order, as one longest-path pass over flat
 // arrays in topological order. Transfers overlap with compute and do not contend, unless the costs say that
-// they block or share a bus.
+// they block or share a bus. A block begins when its device is free and its inputs are there, and so much later as
+// the host needs (Costs::hostGaps); the first block of a step, which waits for nothing, begins with the step.
 //
 // The same pass serves a preview, which changes a few edges and goes on from the first task behind them, and the
 // replay of a measured step, which has durations and lags of its own.
@@ -43,11 +44,22 @@ public:
     /// not run and is not waited for: `unfinished`, where given, becomes the last such input.
     Nanoseconds ready(TaskId task, const Timeline& timeline, TaskId* unfinished = nullptr) const;
     Nanoseconds duration(TaskId task) const { return m_nodes[task].duration; }
+    /// Of a task that could begin at `ready`: the host's gap later, unless it waits for nothing.
+    Nanoseconds startOf(TaskId task, Nanoseconds ready) const
+    {
+        return m_gaps.empty() || waitsForNothing(task) ? ready : ready + m_gaps[task];
+    }
+    void setHostGaps(const Costs& costs);          ///< as setCosts() does
+    void setHostGap(TaskId task, Nanoseconds gap); ///< where there are any
     Node& node(TaskId task) { return m_nodes[task]; }
     const Node& node(TaskId task) const { return m_nodes[task]; }
     std::span<const Program::ExtraDependency> extras(TaskId task) const;
 
 private:
+    bool waitsForNothing(TaskId task) const
+    {
+        return m_nodes[task].after[0] == task && m_nodes[task].after[1] == task && extras(task).empty();
+    }
     Nanoseconds reached(const Program::ExtraDependency& extra, const Timeline& timeline) const;
     template<typename Start, typename Duration>
     void pass(TaskId first, Timeline& timeline, Start start, Duration duration) const;
@@ -55,6 +67,7 @@ private:
     const Program& m_program;
     Times m_times;
     std::vector<Node> m_nodes;
+    std::vector<Nanoseconds> m_gaps;         ///< per task, before it; empty: there are none
     std::vector<std::uint32_t> m_extraBegin; ///< per task and one more, into extraDependencies; empty: there are none
     std::vector<Nanoseconds> m_latency;      ///< per extra dependency: of the shared link that it waits for
 };

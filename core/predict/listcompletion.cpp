@@ -350,7 +350,8 @@ private:
         }
         Nanoseconds time = choice.start;
         for (const Block& block : unit) {
-            time += m_design.costs.duration(block.op, block.stage, block.microbatch);
+            time += m_design.costs.hostGap(block.op, m_schedule.deviceOf(block))
+                    + m_design.costs.duration(block.op, block.stage, block.microbatch);
             m_end[cell(block)] = time;
             device.done.push_back(block);
             device.live += block.op == Op::F ? 1 : makesInputGrad(block.op) ? -1 : 0;

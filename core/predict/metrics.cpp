@@ -9,21 +9,6 @@
 
 namespace pipewright {
 
-namespace {
-
-/// What arrives last of a task's inputs; none when it has none but its device's.
-TaskId lastArrival(const Program& program, const Timeline& timeline, TaskId t, ExtraCursor& extras)
-{
-    TaskId arrival = program.afterData[t];
-    for (const Program::ExtraDependency& extra : extras.of(t))
-        if (extra.after != none && extra.when == Program::ExtraDependency::When::Ended
-            && (arrival == none || timeline.end[extra.after] > timeline.end[arrival]))
-            arrival = extra.after;
-    return arrival;
-}
-
-} // namespace
-
 std::span<const Program::ExtraDependency> ExtraCursor::of(TaskId task)
 {
     const std::size_t count = m_extras.size();
@@ -57,17 +42,35 @@ std::span<const Program::ExtraDependency> ExtraCursor::of(TaskId task)
 void LaneMeter::addGap(const Program& program, const Timeline& timeline, TaskId t, ExtraCursor& extras)
 {
     const Nanoseconds from = previousEnd, to = timeline.start[t];
-    const TaskId arrival = lastArrival(program, timeline, t, extras);
-    if (arrival == none || program.tasks[t].kind != TaskKind::Compute || timeline.start[arrival] == notRun) {
-        causes.other += to - from;
-        return;
+    TaskId arrival = program.afterData[t]; // what arrives last of its inputs
+    // Transfers that hold up the device and reductions stand in its order, too.
+    const TaskId before = program.afterOnDevice[t];
+    Nanoseconds ready = before == none ? from : std::max(from, timeline.end[before]);
+    for (const Program::ExtraDependency& extra : extras.of(t)) {
+        ready = std::max(ready, extra.earliestStart);
+        if (extra.after != none && extra.when == Program::ExtraDependency::When::Ended
+            && (arrival == none || timeline.end[extra.after] > timeline.end[arrival]))
+            arrival = extra.after;
     }
-    const bool moved = program.tasks[arrival].kind == TaskKind::Transfer;
-    const Nanoseconds made = std::clamp(moved ? timeline.start[arrival] : timeline.end[arrival], from, to);
-    const Nanoseconds arrived = std::clamp(timeline.end[arrival], made, to);
-    (isBackward(program.tasks[t].op) ? causes.waitGradient : causes.waitActivation) += made - from;
-    causes.transfer += arrived - made;
-    causes.other += to - arrived;
+    Nanoseconds arrived = from;
+    if (arrival != none) {
+        if (timeline.start[arrival] == notRun) {
+            causes.other += to - from;
+            return;
+        }
+        arrived = std::clamp(timeline.end[arrival], from, to);
+        if (program.tasks[t].kind == TaskKind::Compute) {
+            const bool moved = program.tasks[arrival].kind == TaskKind::Transfer;
+            const Nanoseconds made = std::clamp(moved ? timeline.start[arrival] : arrived, from, to);
+            (isBackward(program.tasks[t].op) ? causes.waitGradient : causes.waitActivation) += made - from;
+            causes.transfer += arrived - made;
+        } else {
+            causes.other += arrived - from;
+        }
+    }
+    ready = std::clamp(ready, arrived, to);
+    causes.other += ready - arrived;
+    causes.host += to - ready;
 }
 
 Metrics measure(const Program& program, const Timeline& timeline)

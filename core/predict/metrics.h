@@ -24,7 +24,9 @@ struct IdleCauses {
     Nanoseconds waitGradient = 0;   ///< before a B, I or W whose gradient was still being computed
     Nanoseconds transfer = 0;       ///< the input was computed, and on its way
     Nanoseconds coolDown = 0;       ///< after its last block
-    Nanoseconds other = 0;          ///< pins, reductions; in measurements also host gaps
+    Nanoseconds host = 0;           ///< all was there, and the host had not launched it yet (Costs::hostGaps)
+    Nanoseconds other = 0;          ///< pins, reductions, transfers that hold up the device
+    Nanoseconds sum() const { return warmUp + waitActivation + waitGradient + transfer + coolDown + host + other; }
 };
 
 struct Metrics {

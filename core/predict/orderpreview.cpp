@@ -41,12 +41,15 @@ Prediction withoutOrder(const Prediction& present)
 OrderPreview::OrderPreview(const Design& design, const Prediction& present)
     : m_design(design), m_present(present), m_result(withoutOrder(present)), m_evaluator(m_result.program)
 {
-    m_result.program.afterOnDevice.clear(); // from now on the Evaluator's alone
     const Program& program = present.program;
+    for (TaskId t = 0; t < program.tasks.size(); ++t) // of blocks it is from now on the Evaluator's alone
+        if (program.tasks[t].kind == TaskKind::Compute)
+            m_result.program.afterOnDevice[t] = none;
     const std::size_t count = program.tasks.size(), devices = program.devices.size();
     m_lanes.resize(devices);
     m_tails.resize(devices);
     m_partner = overlapPartners(program);
+    m_evaluator.setHostGaps(design.costs);
     std::vector<TaskId> last(devices, none);
     for (TaskId t = 0; t < count; ++t) {
         const TaskId onDevice = program.afterOnDevice[t];
@@ -256,12 +259,13 @@ const Prediction* OrderPreview::evaluate(int device, std::span<const std::uint32
 bool OrderPreview::attempt(TaskId task)
 {
     TaskId missing = none;
-    const Nanoseconds begin = m_evaluator.ready(task, m_result.timeline, &missing);
+    const Nanoseconds ready = m_evaluator.ready(task, m_result.timeline, &missing);
     if (missing != none) {
         m_nextWaiter[task] = m_waiter[missing];
         m_waiter[missing] = task;
         return false;
     }
+    const Nanoseconds begin = m_evaluator.startOf(task, ready);
     m_result.timeline.start[task] = begin;
     m_result.timeline.end[task] = begin + m_evaluator.duration(task);
     return true;

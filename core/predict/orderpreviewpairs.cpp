@@ -43,6 +43,7 @@ void OrderPreview::breakPair(TaskId first)
     for (const TaskId task : {first, second}) {
         const Task& block = program.tasks[task];
         m_evaluator.node(task).duration = m_design.costs.duration(block.op, block.stage, block.microbatch);
+        m_evaluator.setHostGap(task, m_design.costs.hostGap(block.op, block.device));
     }
     // The second waits for the first's start; the first waits, behind its own inputs, for all of the second's.
     Extras& extras = m_result.program.extraDependencies;
@@ -72,8 +73,10 @@ void OrderPreview::joinPairs()
                       m_result.program.extraDependencies.begin() + (begin - program.extraDependencies.begin()));
         }
     }
-    if (!m_broken.empty())
+    if (!m_broken.empty()) {
         m_result.program.overlaps = program.overlaps;
+        m_evaluator.setHostGaps(m_design.costs);
+    }
     m_broken.clear();
 }
 

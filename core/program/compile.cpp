@@ -48,6 +48,14 @@ Diagnostics checkCosts(const Schedule& schedule, const Costs& costs, const Dataf
                 {Severity::Error, "costs.microbatches",
                  fmt::format("a microbatch {} times as long and {} times as large", scale.time, scale.bytes),
                  "scales are between 0 and 1e6; 1 is the usual microbatch"});
+    if (costs.hostGaps.size() > static_cast<std::size_t>(schedule.devices()))
+        diagnostics.push_back(
+            {Severity::Error, "costs.host_gaps",
+             fmt::format("gaps of {} devices for a schedule of {}", costs.hostGaps.size(), schedule.devices()),
+             "give one entry per device, or none"});
+    for (const HostGaps& gaps : costs.hostGaps)
+        if (*std::min_element(gaps.before.begin(), gaps.before.end()) < 0)
+            diagnostics.push_back({Severity::Error, "costs.host_gaps", "a negative time", "a gap takes 0 or more"});
     if (!(costs.overlapFactor >= 0 && costs.overlapFactor <= 1e6))
         diagnostics.push_back({Severity::Error, "costs.overlap_factor", fmt::format("{}", costs.overlapFactor),
                                "1: as long as one after the other; 0.5: both in the time of one"});
@@ -208,8 +216,14 @@ private:
             return m_costs.microbatches.empty() ? usual[block.stage][indexOf(block.op)]
                                                 : m_costs.duration(block.op, block.stage, block.microbatch);
         };
+        const bool gaps = m_costs.hasHostGaps();
+        const auto gap = [&](BlockIndex i) {
+            return gaps ? m_costs.hostGap(m_graph.blocks[i].op, m_graph.deviceOfBlock[i]) : 0;
+        };
+        // A block with the gap before it.
         const auto duration = [&](BlockIndex i) {
-            return m_graph.unitSize(i) == 1 ? alone(i) : m_costs.overlapped(alone(i), alone(i + 1));
+            return m_graph.unitSize(i) == 1 ? gap(i) + alone(i)
+                                            : std::max(gap(i), gap(i + 1)) + m_costs.overlapped(alone(i), alone(i + 1));
         };
         const auto delay = [&](BlockIndex input, BlockIndex block) {
             if (m_graph.chainInput[block] == input)

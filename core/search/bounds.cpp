@@ -202,20 +202,23 @@ private:
     {
         const OfDevice& x = device(d);
         const bool whole = m_objective == SearchObjective::Makespan;
-        const Nanoseconds before = whole ? down(0, x.first) : 0, after = whole ? m_model.updates[d] : 0;
+        const Nanoseconds arrival = whole ? down(0, x.first) : 0, before = arrival - m_model.lead(m_objective, d);
+        const Nanoseconds after = whole ? m_model.updates[d] : 0;
+        const std::string work =
+            formatDuration(x.work) + (m_model.hostGaps ? " of work and gaps of the host" : " of work");
         const auto note = [&](Nanoseconds value, const char* name, std::string why) {
             m_found.push_back({before + value + after, d, name, std::move(why)});
         };
         note(x.work, "work",
-             before > 0 ? fmt::format("device {} has {} of work and its first input arrives after {}", d,
-                                      formatDuration(x.work), formatDuration(before))
-                        : fmt::format("device {} has {} of work", d, formatDuration(x.work)));
+             arrival > 0 ? fmt::format("device {} has {} and its first input arrives after {}", d, work,
+                                       formatDuration(arrival))
+                         : fmt::format("device {} has {}", d, work));
         if (const Nanoseconds idle = x.apart ? x.warm + x.cool : std::max(x.warm, x.cool); idle > 0)
             note(x.work + idle, "memory",
                  fmt::format("memory holds {} forwards on device {}, so it idles for {} before its first gradient and "
                              "{} behind its "
-                             "last forward, beside {} of work",
-                             x.forwards, d, formatDuration(x.warm), formatDuration(x.cool), formatDuration(x.work)));
+                             "last forward, beside {}",
+                             x.forwards, d, formatDuration(x.warm), formatDuration(x.cool), work));
         const Nanoseconds path = down(x.first, x.last) + low(x) + up(x.last, x.first) + stage(x.first).leastW;
         note(path, "path", fmt::format("one microbatch comes back to device {} after {}", d, formatDuration(path)));
         ofArea(d, before + after);

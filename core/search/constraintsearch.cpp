@@ -35,6 +35,7 @@ struct Ticks {
 
     int of(Nanoseconds time) const { return static_cast<int>(time / tick); }
     int duration(std::int32_t task) const { return of(model.tasks[task].duration); }
+    int lead(int device) const { return of(model.lead(objective, device) + tick - 1); } ///< rounded up: subtracted
 };
 
 /// Pairs of blocks of one device whose order neither data dependencies nor the order of the microbatches fixes.
@@ -137,7 +138,10 @@ private:
     {
         if (m_aim->incumbent == nullptr)
             return worth() + m_ticks->sequential;
-        return m_ticks->objective == SearchObjective::Span ? 2 * worth() : worth();
+        int lead = 0; // times begin before what is measured
+        for (int d = 0; d < m_ticks->model.devices; ++d)
+            lead = std::max(lead, m_ticks->lead(d));
+        return (m_ticks->objective == SearchObjective::Span ? 2 : 1) * (worth() + lead);
     }
 
     void precede(std::int32_t first, std::int32_t second, Nanoseconds delay)
@@ -256,7 +260,8 @@ private:
                 const std::int32_t last = model.weightGrad(s, model.microbatches - 1) >= 0
                                               ? model.weightGrad(s, model.microbatches - 1)
                                               : model.backward(s, model.microbatches - 1);
-                const int more = m_ticks->duration(last) + (span ? 0 : m_ticks->of(model.updates[d]));
+                const int more =
+                    m_ticks->duration(last) + (span ? 0 : m_ticks->of(model.updates[d])) - m_ticks->lead(d);
                 const std::int32_t first = model.forward(span ? stages.front() : 0, 0);
                 Gecode::linear(*this, Gecode::IntArgs({1, -1, 1}),
                                Gecode::IntVarArgs({m_value, m_start[last], m_start[first]}), Gecode::IRT_GQ, more);
@@ -416,6 +421,8 @@ std::optional<Ticks> ticksOf(const SearchModel& model, SearchObjective objective
     const Nanoseconds sequential = work + delays;
     for (const Nanoseconds update : model.updates)
         note(update);
+    for (const Nanoseconds gap : model.firstGap)
+        note(gap);
     // More than some million ticks only widen the domains.
     if (const Nanoseconds coarse = work / 4'000'000 + 1; coarse > ticks.tick) {
         ticks.tick = coarse;

@@ -98,7 +98,8 @@ bool ExactSearch::hopeless(std::int32_t id, Nanoseconds start) const
         const Nanoseconds first = !span ? begin : d == own && m_first[d] < 0 ? start : m_first[d];
         if (first < 0)
             continue; // not begun: only its work counts, the same in any order
-        const Nanoseconds from = span ? first : begin - m_model.updates[d];
+        const Nanoseconds from =
+            (span ? first : begin - m_model.updates[d]) + m_model.lead(m_options.objective, static_cast<int>(d));
         const Nanoseconds busy = (d == own ? start : m_free[d]) + m_left[d];
         const Nanoseconds way = m_path[d][id];
         if (busy - from >= best || (way >= 0 && start + way - from >= best))
@@ -113,9 +114,10 @@ void ExactSearch::branch(std::size_t placed, Nanoseconds from)
         Nanoseconds value = 0;
         for (std::size_t d = 0; d < m_free.size(); ++d)
             if (!m_lanes[d].empty())
-                value = std::max(value, m_options.objective == SearchObjective::Span
-                                            ? m_free[d] - m_first[d]
-                                            : m_free[d] - m_begin + m_model.updates[d]);
+                value = std::max(value, (m_options.objective == SearchObjective::Span
+                                             ? m_free[d] - m_first[d]
+                                             : m_free[d] - m_begin + m_model.updates[d])
+                                            - m_model.lead(m_options.objective, static_cast<int>(d)));
         m_incumbent.offer(m_lanes, value, "every order", m_unusedSpace);
         return;
     }

@@ -84,7 +84,8 @@ Nanoseconds LaneTimes::value(const Lanes& lanes, SearchObjective objective, Nano
             continue;
         const Nanoseconds end = m_end[lanes[d].back()];
         const Nanoseconds own =
-            objective == SearchObjective::Span ? end - m_start[lanes[d].front()] : end - begin + m_model.updates[d];
+            (objective == SearchObjective::Span ? end - m_start[lanes[d].front()] : end - begin + m_model.updates[d])
+            - m_model.lead(objective, static_cast<int>(d));
         value = std::max(value, own);
         total += own;
     }

@@ -86,10 +86,10 @@ bool ProofByParts::goOn(const std::function<bool()>& stop)
             open = part->goOn(stop) || open;
     if (open || m_eachSearch->least() == 0 || m_lastSearch->least() == 0)
         return !stop();
-    const Nanoseconds after =
-        m_options.objective == SearchObjective::Makespan ? m_model.updates[m_model.deviceOfStage[0]] : 0;
+    const int device = m_model.deviceOfStage[0];
+    const Nanoseconds after = m_options.objective == SearchObjective::Makespan ? m_model.updates[device] : 0;
     m_incumbent.proveBound(
-        m_parts * m_eachSearch->least() + m_lastSearch->least() + after,
+        m_parts * m_eachSearch->least() + m_lastSearch->least() + after - m_model.lead(m_options.objective, device),
         fmt::format("constraint programming found that a forward of stage 0 and the one {} microbatches "
                     "later are at least {} apart, which counts {}, and that the last {} need at least {}",
                     m_each, formatDuration(m_eachSearch->least()),

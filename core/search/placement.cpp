@@ -78,6 +78,7 @@ Design withPlacement(const Design& base, const std::vector<int>& deviceOfStage, 
             formulaCosts(*base.workload, layersPerStage, base.cluster, deviceOfStage, &design.dataflow, known);
         design.costs.microbatches = base.costs.microbatches;
         design.costs.blockingTransfers = base.costs.blockingTransfers;
+        design.costs.hostGaps = base.costs.hostGaps;
     } else {
         design.costs = recutCosts(*base.workload, base.costs, {base.layersPerStage}, {layersPerStage});
         design.costs.linkOfPair = base.costs.linkOfPair;

@@ -62,10 +62,13 @@ SearchModel::SearchModel(const Design& design, const MemoryLimit& limit, std::sp
     deviceOfStage = design.schedule.deviceOfStage;
     stagesOfDevice.resize(static_cast<std::size_t>(devices));
     updates.assign(static_cast<std::size_t>(devices), 0);
+    hostGaps = design.costs.hasHostGaps();
+    for (int d = 0; d < devices; ++d)
+        firstGap.push_back(design.costs.hostGap(Op::F, d));
     for (int s = 0; s < stages; ++s) {
         const auto d = static_cast<std::size_t>(design.schedule.deviceOfStage[s]);
         stagesOfDevice[d].push_back(s);
-        updates[d] += design.costs.stages[s].update;
+        updates[d] += design.costs.stages[s].update + design.costs.hostGap(Op::U, design.schedule.deviceOfStage[s]);
     }
     addTasks(design);
     addInputs(design);
@@ -73,7 +76,8 @@ SearchModel::SearchModel(const Design& design, const MemoryLimit& limit, std::sp
     lock(design.schedule, locked);
     for (const Pin& pin : design.schedule.pins)
         if (const std::int32_t task = taskOf(pin.block); task >= 0)
-            tasks[task].earliest = std::max(tasks[task].earliest, pin.earliestStart);
+            // Times of the model are later by the gap that the step's first block does not have.
+            tasks[task].earliest = std::max(tasks[task].earliest, pin.earliestStart + firstGap[deviceOfStage.front()]);
 }
 
 void SearchModel::addTasks(const Design& design)
@@ -97,7 +101,7 @@ void SearchModel::addTasks(const Design& design)
                 task.stage = s;
                 task.microbatch = m;
                 task.op = op;
-                task.duration = design.costs.duration(op, s, m);
+                task.duration = design.costs.duration(op, s, m) + design.costs.hostGap(op, task.device);
                 task.local = local;
             };
             add(Op::F, -1);

@@ -2,7 +2,8 @@
 // A design as the search sees it: flat tasks with a device, a duration, dependencies and their effect on the device's
 // memory. Times and memory are the predictor's, without buffers of values in flight and without links that block or
 // share a wire. This is a relaxation, so bounds hold; every schedule found is predicted exactly before it counts.
-// Building is O(blocks).
+// A task takes its time and that of the host's gap before it; lead() says how much of that lies before what is
+// measured. Building is O(blocks).
 #pragma once
 
 #include "core/design/design.h"
@@ -30,7 +31,7 @@ enum class SearchObjective {
 struct SearchTask {
     std::int32_t device = 0, stage = 0, microbatch = 0;
     Op op = Op::F;
-    Nanoseconds duration = 0;
+    Nanoseconds duration = 0;      ///< with the host's gap before it
     Nanoseconds earliest = 0;      ///< its pin
     std::int32_t input = -1;       ///< the task on the chain whose value it needs …
     Nanoseconds delay = 0;         ///< … and its transfer time
@@ -64,11 +65,19 @@ public:
     std::vector<std::vector<int>> stagesOfDevice; ///< ascending
     std::vector<Bytes> capacity;                  ///< per device, for the tasks' bytes; noCapacity: unlimited
     std::vector<Nanoseconds> updates;             ///< per device, after its last block
+    std::vector<Nanoseconds> firstGap;            ///< per device, before its first block, which is a forward
     std::vector<Bytes> limitOfDevice;             ///< as given, with persistent bytes; for a factor only activations
+    bool hostGaps = false;                        ///< the costs have some
     bool exactBytes = false; ///< the limit is on all bytes: the prediction decides, `capacity` is a guide
     int stages = 0, microbatches = 0, devices = 0;
     static constexpr Bytes noCapacity = Bytes{1} << 62;
 
+    /// Not part of the time of the device that the objective counts: the gap before the first block of the step, or of
+    /// the device.
+    Nanoseconds lead(SearchObjective objective, int device) const
+    {
+        return firstGap[objective == SearchObjective::Span ? device : deviceOfStage.front()];
+    }
     std::int32_t forward(int stage, int microbatch) const { return m_first[cell(stage, microbatch)]; }
     std::int32_t backward(int stage, int microbatch) const { return forward(stage, microbatch) + 1; } ///< I or B
     std::int32_t weightGrad(int stage, int microbatch) const; ///< -1: a full backward

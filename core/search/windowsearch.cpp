@@ -48,7 +48,8 @@ void WindowSearch::lookAt(const Lanes& lanes)
     for (std::size_t d = 0; d < lanes.size(); ++d)
         if (!lanes[d].empty())
             m_after[lanes[d].back()] =
-                m_objective == SearchObjective::Span ? -m_start[lanes[d].front()] : m_model.updates[d] - begin;
+                (m_objective == SearchObjective::Span ? -m_start[lanes[d].front()] : m_model.updates[d] - begin)
+                - m_model.lead(m_objective, static_cast<int>(d));
     std::vector<std::int32_t> before(m_model.tasks.size(), -1); // on the device
     for (const std::vector<std::int32_t>& lane : lanes)
         for (std::size_t i = 1; i < lane.size(); ++i)

@@ -270,6 +270,8 @@ private:
         options.virtualClock = m_options.clock == RunOptions::Clock::Virtual;
         options.emulateLinks = !m_trains && !options.virtualClock;
         options.durations = m_durations;
+        if (!m_trains)
+            options.hostGaps = hostGaps(m_program, m_design.costs);
         options.latencies = linkLatencies(m_program, m_design.costs);
         return options;
     }

@@ -51,6 +51,9 @@ Costs scaledCosts(const Costs& costs, const SyntheticScale& scale)
     for (auto& [pair, link] : result.linkOfPair)
         link = scaledLink(link, scale);
     scaleAll({&result.reduce}, scale.time);
+    for (HostGaps& gaps : result.hostGaps)
+        for (Nanoseconds& gap : gaps.before)
+            scaleAll({&gap}, scale.time);
     result.source = fmt::format("{}; times x {:g}, bytes x {:g}", costs.source, scale.time, scale.memory);
     return result;
 }

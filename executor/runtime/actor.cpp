@@ -153,6 +153,10 @@ bool Actor::execute(const PlannedInstruction& instruction)
 
 bool Actor::compute(const PlannedInstruction& instruction)
 {
+    const bool waits = hostGap(instruction.task) > 0
+                       && std::any_of(m_plan->arrivals.begin() + instruction.arrivals.begin,
+                                      m_plan->arrivals.begin() + instruction.arrivals.end,
+                                      [this](std::uint32_t transfer) { return !m_run.arrived[transfer]->complete(); });
     for (std::uint32_t i = instruction.arrivals.begin; i < instruction.arrivals.end; ++i) {
         if (!waitFor(State::WaitsForArrival, static_cast<int>(m_plan->arrivals[i])))
             return false;
@@ -172,6 +176,8 @@ bool Actor::compute(const PlannedInstruction& instruction)
                               m_stream.get(),
                               &m_run.stopped,
                               m_operations.get()};
+    if (!letHostWait(instruction.task, waits))
+        return false;
     Nanoseconds start = 0;
     const std::size_t startPlace = m_stopwatch ? mark() : 0;
     if (m_run.options.virtualClock) {
@@ -179,7 +185,7 @@ bool Actor::compute(const PlannedInstruction& instruction)
             m_clock = std::max(m_clock, m_run.transferEnd[m_plan->arrivals[i]]);
         // Both blocks of a pair start and end together.
         if (instruction.pair != PlannedInstruction::Pair::Second)
-            m_pairStart = m_clock;
+            m_pairStart = m_clock + hostGap(instruction.task);
         start = m_pairStart;
     }
     acquire(instruction);
@@ -194,7 +200,7 @@ bool Actor::compute(const PlannedInstruction& instruction)
         if (instruction.pair != PlannedInstruction::Pair::First)
             m_clock = std::max(m_clock, end);
     } else {
-        end = now();
+        m_lastEnd = end = now();
     }
     // A task cut short by a stop did not run: it must not look as if it had.
     if (m_run.stopped.load(std::memory_order_relaxed))
@@ -303,6 +309,22 @@ bool Actor::waitForPin(Nanoseconds earliestStart)
         return true;
     }
     return pause(time - steadyNow());
+}
+
+Nanoseconds Actor::hostGap(TaskId task) const
+{
+    return m_run.options.hostGaps.empty() ? 0 : m_run.options.hostGaps[task];
+}
+
+/// The gap before a task of modelled work, counted from when the device was free or, if the task waited for a value,
+/// from its arrival. False when stopped.
+bool Actor::letHostWait(TaskId task, bool hasWaited)
+{
+    const Nanoseconds gap = m_run.options.virtualClock ? 0 : hostGap(task);
+    if (gap == 0 || m_stream->spend(gap))
+        return true;
+    const Nanoseconds now = steadyNow();
+    return pause((hasWaited ? now : std::max(m_lastEnd, m_run.stepStart)) + gap - now);
 }
 
 /// False when the device is not to go on.

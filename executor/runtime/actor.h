@@ -45,6 +45,8 @@ struct RuntimeOptions {
     /// Per task: how long a transfer is still in flight after it left a shared link (linkLatencies()). Needed by a
     /// virtual clock on shared links.
     std::vector<Nanoseconds> latencies = {};
+    /// Per task: how much later it is to begin than it could (hostGaps()). A real host's own gaps are part of it.
+    std::vector<Nanoseconds> hostGaps = {};
     std::vector<Fault> faults = {};
     const std::atomic<bool>* cancel = nullptr; ///< when it turns true the step ends soon
 };
@@ -135,6 +137,8 @@ private:
     bool waitForLink(int transfer);
     bool isTransferTask(int transfer) const;
     bool waitForPin(Nanoseconds earliestStart);
+    Nanoseconds hostGap(TaskId task) const;
+    bool letHostWait(TaskId task, bool hasWaited);
     bool injectFault(std::uint32_t index);
     bool pause(Nanoseconds duration);
 
@@ -158,6 +162,7 @@ private:
     bool m_hasFaults = false;
     bool m_linksStalled = false; ///< a fault: nothing that is sent moves
     Nanoseconds m_clock = 0;
+    Nanoseconds m_lastEnd = 0;   ///< real clock: of the last block
     Nanoseconds m_pairStart = 0; ///< virtual clock: of the current overlapped pair
     std::exception_ptr m_failure;
     std::vector<Copied> m_finished;

@@ -46,6 +46,17 @@ std::vector<Nanoseconds> linkLatencies(const Program& program, const Costs& cost
     return latencies;
 }
 
+std::vector<Nanoseconds> hostGaps(const Program& program, const Costs& costs)
+{
+    std::vector<Nanoseconds> gaps;
+    if (!costs.hasHostGaps())
+        return gaps;
+    const Evaluator evaluator(program, costs);
+    for (TaskId task = 0; task < program.tasks.size(); ++task)
+        gaps.push_back(evaluator.startOf(task, 0));
+    return gaps;
+}
+
 TimedWork::TimedWork(std::vector<Nanoseconds> durations, Pace pace) : m_durations(std::move(durations)), m_pace(pace) {}
 
 void TimedWork::prepare(const Program& program, std::span<const Region> regions)

@@ -19,6 +19,9 @@ std::vector<Nanoseconds> workTimes(const Program& program, const Costs& costs);
 /// Of each transfer's link, by TaskId; 0 for other tasks. O(tasks).
 std::vector<Nanoseconds> linkLatencies(const Program& program, const Costs& costs);
 
+/// What the host lets each block and update wait, by TaskId; empty: nothing. O(tasks).
+std::vector<Nanoseconds> hostGaps(const Program& program, const Costs& costs);
+
 class TimedWork final : public StageWork {
 public:
     enum class Pace {

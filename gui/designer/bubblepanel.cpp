@@ -20,6 +20,7 @@ constexpr int captionLeft = 18;
 constexpr int roomiestRow = 24;
 constexpr int tallest = 210;
 constexpr int legendWidth = 190;
+constexpr int rareFrom = 4; ///< these causes are listed only when present
 
 } // namespace
 
@@ -40,10 +41,8 @@ void BubblePanel::showDesign(const Design& design, const Prediction* prediction)
         updateGeometry();
     m_longest = 0;
     for (const IdleCauses& idle : m_metrics.idleCauses) {
-        const Nanoseconds sum =
-            idle.warmUp + idle.coolDown + idle.waitGradient + idle.waitActivation + idle.transfer + idle.other;
-        m_longest = std::max(m_longest,
-                             static_cast<double>(sum) / std::max<double>(1, static_cast<double>(m_metrics.makespan)));
+        m_longest = std::max(m_longest, static_cast<double>(idle.sum())
+                                            / std::max<double>(1, static_cast<double>(m_metrics.makespan)));
     }
     update();
 }
@@ -78,11 +77,12 @@ std::vector<BubblePanel::Cause> BubblePanel::causes() const
                               {tr("waits for gradient"), theme.fill(Op::I), {}},
                               {tr("waits for activation"), theme.fill(Op::F), {}},
                               {tr("transfer"), theme.bad, {}},
+                              {tr("host"), theme.fill(Op::R), {}},
                               {tr("pins and reductions"), theme.fill(Op::U), {}}};
     const double whole = std::max<double>(1, static_cast<double>(m_metrics.makespan));
     for (const IdleCauses& idle : m_metrics.idleCauses) {
-        const Nanoseconds parts[] = {idle.warmUp + idle.coolDown, idle.waitGradient, idle.waitActivation, idle.transfer,
-                                     idle.other};
+        const Nanoseconds parts[] = {
+            idle.warmUp + idle.coolDown, idle.waitGradient, idle.waitActivation, idle.transfer, idle.host, idle.other};
         for (std::size_t i = 0; i < causes.size(); ++i)
             causes[i].shares.push_back(static_cast<double>(parts[i]) / whole);
     }
@@ -167,8 +167,8 @@ void BubblePanel::paintLabels(QPainter& painter, const std::vector<Cause>& cause
         double sum = 0;
         for (const double share : cause.shares)
             sum += share;
-        if (sum == 0 && line >= 1 && &cause == &causes.back())
-            continue; // a rare cause, listed only when present
+        if (sum == 0 && &cause - causes.data() >= rareFrom)
+            continue;
         const QRectF swatch(area.right() - legendWidth, top + 5 + line * roomiestRow, 12, 12);
         painter.setRenderHint(QPainter::Antialiasing);
         painter.setPen(Qt::NoPen);

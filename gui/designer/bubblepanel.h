@@ -13,6 +13,12 @@ class BubblePanel : public QWidget {
     Q_OBJECT
 
 public:
+    struct Cause {
+        QString name;
+        QColor color;
+        std::vector<double> shares; ///< per device, of the makespan
+    };
+
     explicit BubblePanel(QWidget* parent = nullptr);
 
     void showDesign(const Design& design, const Prediction* prediction);
@@ -22,6 +28,7 @@ public:
     QSize minimumSizeHint() const override { return {300, 96}; }
     /// Idle share of the makespan as written beside a device's bar.
     QString percentLabel(int device) const;
+    std::vector<Cause> causes() const; ///< in the order of the bars
     QRectF plotArea() const;
     /// Where a share of the makespan ends on a device's bar.
     double xOf(double share) const;
@@ -31,15 +38,9 @@ protected:
     void changeEvent(QEvent* event) override;
 
 private:
-    struct Cause {
-        QString name;
-        QColor color;
-        std::vector<double> shares; ///< per device, of the makespan
-    };
     int rows() const { return static_cast<int>(m_metrics.idleCauses.size()); }
     void paintBars(QPainter& painter, const std::vector<Cause>& causes) const;
     void paintLabels(QPainter& painter, const std::vector<Cause>& causes) const;
-    std::vector<Cause> causes() const;
 
     std::vector<QString> m_names;
     Metrics m_metrics;

@@ -83,11 +83,22 @@ QString chainBehind(const Design& design, const Prediction& prediction, const Bl
     return text;
 }
 
+/// How long after its device was free and its inputs were there the block begins.
+Nanoseconds hostGapBefore(const Prediction& prediction, TaskId task, const LatestInput& cause)
+{
+    const TaskId onDevice = prediction.program.afterOnDevice[task];
+    const Nanoseconds free = onDevice == none ? 0 : prediction.timeline.end[onDevice];
+    return std::max<Nanoseconds>(0, prediction.timeline.start[task] - std::max(free, cause.ready));
+}
+
 QString sentence(const Design& design, const Prediction& prediction, const BlockAnswers& answers,
                  const LatestInput& cause)
 {
     const Program& program = prediction.program;
     const TaskId onDevice = program.afterOnDevice[answers.task];
+    const Nanoseconds host = hostGapBefore(prediction, answers.task, cause), waits = answers.idleBefore - host;
+    if (host > 0 && waits == 0)
+        return tr("%1 idle: what the host needs before the block, with all there.").arg(durationText(host));
     if (answers.idleBefore == 0) {
         if (onDevice == none)
             return tr("It starts with the step; nothing is idle before it.");
@@ -99,16 +110,17 @@ QString sentence(const Design& design, const Prediction& prediction, const Block
     }
     if (cause.pin)
         return tr("%1 idle because the block is pinned to start no earlier than %2.")
-            .arg(durationText(answers.idleBefore), durationText(cause.ready));
+            .arg(durationText(waits), durationText(cause.ready));
     const TaskId source = producer(program, cause.after);
     if (source == none)
         return tr("%1 idle before it.").arg(durationText(answers.idleBefore));
-    QString text =
-        tr("%1 waiting for %2").arg(durationText(answers.idleBefore), labelOnDevice(design, program, source));
+    QString text = tr("%1 waiting for %2").arg(durationText(waits), labelOnDevice(design, program, source));
     const Nanoseconds onItsWay = cause.ready - prediction.timeline.end[source];
     if (onItsWay > 0)
-        text += tr(", of which %1 is the transfer").arg(durationText(std::min(onItsWay, answers.idleBefore)));
+        text += tr(", of which %1 is the transfer").arg(durationText(std::min(onItsWay, waits)));
     text += QLatin1Char('.');
+    if (host > 0)
+        text += tr(" The host needs another %1 before the block.").arg(durationText(host));
     return text + chainBehind(design, prediction, program.tasks[answers.task].block());
 }
 
@@ -196,7 +208,7 @@ std::optional<BlockAnswers> explainBlock(const Design& design, const Prediction&
         answers.feeds.push_back({t, program.tasks[t].peer, bytes});
     }
     const LatestInput cause = latestInput(prediction, answers.task);
-    if (answers.idleBefore > 0) {
+    if (answers.idleBefore > hostGapBefore(prediction, answers.task, cause)) {
         const TaskId source = producer(program, cause.after);
         if (source != none && program.tasks[source].kind == TaskKind::Compute)
             answers.waitsFor = program.tasks[source].block();

@@ -32,6 +32,23 @@ void reEvaluateFixedOrder(benchmark::State& state)
 }
 BENCHMARK(reEvaluateFixedOrder)->Args({4, 8})->Args({16, 256})->Args({64, 1024})->Unit(benchmark::kMicrosecond);
 
+void reEvaluateWithHostGaps(benchmark::State& state)
+{
+    Design d = test::unroundDesign("zb-h1", 64, 1024);
+    const Program program = compile(d.schedule, d.costs);
+    d.costs.hostGaps.assign(64, {});
+    for (HostGaps& gaps : d.costs.hostGaps)
+        gaps.before.fill(10'000);
+    const Evaluator evaluator(program, d.costs);
+    Timeline timeline;
+    for (auto _ : state) {
+        evaluator.evaluate(timeline);
+        benchmark::DoNotOptimize(timeline.end.data());
+    }
+    state.SetItemsProcessed(state.iterations() * static_cast<std::int64_t>(program.tasks.size()));
+}
+BENCHMARK(reEvaluateWithHostGaps)->Unit(benchmark::kMicrosecond);
+
 void designToTimeline(benchmark::State& state)
 {
     const Design d = test::unroundDesign("zb-h1", static_cast<int>(state.range(0)), static_cast<int>(state.range(1)));

@@ -120,8 +120,8 @@ inline constexpr Named all[] = {{"GPipe", gpipe},
                                 {"overlapped pairs", overlapping},
                                 {"pieces of sequences", pieces}};
 
-/// What else costs may say about links and microbatches.
-enum class Variant { Plain, Blocking, SharedLink, UnevenMicrobatches, StatedTransfers };
+/// What else costs may say about links, microbatches and hosts.
+enum class Variant { Plain, Blocking, SharedLink, UnevenMicrobatches, StatedTransfers, HostGaps };
 
 inline void apply(Variant variant, Case& which)
 {
@@ -137,6 +137,10 @@ inline void apply(Variant variant, Case& which)
     case Variant::UnevenMicrobatches:
         for (int m = 0; m < which.schedule.microbatches; ++m)
             which.costs.microbatches.push_back({1 + m / 4.0, 1 + m / 8.0});
+        break;
+    case Variant::HostGaps:
+        for (int d = 0; d < which.schedule.devices(); ++d)
+            which.costs.hostGaps.push_back({{130 + 40 * d, 90, 80, 60, 50, 20}, {}});
         break;
     case Variant::StatedTransfers:
         // On every device the later of the first two sends that can change places goes first.

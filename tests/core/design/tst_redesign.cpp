@@ -164,6 +164,55 @@ private Q_SLOTS:
         QCOMPARE(chunks.costs.linkBetween(0, 1).latency, Nanoseconds(100));
     }
 
+    /// PyTorch's first stage leaves all of its backward to the weight gradient; its layers do not on other stages.
+    void whatOnlyTheFirstStageDoesStaysWithTheFirstStage()
+    {
+        Design measured = withFamily(test::presetDesign(), *findFamily("zb-h1"));
+        measured.costs.source = "measured: torch.db";
+        const Costs usual = measured.costs;
+        StageCosts& first = measured.costs.stages.front();
+        first.weightGrad += first.inputGrad - 50'000;
+        first.inputGrad = 50'000;
+        const Design v = withFamily(measured, *findFamily("zb-v"));
+        Design plain = measured;
+        plain.costs = usual;
+        const Design expected = withFamily(plain, *findFamily("zb-v"));
+        QVERIFY(v.costs.stages.size() > measured.costs.stages.size());
+        for (std::size_t s = 0; s < v.costs.stages.size(); ++s) {
+            const StageCosts &a = v.costs.stages[s], &b = expected.costs.stages[s];
+            const auto near = [](Nanoseconds x, Nanoseconds y) {
+                return std::abs(double(x - y)) <= 0.1 * double(std::max<Nanoseconds>(y, 1));
+            };
+            QVERIFY2(near(a.inputGrad + a.weightGrad, b.inputGrad + b.weightGrad), qPrintable(QString::number(s)));
+            QVERIFY2(s == 0 ? a.inputGrad == 50'000 : near(a.inputGrad, b.inputGrad), qPrintable(QString::number(s)));
+        }
+    }
+
+    void gapsOfTheHostStayWithTheirDevices()
+    {
+        Design measured = withFamily(test::presetDesign(), *findFamily("1f1b"));
+        measured.costs.source = "measured: run.db";
+        const auto devices = static_cast<std::size_t>(measured.schedule.devices());
+        for (std::size_t d = 0; d < devices; ++d) {
+            measured.costs.hostGaps.emplace_back().before.fill(static_cast<Nanoseconds>(10'000 * (d + 1)));
+            measured.costs.hostGaps.back().origin.fill(CostOrigin::Measured);
+        }
+        const auto gapsOf = [&](int count) {
+            Design base = withDevices(measured, count);
+            FamilyParameters parameters;
+            parameters.devices = count;
+            parameters.microbatches = 8;
+            return withSchedule(base, makeSchedule("1f1b", parameters)).costs.hostGaps;
+        };
+        QCOMPARE(withFamily(measured, *findFamily("zb-v")).costs.hostGaps, measured.costs.hostGaps);
+        QCOMPARE(gapsOf(2),
+                 std::vector<HostGaps>(measured.costs.hostGaps.begin(), measured.costs.hostGaps.begin() + 2));
+        const std::vector<HostGaps> more = gapsOf(static_cast<int>(devices) + 1);
+        QCOMPARE(more.size(), devices + 1);
+        QCOMPARE(more.back().before[indexOf(Op::F)], static_cast<Nanoseconds>(5'000 * (devices + 1)));
+        QCOMPARE(more.back().origin[indexOf(Op::F)], CostOrigin::Estimated);
+    }
+
     void costsOfAnotherModelAreRefused()
     {
         const Design base = test::presetDesign();

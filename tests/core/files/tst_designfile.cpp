@@ -153,6 +153,11 @@ rc::Gen<Design> arbitraryDesign()
             design.costs.linkOfPair[{1, 0}] = {time(), rate(), text(), static_cast<CostOrigin>(upTo(4))};
         design.costs.blockingTransfers = upTo(1) != 0;
         design.costs.overlapFactor = 0.25 * static_cast<double>(upTo(8));
+        for (std::int64_t i = upTo(devices); i > 0; --i)
+            for (HostGaps& gaps = design.costs.hostGaps.emplace_back(); const Op op : allOps) {
+                gaps.before[indexOf(op)] = time();
+                gaps.origin[indexOf(op)] = static_cast<CostOrigin>(upTo(4));
+            }
         for (std::int64_t i = upTo(3); i > 0; --i)
             design.costs.microbatches.push_back(
                 {0.125 * static_cast<double>(upTo(80)), 0.125 * static_cast<double>(upTo(80))});

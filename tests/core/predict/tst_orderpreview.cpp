@@ -27,6 +27,11 @@ Design designOf(const char* family, int devices, int microbatches, bool uneven)
             stage.weightGrad += static_cast<Nanoseconds>(s * 31'013 % 300'007);
         }
     }
+    for (int d = 0; uneven && d < devices; ++d) {
+        design.costs.hostGaps.emplace_back();
+        for (const Op op : allOps)
+            design.costs.hostGaps.back().before[indexOf(op)] = 1'000 * (d + 1) + 777 * static_cast<int>(indexOf(op));
+    }
     return design;
 }
 
@@ -77,6 +82,7 @@ bool sameNumbers(const Metrics& a, const Metrics& b)
                && a.devices[d].span == b.devices[d].span && a.devices[d].peakActivations == b.devices[d].peakActivations
                && a.idleCauses[d].warmUp == b.idleCauses[d].warmUp
                && a.idleCauses[d].waitGradient == b.idleCauses[d].waitGradient
+               && a.idleCauses[d].host == b.idleCauses[d].host
                && a.idleCauses[d].waitActivation == b.idleCauses[d].waitActivation
                && a.idleCauses[d].transfer == b.idleCauses[d].transfer
                && a.idleCauses[d].coolDown == b.idleCauses[d].coolDown;

@@ -124,6 +124,8 @@ inline Design smallDesign(std::mt19937& random)
         }
     }
     design.costs = uniformCosts({}, stages, 1);
+    for (int d = 0; stages % 2 == 0 && d < devices; ++d)
+        design.costs.hostGaps.push_back({{2 * d + 3, 4, d + 1, 5, 2, 0}, {}});
     for (StageCosts& stage : design.costs.stages) {
         stage.forward = 1 + below(6);
         stage.inputGrad = 1 + below(6);

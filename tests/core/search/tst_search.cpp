@@ -105,6 +105,8 @@ private Q_SLOTS:
                     for (int m = 0; m < schedule.microbatches; ++m)
                         design.costs.microbatches.push_back({0.5 + 0.1 * below(10), 0.5 + 0.1 * below(10)});
                 design.costs.link.latency = below(20);
+                for (int d = 0; trial % 3 == 0 && d < schedule.devices(); ++d)
+                    design.costs.hostGaps.push_back({{below(9), below(9), below(9), below(9), below(9), below(9)}, {}});
                 const Metrics metrics = predict(design).metrics;
                 // Under exactly the memory that it uses, per device …
                 MemoryLimit limit;

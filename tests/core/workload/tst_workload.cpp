@@ -373,7 +373,7 @@ private slots:
         costs.stages.resize(2);
         applyBytes(workload, {5, 5}, costs);
         costs.stages[0].forward = 4000; // embedding (no FLOPs) and four layers
-        costs.stages[0].inputGrad = 8000;
+        costs.stages[0].inputGrad = costs.stages[0].weightGrad = 8000;
         costs.stages[1].forward = 6000;
         const Costs same = recutCosts(workload, costs, {{5, 5}}, {{5, 5}});
         QVERIFY(same == costs);

@@ -150,6 +150,7 @@ private slots:
             {"blocking transfers", tiny::Variant::Blocking},
             {"shared link", tiny::Variant::SharedLink},
             {"uneven microbatches", tiny::Variant::UnevenMicrobatches},
+            {"gaps of the host", tiny::Variant::HostGaps},
             {"stated transfers", tiny::Variant::StatedTransfers}};
         for (int i = 0; i < static_cast<int>(std::size(tiny::all)); ++i)
             for (const int eager : {0, 1, 3})
@@ -178,7 +179,8 @@ private slots:
                         {.eagerSlots = eager,
                          .virtualClock = true,
                          .durations = taskDurations(program, which.costs),
-                         .latencies = linkLatencies(program, which.costs)});
+                         .latencies = linkLatencies(program, which.costs),
+                         .hostGaps = hostGaps(program, which.costs)});
         std::vector<StepOutcome> outcomes;
         for (int step = 0; step < 2; ++step) {
             outcomes.push_back(runtime.runStep(step));

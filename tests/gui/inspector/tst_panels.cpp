@@ -157,6 +157,31 @@ private Q_SLOTS:
         QVERIFY2(answers->why.contains(QLatin1String("pinned")), qPrintable(answers->why));
     }
 
+    void theHostsGapIsACauseOfItsOwn()
+    {
+        Design design = m_twoDevices;
+        design.costs.hostGaps.assign(2, {});
+        for (HostGaps& gaps : design.costs.hostGaps)
+            gaps.before.fill(70'000);
+        const Prediction prediction = predict(design);
+        const auto behind = explainBlock(design, prediction, {Op::B, 1, 0, 0});
+        QCOMPARE(behind->idleBefore, Nanoseconds(70'000));
+        QVERIFY(!behind->waitsFor); // all was there
+        QVERIFY2(behind->why.contains(QLatin1String("host")), qPrintable(behind->why));
+        const auto waited = explainBlock(design, prediction, {Op::F, 1, 0, 0});
+        QCOMPARE(waited->idleBefore, Nanoseconds(1'570'000));
+        QVERIFY(waited->waitsFor == (Block{Op::F, 0, 0, 0}));
+        QVERIFY2(waited->why.contains(QLatin1String("F0.0")) && waited->why.contains(QLatin1String("host")),
+                 qPrintable(waited->why));
+        BubblePanel panel;
+        panel.showDesign(design, &prediction);
+        double host = 0;
+        for (const BubblePanel::Cause& cause : panel.causes())
+            for (const double share : cause.shares)
+                host += cause.name == QLatin1String("host") ? share : 0;
+        QVERIFY(host > 0);
+    }
+
     void theColumnsOfACurveSayWhatIsInThem()
     {
         // Against looking at every sample.

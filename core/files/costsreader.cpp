@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/files/costsreader.h"
+
+#include "core/base/limits.h"
+#include "core/files/locateddesign.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace pipewright {
+
+namespace {
+
+using Json = nlohmann::json;
+
+class CostsReader {
+public:
+    CostsReader(const LocatedJson& document, Diagnostics& diagnostics)
+        : m_document(document), m_diagnostics(diagnostics)
+    {
+    }
+
+    Costs read(const Json& value, int stages)
+    {
+        Costs costs;
+        ObjectReader reader = object(value, "/costs");
+        reader.read("source", costs.source);
+        reader.readDuration("reduce", costs.reduce);
+        if (const Json* link = reader.object("link")) {
+            ObjectReader linkReader = object(*link, "/costs/link");
+            costs.link = readLinkCosts(linkReader);
+            linkReader.finish();
+        }
+        if (const Json* links = reader.array("links")) {
+            for (std::size_t i = 0; i < links->size(); ++i) {
+                ObjectReader entry = object((*links)[i], fmt::format("/costs/links/{}", i));
+                std::pair<int, int> pair{0, 0};
+                entry.read("from", pair.first, 0, maxDevices - 1, Presence::Required);
+                entry.read("to", pair.second, 0, maxDevices - 1, Presence::Required);
+                if (!costs.linkOfPair.emplace(pair, readLinkCosts(entry)).second)
+                    entry.fault({}, fmt::format("the link from {} to {} is listed twice", pair.first, pair.second),
+                                "keep one of them");
+                entry.finish();
+            }
+        }
+        readHostGaps(reader, costs);
+        reader.read("blocking_transfers", costs.blockingTransfers);
+        reader.readRate("overlap_factor", costs.overlapFactor);
+        if (const Json* list = reader.array("microbatches")) {
+            if (list->size() > static_cast<std::size_t>(maxMicrobatches))
+                reader.fault("microbatches", fmt::format("{} microbatches", list->size()),
+                             fmt::format("at most {}", maxMicrobatches));
+            for (std::size_t i = 0; i < std::min(list->size(), static_cast<std::size_t>(maxMicrobatches)); ++i) {
+                ObjectReader entry = object((*list)[i], fmt::format("/costs/microbatches/{}", i));
+                MicrobatchScale& scale = costs.microbatches.emplace_back();
+                entry.readRate("time", scale.time);
+                entry.readRate("bytes", scale.bytes);
+                entry.finish();
+            }
+        }
+        if (const Json* list = reader.array("stages", Presence::Required)) {
+            for (std::size_t i = 0; i < list->size(); ++i) {
+                ObjectReader stage = object((*list)[i], fmt::format("/costs/stages/{}", i));
+                costs.stages.push_back(readStageCosts(stage));
+                stage.finish();
+            }
+            if (static_cast<int>(list->size()) != stages)
+                reader.fault(
+                    "stages",
+                    fmt::format("costs of {} stages are given, but {} stages are placed", list->size(), stages),
+                    "give one entry per stage of \"placement\"");
+        }
+        reader.finish();
+        return costs;
+    }
+
+private:
+    ObjectReader object(const Json& value, std::string pointer)
+    {
+        return ObjectReader(m_document, value, std::move(pointer), m_diagnostics);
+    }
+
+    void readHostGaps(ObjectReader& reader, Costs& costs)
+    {
+        const Json* list = reader.array("host_gaps");
+        if (list == nullptr)
+            return;
+        if (list->size() > static_cast<std::size_t>(maxDevices))
+            reader.fault("host_gaps", fmt::format("{} devices", list->size()), fmt::format("at most {}", maxDevices));
+        for (std::size_t i = 0; i < std::min(list->size(), static_cast<std::size_t>(maxDevices)); ++i) {
+            ObjectReader entry = object((*list)[i], fmt::format("/costs/host_gaps/{}", i));
+            HostGaps& gaps = costs.hostGaps.emplace_back();
+            for (const Op op : allOps)
+                entry.readDuration(timeKey(op), gaps.before[indexOf(op)]);
+            readOrigins(entry, gaps.origin);
+            entry.finish();
+        }
+    }
+
+    LinkCosts readLinkCosts(ObjectReader& reader)
+    {
+        LinkCosts link;
+        reader.readDuration("latency", link.latency);
+        reader.readRate("bytes_per_second", link.bytesPerSecond);
+        reader.read("bus", link.bus);
+        reader.readName("origin", link.origin);
+        return link;
+    }
+
+    void readOrigins(ObjectReader& reader, std::array<CostOrigin, opCount>& origins)
+    {
+        const Json* json = reader.object("origin");
+        if (json == nullptr)
+            return;
+        ObjectReader each = object(*json, reader.pointerTo("origin"));
+        for (const Op op : allOps)
+            each.readName(timeKey(op), origins[indexOf(op)]);
+        each.finish();
+    }
+
+    StageCosts readStageCosts(ObjectReader& reader)
+    {
+        StageCosts stage;
+        reader.readDuration("forward", stage.forward, Presence::Required);
+        reader.readDuration("input_grad", stage.inputGrad, Presence::Required);
+        reader.readDuration("weight_grad", stage.weightGrad, Presence::Required);
+        stage.backward = stage.inputGrad + stage.weightGrad;
+        reader.readDuration("backward", stage.backward);
+        reader.readDuration("update", stage.update);
+        static_assert(opCount == 6, "the times of all operations are read here");
+        reader.readDuration("recompute", stage.recompute);
+        forEachByteField(stage, [&reader](std::string_view key, Bytes& field) { reader.readSize(key, field); });
+        readOrigins(reader, stage.origin);
+        return stage;
+    }
+
+    const LocatedJson& m_document;
+    Diagnostics& m_diagnostics;
+};
+
+} // namespace
+
+Costs readCosts(const LocatedJson& document, const nlohmann::json& value, int stages, Diagnostics& diagnostics)
+{
+    return CostsReader(document, diagnostics).read(value, stages);
+}
+
+} // namespace pipewright
