@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "app/command.h"
+#include "app/stepchoice.h"
 #include "app/table.h"
 
 #include "core/design/costorigins.h"
@@ -9,6 +10,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <memory>
 
@@ -46,7 +48,12 @@ Json toJson(const CalibrateOptions& options, const Design& before, const Calibra
                 {"trace", options.traces.front()},
                 {"traces", options.traces},
                 {"source", after.costs.source}};
-    object["makespan"] = {{"before_ns", makespanOf(before)}, {"after_ns", makespanOf(after)}};
+    object["makespan"] = {{"before_ns", makespanOf(before)},
+                          {"after_ns", makespanOf(after)},
+                          {"measured_ns", calibration.makespan ? Json(*calibration.makespan) : Json()}};
+    object["steps"] = Json::array();
+    for (const StepLengths& lengths : calibration.steps)
+        object["steps"].push_back(app::toJson(lengths));
     object["stages"] = Json::array();
     for (std::size_t stage = 0; stage < after.costs.stages.size(); ++stage) {
         const StageCosts& costs = after.costs.stages[stage];
@@ -64,11 +71,69 @@ Json toJson(const CalibrateOptions& options, const Design& before, const Calibra
     object["fits"] = Json::array();
     for (const CalibrationFit& fit : calibration.fits)
         object["fits"].push_back({{"block", std::string(1, letter(fit.op)) + std::to_string(fit.stage)},
-                                  {"value_ns", fit.value},
-                                  {"median_ns", fit.median},
-                                  {"spread_ns", fit.spread},
-                                  {"samples", fit.samples}});
+                                  {"value_ns", fit.time.value},
+                                  {"median_ns", fit.time.value},
+                                  {"spread_ns", fit.time.spread},
+                                  {"samples", fit.time.samples}});
+    object["links"] = Json::array();
+    for (const LinkFit& fit : calibration.links)
+        object["links"].push_back({{"from", fit.from},
+                                   {"to", fit.to},
+                                   {"bytes", fit.bytes},
+                                   {"median_ns", fit.time.value},
+                                   {"spread_ns", fit.time.spread},
+                                   {"samples", fit.time.samples}});
+    object["host_gaps"] = Json::array();
+    for (const HostGapFit& fit : calibration.gaps)
+        object["host_gaps"].push_back({{"device", fit.device},
+                                       {"before", std::string(1, letter(fit.op))},
+                                       {"median_ns", fit.gap.value},
+                                       {"spread_ns", fit.gap.spread},
+                                       {"samples", fit.gap.samples}});
+    object["notes"] = calibration.notes;
     return object;
+}
+
+/// Every measured cost with how sure it is; of very many the least sure ones.
+void printConfidence(const CalibrateOptions& options, const Calibration& calibration)
+{
+    for (std::size_t i = 0; i < calibration.steps.size(); ++i) {
+        const StepLengths& lengths = calibration.steps[i];
+        fmt::print("\n{}: medians over {} step{}", options.traces[i], lengths.typical.size(),
+                   lengths.typical.size() == 1 ? "" : "s");
+        if (!lengths.outliers.empty())
+            fmt::print("; left out: {}", outliersText(lengths));
+    }
+    struct Row {
+        std::string name;
+        Typical typical;
+    };
+    std::vector<Row> rows;
+    for (const CalibrationFit& fit : calibration.fits)
+        rows.push_back({fmt::format("{}{}", letter(fit.op), fit.stage), fit.time});
+    for (const LinkFit& fit : calibration.links)
+        rows.push_back({fmt::format("link {} -> {}, {}", fit.from, fit.to, formatSize(fit.bytes)), fit.time});
+    for (const HostGapFit& fit : calibration.gaps)
+        if (fit.gap.value != 0)
+            rows.push_back({fmt::format("host before {} on device {}", letter(fit.op), fit.device), fit.gap});
+    constexpr std::size_t most = 48;
+    const std::size_t all = rows.size();
+    if (all > most) {
+        const auto unsure = [](const Row& row) {
+            return static_cast<double>(row.typical.spread)
+                   / static_cast<double>(std::max<Nanoseconds>(1, row.typical.value));
+        };
+        std::stable_sort(rows.begin(), rows.end(), [&](const Row& a, const Row& b) { return unsure(a) > unsure(b); });
+        rows.resize(most);
+    }
+    fmt::print("\n\n");
+    TextTable table({"measured", "median", "half within", "samples"});
+    for (const Row& row : rows)
+        table.addRow({row.name, formatDuration(row.typical.value), formatDuration(row.typical.spread),
+                      std::to_string(row.typical.samples)});
+    table.print();
+    if (all > most)
+        fmt::print("the {} least sure of {}; all of them: --json\n", most, all);
 }
 
 void print(const CalibrateOptions& options, const Design& before, const Calibration& calibration)
@@ -91,21 +156,19 @@ void print(const CalibrateOptions& options, const Design& before, const Calibrat
     if (!calibration.unmeasured.empty())
         fmt::print("\nnot in the traces, the design's costs stay: stage{} {}\n",
                    calibration.unmeasured.size() == 1 ? "" : "s", fmt::join(calibration.unmeasured, ", "));
-    double worst = 0;
-    const CalibrationFit* least = nullptr;
-    for (const CalibrationFit& fit : calibration.fits)
-        if (const double share = fit.median > 0 ? static_cast<double>(fit.spread) / static_cast<double>(fit.median) : 0;
-            share > worst) {
-            worst = share;
-            least = &fit;
-        }
-    if (least)
-        fmt::print("\nleast sure {}{}: median {}, half of its {} samples within {}\n", letter(least->op), least->stage,
-                   formatDuration(least->median), least->samples, formatDuration(least->spread));
+    for (const std::string& note : calibration.notes)
+        fmt::print("\n{}\n", note);
+    printConfidence(options, calibration);
     fmt::print("\nlink      {}\n", change(before.costs.link.latency, after.costs.link.latency));
     if (after.costs.link.bytesPerSecond > 0)
         fmt::print("          and {:.3g} GB/s\n", after.costs.link.bytesPerSecond * 1e-9);
-    fmt::print("makespan  {}\n", change(makespanOf(before), makespanOf(after)));
+    if (const std::string gaps = hostGapsText(after); !gaps.empty())
+        fmt::print("host      {}\n", gaps);
+    const Nanoseconds predicted = makespanOf(after);
+    fmt::print("makespan  {}\n", change(makespanOf(before), predicted));
+    if (calibration.makespan && *calibration.makespan > 0)
+        fmt::print("measured  {}, so this prediction is off by {}\n", formatDuration(*calibration.makespan),
+                   signedPercent(static_cast<double>(predicted) / static_cast<double>(*calibration.makespan) - 1));
 }
 
 } // namespace

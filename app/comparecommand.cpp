@@ -6,12 +6,15 @@
 #include "app/table.h"
 
 #include "traces/analysis/comparison.h"
+#include "traces/analysis/replay.h"
 #include "traces/store/tracereader.h"
 
 #include <fmt/format.h>
 
 #include <cmath>
+#include <filesystem>
 #include <memory>
+#include <optional>
 
 namespace pipewright::app {
 
@@ -24,17 +27,57 @@ struct CompareOptions {
         command.option("trace", trace, "a trace of this design").required().typeName("TRACE");
         command.option("-o,--output", picture, "draw both timelines (.svg or .png)").typeName("PICTURE");
         step.addTo(command);
+        command
+            .option("--first-run", firstRun,
+                    "the run of this schedule that the costs were measured in: how much the machine changed since")
+            .typeName("TRACE");
         command.option("--tolerance", tolerance, "fail when the makespan is off by more than this share")
             .typeName("SHARE");
         command.flag("--dark", dark, "draw on a dark ground");
         command.flag("--force", force, "replace the picture if it exists");
         command.flag("--json", json, "print one JSON object");
     }
-    std::string file, trace, picture;
+    std::string file, trace, picture, firstRun;
     StepChoice step;
     double tolerance = -1;
     bool dark = false, force = false, json = false;
 };
+
+/// What a second run differs from the first by, without any prediction. An error below that is no error of the costs.
+struct RunToRun {
+    Nanoseconds first = 0, second = 0; ///< makespans of the steps of median length
+    double change = 0;                 ///< of the second against the first
+    double errorOfFirst = 0;           ///< of the prediction against the first
+};
+
+RunToRun runToRun(const std::string& firstRun, const Program& program, const Comparison& comparison)
+{
+    const TraceReader first(firstRun);
+    RunToRun result{lengthOf(first.timeline(program, first.medianStep())), comparison.measuredMakespan};
+    if (result.first > 0) {
+        const auto share = [&](Nanoseconds length) {
+            return static_cast<double>(length) / static_cast<double>(result.first) - 1;
+        };
+        result.change = share(result.second);
+        result.errorOfFirst = share(comparison.predictedMakespan);
+    }
+    return result;
+}
+
+void print(const RunToRun& runs, const Comparison& comparison)
+{
+    fmt::print("\nfrom run to run: {} in the first, {} in this one, changed by {}\n", formatDuration(runs.first),
+               formatDuration(runs.second), signedPercent(runs.change));
+    fmt::print("the prediction is off by {} against the first and {} against this one\n",
+               signedPercent(runs.errorOfFirst), signedPercent(comparison.makespanError));
+}
+
+/// Whether the costs come from another run than this.
+bool fromAnotherRun(const Costs& costs, const std::string& trace)
+{
+    return costs.source.starts_with("measured: ")
+           && costs.source.find(std::filesystem::path(trace).filename().string()) == std::string::npos;
+}
 
 Json toJson(const Comparison& comparison)
 {
@@ -127,11 +170,19 @@ int compareFiles(const CompareOptions& options)
         writePicture(options.picture, options.force, located.design, prediction,
                      pictureOptions(options, measured, chosen.name));
     const Explanation explanation = explain(prediction.program, located.design.costs, prediction.timeline, measured);
+    std::optional<RunToRun> runs;
+    if (!options.firstRun.empty())
+        runs = runToRun(options.firstRun, prediction.program, comparison);
     if (options.json) {
         Json object = toJson(comparison);
         object["step"] = chosen.json();
         object["steps"] = app::toJson(lengths);
         object["causes"] = causesToJson(prediction.program, explanation);
+        if (runs)
+            object["run_to_run"] = {{"first_ns", runs->first},
+                                    {"second_ns", runs->second},
+                                    {"change", runs->change},
+                                    {"error_against_first", runs->errorOfFirst}};
         printJson(object);
     } else {
         print(prediction.program, comparison, chosen.name);
@@ -139,6 +190,11 @@ int compareFiles(const CompareOptions& options)
         constexpr std::size_t causesShown = 4;
         printCauses(prediction.program, explanation, causesShown);
         app::print(lengths);
+        if (runs)
+            print(*runs, comparison);
+        else if (fromAnotherRun(located.design.costs, options.trace))
+            fmt::print("\nthe costs are of another run ({}): --first-run says how much two runs differ by themselves\n",
+                       located.design.costs.source);
     }
 
     Diagnostics findings;

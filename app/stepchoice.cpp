@@ -2,6 +2,7 @@
 #include "app/stepchoice.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <charconv>
 
@@ -41,11 +42,11 @@ StepChoice::Chosen StepChoice::of(const TraceReader& trace, const Program& progr
 
 Json toJson(const StepLengths& lengths)
 {
-    return {{"count", lengths.steps},
-            {"shortest_ns", lengths.shortest},
-            {"median_ns", lengths.median},
-            {"longest_ns", lengths.longest},
-            {"spread_ns", lengths.spread}};
+    Json outliers = Json::array();
+    for (const StepLengths::Outlier& outlier : lengths.outliers)
+        outliers.push_back({{"step", outlier.step}, {"length_ns", outlier.length}});
+    return {{"count", lengths.steps},        {"shortest_ns", lengths.shortest}, {"median_ns", lengths.median},
+            {"longest_ns", lengths.longest}, {"spread_ns", lengths.spread},     {"outliers", outliers}};
 }
 
 void print(const StepLengths& lengths)
@@ -54,6 +55,16 @@ void print(const StepLengths& lengths)
         fmt::print("\n{} steps after the first: {} to {}, median {}, eight of ten within {}\n", lengths.steps,
                    formatDuration(lengths.shortest), formatDuration(lengths.longest), formatDuration(lengths.median),
                    formatDuration(lengths.spread));
+    if (!lengths.outliers.empty())
+        fmt::print("left out of what is typical: {}\n", outliersText(lengths));
+}
+
+std::string outliersText(const StepLengths& lengths)
+{
+    std::vector<std::string> texts;
+    for (const StepLengths::Outlier& outlier : lengths.outliers)
+        texts.push_back(fmt::format("step {} ({})", outlier.step, formatDuration(outlier.length)));
+    return fmt::format("{}", fmt::join(texts, ", "));
 }
 
 } // namespace pipewright::app

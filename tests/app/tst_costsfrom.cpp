@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // The loop that a person goes through: record one schedule, carry its costs to others, run those. Three devices of
-// different pace under the virtual clock, which keeps time as sleeping blocks would.
+// different pace, with gaps of the host before their blocks, under the virtual clock, which keeps time as sleeping
+// blocks would. With blocks that really sleep: tests/bench/costsfrom.py.
 #include "app/program.h"
 #include "core/design/designbuilder.h"
 #include "core/design/redesign.h"
@@ -17,9 +18,10 @@ class TestCostsFrom : public QObject {
 
 private:
     Workplace m_work;
+    static constexpr Nanoseconds usualGap = 200'000;
 
     /// What the machine really does under a family.
-    void writeTruth(const char* family)
+    void writeTruth(const char* family, double pace = 1)
     {
         DesignRequest request;
         request.family = family;
@@ -30,7 +32,15 @@ private:
         Cluster cluster = design.cluster;
         cluster.devices[0].efficiency *= 0.7;
         cluster.devices[2].efficiency *= 0.85;
+        for (DeviceSpec& device : cluster.devices)
+            device.efficiency *= pace;
         design = withCluster(design, cluster);
+        // Before a block some hundredths of what it takes, different on every device and for every operation.
+        design.costs.hostGaps.assign(3, {});
+        for (int d = 0; d < 3; ++d)
+            for (const Op op : allOps)
+                design.costs.hostGaps[static_cast<std::size_t>(d)].before[indexOf(op)] =
+                    usualGap * (2 + d) / 2 + usualGap / 7 * static_cast<Nanoseconds>(indexOf(op));
         writeDesign(design, m_work.path(QString("true ") + family + ".json").replace(' ', '-').toStdString(), true);
     }
 
@@ -94,13 +104,63 @@ private Q_SLOTS:
 
         // One stage, one device each: nothing but the split is an estimate.
         const QString search = "search known.json --backward either --threads 1 --rounds 1 --force -o best.json";
-        const QString costs = "for these costs: F and B measured, I and W estimated";
-        QVERIFY(m_work.run(search).output.contains(costs));
-        QCOMPARE(m_work.run(search + " --json").json()["costs"].toString(),
-                 QString("F and B measured, I and W estimated"));
+        const QString costs =
+            "F and B measured, the host's gaps before F and B measured, I and W estimated, the host's "
+            "gaps before I and W estimated";
+        const Outcome found = m_work.run(search);
+        QVERIFY2(found.output.contains("for these costs: " + costs), qPrintable(found.output + found.errors));
+        QCOMPARE(m_work.run(search + " --json").json()["costs"].toString(), costs);
         const QString given = "search true-1f1b.json --costs-from known.json --backward split --threads 1 --rounds 1 "
                               "--force -o best.json";
-        QVERIFY(m_work.run(given).output.contains(costs));
+        QVERIFY(m_work.run(given).output.contains("for these costs: " + costs));
+    }
+
+    void gapsOfTheHostAreShown()
+    {
+        writeTruth("1f1b");
+        QVERIFY(runOf("1f1b") > 0);
+        const Outcome calibrated = m_work.run("calibrate true-1f1b.json 1f1b.db --force -o gaps.json");
+        for (const char* part : {"half within", "host before F on device 1", "host before B on device 2", "link 0 -> 1",
+                                 "medians over 1 step", "so this prediction is off by"})
+            QVERIFY2(calibrated.output.contains(part), qPrintable(calibrated.output));
+        const QJsonObject json = m_work.run("calibrate true-1f1b.json 1f1b.db --force -o gaps.json --json").json();
+        QVERIFY(!json["host_gaps"].toArray().isEmpty() && !json["links"].toArray().isEmpty());
+        for (const char* list : {"fits", "links", "host_gaps"})
+            for (const QJsonValue& each : json[list].toArray())
+                QVERIFY(each["samples"].toInt() > 0 && each["median_ns"].toInt() >= 0
+                        && each["spread_ns"].toInt() == 0);
+        for (const char* command : {"predict gaps.json", "check gaps.json"})
+            QVERIFY2(m_work.run(command).output.contains("the host takes"), command);
+        const QJsonObject predicted = m_work.run("predict gaps.json --json").json();
+        QCOMPARE(predicted["costs"]["host_gaps"].toArray().size(), 3);
+        QVERIFY(predicted["per_device"][0]["host_ns"].toInt() > 0);
+        QCOMPARE(m_work.run("new 1f1b --devices 3 --microbatches 6 --force -o none.json").code, 0);
+        for (const char* command : {"predict none.json", "check none.json"})
+            QVERIFY2(!m_work.run(command).output.contains("host takes"), command);
+        // The search counts them, and says so.
+        const Outcome search = m_work.run("search gaps.json --threads 1 --rounds 1 --force -o best.json");
+        QVERIFY2(search.output.contains("the host's gaps before F and B measured"), qPrintable(search.output));
+    }
+
+    /// What the machine does differently the second time is no error of the prediction.
+    void aSecondRunIsSetBesideTheFirst()
+    {
+        writeTruth("1f1b");
+        QVERIFY(runOf("1f1b") > 0);
+        QCOMPARE(m_work.run("calibrate true-1f1b.json 1f1b.db --force -o known.json").code, 0);
+        QFile::remove(m_work.path("first.db"));
+        QVERIFY(QFile::copy(m_work.path("1f1b.db"), m_work.path("first.db")));
+        writeTruth("1f1b", 0.9);
+        QVERIFY(runOf("1f1b") > 0);
+        const Outcome asked = m_work.run("compare known.json first.db");
+        QVERIFY2(asked.output.contains("--first-run"), qPrintable(asked.output));
+        const Outcome both = m_work.run("compare known.json 1f1b.db --first-run first.db");
+        QVERIFY2(both.output.contains("from run to run"), qPrintable(both.output));
+        const QJsonObject json = m_work.run("compare known.json 1f1b.db --first-run first.db --json").json();
+        QVERIFY(std::abs(json["run_to_run"]["error_against_first"].toDouble()) < 1e-6);
+        QVERIFY(json["run_to_run"]["change"].toDouble() > 0.08);
+        QVERIFY(json["makespan"]["error"].toDouble() < -0.08);
+        QCOMPARE(m_work.run("compare known.json 1f1b.db --first-run nothing.db").code, 2);
     }
 
     void costsOfAnotherModelAreRefused()

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-3.0-or-later
 # How well the costs of one recorded schedule predict others, with blocks that really sleep on three devices of
-# different pace: per recorded family the error of every family's makespan, and whether the order is the measured one.
+# different pace: per recorded family the error of every family's makespan beside what two runs of it differ by, and
+# whether the order is the measured one.
 # Usage: tests/bench/costsfrom.py PIPEWRIGHT [MILLISECONDS of a device's forward, 30]
 import json
 import subprocess
@@ -20,6 +21,12 @@ def nanoseconds(text):
     return float(text[: len(text) - len(unit)]) * UNITS[unit]
 
 
+def gaps_of(path):
+    with open(path) as stream:
+        gaps = json.load(stream)["costs"].get("host_gaps", [])
+    return "; ".join(", ".join(f"{key} {value}" for key, value in gap.items() if key != "origin") for gap in gaps)
+
+
 def main():
     program, forward = sys.argv[1], float(sys.argv[2] if len(sys.argv) > 2 else 30) * 1e6
     folder = tempfile.mkdtemp()
@@ -30,7 +37,13 @@ def main():
             sys.exit(f"{' '.join(words)}: {done.stderr}")
         return done.stdout
 
-    measured = {}
+    def median_step(family, trace):
+        result = json.loads(call("run", f"{family}.json", "--backend", "host", "--maths", "timed", "--steps", "7",
+                                 "--json", "-o", trace))
+        steps = sorted(result["step_ns"][1:])
+        return steps[len(steps) // 2]
+
+    measured, again = {}, {}
     for family in FAMILIES:
         file = f"{family}.json"
         call("new", family, "--devices", "3", "--microbatches", "6", "--cluster", "host", "-o", file)
@@ -44,10 +57,8 @@ def main():
         design["costs"]["source"] = "given"
         with open(f"{folder}/{file}", "w") as stream:
             json.dump(design, stream)
-        result = json.loads(call("run", file, "--backend", "host", "--maths", "timed", "--steps", "7", "--json",
-                                 "-o", f"{family}.db"))
-        steps = sorted(result["step_ns"][1:])
-        measured[family] = steps[len(steps) // 2]
+        measured[family] = median_step(family, f"{family}.db")
+        again[family] = median_step(family, f"{family} again.db")
 
     for recorded in RECORDED:
         predicted = {f: json.loads(call("predict", f, "--costs-from", f"{recorded}.db", "--json"))["makespan_ns"]
@@ -55,9 +66,12 @@ def main():
         pairs = [(a, b) for a in FAMILIES for b in FAMILIES if measured[a] < 0.99 * measured[b]]
         right = sum(predicted[a] < predicted[b] for a, b in pairs)
         print(f"recorded {recorded}: {right} of {len(pairs)} pairs more than 1 % apart in order")
+        call("calibrate", f"{recorded}.json", f"{recorded}.db", "-o", "known.json", "--force")
+        print(f"  gaps of the host: {gaps_of(f'{folder}/known.json')}")
         for family in FAMILIES:
             print(f"  {family:18} measured {measured[family] / 1e6:8.1f} ms"
-                  f"  error {100 * (predicted[family] / measured[family] - 1):+6.2f} %")
+                  f"  error {100 * (predicted[family] / measured[family] - 1):+6.2f} %"
+                  f"  from run to run {100 * (again[family] / measured[family] - 1):+6.2f} %")
 
 
 main()

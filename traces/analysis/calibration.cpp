@@ -4,10 +4,9 @@
 #include "core/base/diagnostic.h"
 #include "core/base/median.h"
 #include "core/design/stagecosts.h"
-#include "core/predict/evaluator.h"
 #include "core/program/compile.h"
 #include "core/program/overlaps.h"
-#include "traces/analysis/handoff.h"
+#include "traces/analysis/replay.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -15,7 +14,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstdlib>
 #include <map>
 #include <optional>
 
@@ -23,68 +21,32 @@ namespace pipewright {
 
 namespace {
 
-/// The finished steps whose length lies in the middle half, the warm-up step left out when there are others.
-std::vector<int> centralSteps(const TraceReader& trace, const std::string& traceName)
+constexpr std::string_view pytorchTool = "PyTorch Kineto";
+
+/// What the trace's typical steps are; Error when it has none.
+StepLengths typicalSteps(const TraceReader& trace, const std::string& traceName)
 {
-    std::vector<StepRecord> steps = trace.steps();
-    if (steps.empty())
+    StepLengths lengths = stepLengths(trace.steps());
+    if (lengths.steps == 0)
         throw Error(traceName, "the trace has no finished step", "let the run finish at least one step");
-    if (steps.size() > 1)
-        steps.erase(steps.begin());
-    std::stable_sort(steps.begin(), steps.end(),
-                     [](const StepRecord& a, const StepRecord& b) { return a.end - a.start < b.end - b.start; });
-    const std::size_t margin = steps.size() / 4;
-    std::vector<int> central;
-    for (std::size_t i = margin; i < steps.size() - margin; ++i)
-        central.push_back(steps[i].step);
-    return central;
+    return lengths;
 }
 
-struct Mean {
-    double sum = 0;
-    std::int64_t count = 0;
-    std::vector<Nanoseconds> samples;
-    void add(Nanoseconds value)
-    {
-        sum += static_cast<double>(value);
-        ++count;
-        samples.push_back(value);
-    }
-    double value() const { return sum / static_cast<double>(count); }
-    void assignTo(Nanoseconds& cost) const
-    {
-        if (count > 0)
-            cost = std::llround(value());
-    }
-};
+using Samples = std::vector<Nanoseconds>;
 
-CalibrationFit fitOf(const Mean& mean, Op op, int stage)
-{
-    CalibrationFit fit;
-    fit.op = op;
-    fit.stage = stage;
-    fit.samples = mean.count;
-    fit.value = std::llround(mean.value());
-    fit.median = medianOf(mean.samples);
-    std::vector<Nanoseconds> distances = mean.samples;
-    for (Nanoseconds& value : distances)
-        value = std::abs(value - fit.median);
-    fit.spread = medianOf(std::move(distances));
-    return fit;
-}
-
-struct StageMeans {
-    std::array<Mean, opCount> ofOp;
+struct StageSamples {
+    std::array<Samples, opCount> ofOp;
     bool forward = false, backward = false; ///< whether any was recorded, overlapped ones among them
-    const Mean& of(Op op) const { return ofOp[indexOf(op)]; }
-    bool knows(Op op) const { return of(op).count > 0; }
+    const Samples& of(Op op) const { return ofOp[indexOf(op)]; }
+    bool knows(Op op) const { return !of(op).empty(); }
 };
 
 /// A full backward and its halves follow from each other where only one of them was measured. `share`: the input
 /// gradient's of the two in the model.
-void completeBackward(const StageMeans& means, std::optional<double> share, const StageCosts& before, StageCosts& cost)
+void completeBackward(const StageSamples& samples, std::optional<double> share, const StageCosts& before,
+                      StageCosts& cost)
 {
-    const bool full = means.knows(Op::B), input = means.knows(Op::I), weight = means.knows(Op::W);
+    const bool full = samples.knows(Op::B), input = samples.knows(Op::I), weight = samples.knows(Op::W);
     const auto estimate = [&cost](Op op, Nanoseconds value) {
         cost.*timeField(op) = std::max<Nanoseconds>(0, value);
         cost.origin[indexOf(op)] = CostOrigin::Estimated;
@@ -107,21 +69,23 @@ void completeBackward(const StageMeans& means, std::optional<double> share, cons
 }
 
 /// Every time of the stage with where it comes from: what was not measured and does not follow keeps both.
-void assignTimes(const StageMeans& means, std::optional<double> share, int stage, const Costs& before, StageCosts& cost)
+void assignTimes(const StageSamples& samples, std::optional<double> share, int stage, const Costs& before,
+                 StageCosts& cost)
 {
     for (const Op op : allOps) {
-        means.of(op).assignTo(cost.*timeField(op));
-        cost.origin[indexOf(op)] = means.knows(op) ? CostOrigin::Measured : before.originOf(op, stage);
+        if (samples.knows(op))
+            cost.*timeField(op) = medianOf(samples.of(op));
+        cost.origin[indexOf(op)] = samples.knows(op) ? CostOrigin::Measured : before.originOf(op, stage);
     }
-    completeBackward(means, share, before.stages[stage], cost);
-    if (means.knows(Op::F) && !means.knows(Op::R) && cost.recompute > 0) { // it is the forward again
+    completeBackward(samples, share, before.stages[stage], cost);
+    if (samples.knows(Op::F) && !samples.knows(Op::R) && cost.recompute > 0) { // it is the forward again
         cost.recompute = cost.forward;
         cost.origin[indexOf(Op::R)] = CostOrigin::Estimated;
     }
 }
 
 /// Stages of which the traces have no forward or no backward.
-std::vector<int> unmeasuredStages(const Program& program, const std::vector<StageMeans>& stages)
+std::vector<int> unmeasuredStages(const Program& program, const std::vector<StageSamples>& stages)
 {
     std::vector<bool> computes(stages.size(), false);
     for (const Task& task : program.tasks)
@@ -167,9 +131,8 @@ public:
         for (const Program::Overlap& pair : m_program.overlaps) {
             if (timeline.start[pair.first] == notRun || timeline.start[pair.second] == notRun)
                 continue;
-            ++m_steps[pair.first];
-            m_together[pair.first] += std::max(timeline.end[pair.first], timeline.end[pair.second])
-                                      - std::min(timeline.start[pair.first], timeline.start[pair.second]);
+            m_together[pair.first].push_back(std::max(timeline.end[pair.first], timeline.end[pair.second])
+                                             - std::min(timeline.start[pair.first], timeline.start[pair.second]));
         }
     }
 
@@ -178,11 +141,11 @@ public:
     void assignTo(Costs& costs, Known known) const
     {
         double together = 0, apart = 0;
-        for (const auto& [first, sum] : m_together) {
+        for (const auto& [first, times] : m_together) {
             const Task &one = m_program.tasks[first], &other = m_program.tasks[m_partner[first]];
             if (!known(one) || !known(other))
                 continue;
-            together += static_cast<double>(sum) / m_steps.at(first);
+            together += static_cast<double>(medianOf(times));
             apart += static_cast<double>(costs.duration(one.op, one.stage, one.microbatch)
                                          + costs.duration(other.op, other.stage, other.microbatch));
         }
@@ -193,60 +156,8 @@ public:
 private:
     const Program& m_program;
     std::vector<TaskId> m_partner;
-    std::map<TaskId, Nanoseconds> m_together; ///< by first block, summed over steps
-    std::map<TaskId, int> m_steps;
+    std::map<TaskId, Samples> m_together; ///< by first block
 };
-
-Nanoseconds makespanOf(const Timeline& timeline)
-{
-    Nanoseconds first = notRun, last = 0;
-    for (std::size_t id = 0; id < timeline.start.size(); ++id) {
-        if (timeline.start[id] == notRun)
-            continue;
-        first = first == notRun ? timeline.start[id] : std::min(first, timeline.start[id]);
-        last = std::max(last, timeline.end[id]);
-    }
-    return first == notRun ? 0 : last - first;
-}
-
-LinkCosts scaled(LinkCosts link, double factor)
-{
-    link.latency = std::llround(static_cast<double>(link.latency) * factor);
-    link.bytesPerSecond /= factor;
-    return link;
-}
-
-Costs withScaledLinks(Costs costs, double factor)
-{
-    costs.link = scaled(costs.link, factor);
-    for (auto& [pair, link] : costs.linkOfPair)
-        link = scaled(link, factor);
-    return costs;
-}
-
-/// Block times are averages of what was seen, but of hand-offs only those are seen that someone waited for,
-/// which are the long ones. So where the calibrated program would not take as long as the measured steps
-/// did, the hand-offs are what is corrected: by the factor, at most 2, that makes the makespans agree.
-void correctHandoffs(const Program& program, double measuredMakespan, Costs& costs)
-{
-    constexpr double goodEnough = 0.002, least = 0.01, most = 2;
-    Evaluator evaluator(program, costs);
-    Timeline timeline;
-    const auto makespan = [&](double factor) {
-        evaluator.setCosts(withScaledLinks(costs, factor));
-        evaluator.evaluate(timeline);
-        return static_cast<double>(makespanOf(timeline));
-    };
-    if (std::abs(makespan(1) - measuredMakespan) <= goodEnough * measuredMakespan)
-        return;
-    // The makespan grows with the factor, hence bisection; a hundred thousandth of it is near enough.
-    double low = least, high = most;
-    for (int i = 0; i < 18; ++i) {
-        const double middle = (low + high) / 2;
-        (makespan(middle) < measuredMakespan ? low : high) = middle;
-    }
-    costs = withScaledLinks(std::move(costs), (low + high) / 2);
-}
 
 } // namespace
 
@@ -258,12 +169,16 @@ Design calibrate(const Design& design, const TraceReader& trace, const std::stri
 Calibration calibrate(const Design& design, const std::vector<NamedTrace>& traces, UnmeasuredStages rest)
 {
     const Program program = compile(design.schedule, design.costs, design.dataflow);
-    std::vector<StageMeans> stages(static_cast<std::size_t>(program.stages()));
-    Mean reduce, makespan;
+    std::vector<StageSamples> stages(static_cast<std::size_t>(program.stages()));
+    Samples reduce, makespans;
     Handoffs handoffs(program);
+    HostGapSamples gaps(program, design.costs);
     Pairs pairs(program);
-    for (const auto& [trace, traceName] : traces)
-        for (const int step : centralSteps(*trace, traceName)) {
+    Calibration result{design, {}};
+    bool pytorch = true;
+    for (const auto& [trace, traceName] : traces) {
+        pytorch = pytorch && trace->header().tool == pytorchTool;
+        for (const int step : result.steps.emplace_back(typicalSteps(*trace, traceName)).typical) {
             const Timeline timeline = trace->timeline(program, step);
             for (TaskId id = 0; id < program.tasks.size(); ++id) {
                 const Task& task = program.tasks[id];
@@ -275,16 +190,19 @@ Calibration calibrate(const Design& design, const std::vector<NamedTrace>& trace
                     continue;
                 const Nanoseconds duration = timeline.end[id] - timeline.start[id];
                 if (!isReduction(task.kind))
-                    stages[task.stage].ofOp[indexOf(task.op)].add(ofUsualMicrobatch(design.costs, task, duration));
+                    stages[task.stage].ofOp[indexOf(task.op)].push_back(
+                        ofUsualMicrobatch(design.costs, task, duration));
                 else if (task.kind == TaskKind::Reduce) // over replicas a sum takes its links' time
-                    reduce.add(duration);
+                    reduce.push_back(duration);
             }
             pairs.add(timeline);
             handoffs.add(timeline);
-            makespan.add(makespanOf(timeline));
+            gaps.add(timeline);
+            makespans.push_back(lengthOf(timeline));
         }
+    }
 
-    Calibration result{design, {}, unmeasuredStages(program, stages)};
+    result.unmeasured = unmeasuredStages(program, stages);
     if (!result.unmeasured.empty() && rest == UnmeasuredStages::Refuse)
         throw Error(traces.front().name, refusal(result.unmeasured, program.stages()),
                     "give the traces of all ranks; or let the design's own costs stand for these stages: "
@@ -292,18 +210,27 @@ Calibration calibrate(const Design& design, const std::vector<NamedTrace>& trace
     std::vector<std::optional<double>> shares(stages.size());
     if (design.workload && !design.layersPerStage.empty())
         shares = inputGradShares(*design.workload, design.layersPerStage);
+    if (pytorch && !stages.front().knows(Op::I) && (stages.front().knows(Op::B) || stages.front().knows(Op::W))) {
+        shares.front() = 0;
+        result.notes.push_back("stage 0: PyTorch's first stage has nothing to do in its input gradient, for no input "
+                               "wants one, so all of its backward is estimated to be in the weight gradient");
+    }
     Costs& costs = result.design.costs;
     for (std::size_t stage = 0; stage < stages.size(); ++stage)
         assignTimes(stages[stage], shares[stage], static_cast<int>(stage), design.costs, costs.stages[stage]);
     for (std::size_t stage = 0; stage < stages.size(); ++stage)
         for (const Op op : allOps)
-            if (const Mean& mean = stages[stage].of(op); mean.count > 0)
-                result.fits.push_back(fitOf(mean, op, static_cast<int>(stage)));
-    reduce.assignTo(costs.reduce);
+            if (stages[stage].knows(op))
+                result.fits.push_back({op, static_cast<int>(stage), typicalOf(stages[stage].of(op))});
+    if (!reduce.empty())
+        costs.reduce = medianOf(reduce);
     pairs.assignTo(costs, [&](const Task& task) { return stages[task.stage].knows(task.op); });
-    // A makespan of which a part was not measured corrects nothing.
-    if (handoffs.fit(costs) && result.unmeasured.empty())
-        correctHandoffs(program, makespan.value(), costs);
+    handoffs.assignTo(costs);
+    gaps.assignTo(costs);
+    result.links = handoffs.fits();
+    result.gaps = gaps.fits();
+    if (result.unmeasured.empty())
+        result.makespan = medianOf(makespans);
     costs.source = "measured: ";
     for (const NamedTrace& trace : traces)
         costs.source += (&trace == &traces.front() ? "" : ", ") + trace.name;

@@ -1,30 +1,38 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// A trace becomes costs: per stage and operation the mean measured time over the steps of middle length, per
-// link latency and bandwidth of the hand-offs (handoff.h). Means, because a makespan is a sum of durations;
-// of the middle half of the steps, because an interrupted step says nothing about the others.
+// A trace becomes costs: per stage and operation the median measured time over the typical steps (stepvariation.h), per
+// link latency and bandwidth of its transfers (handoff.h), per device and operation the gap that the host leaves before
+// a block (hostgaps.h). Each comes from its own records, none from the length of the step, so what a block or the host
+// does is not charged to a link.
 #pragma once
 
 #include "core/design/design.h"
+#include "traces/analysis/handoff.h"
+#include "traces/analysis/hostgaps.h"
+#include "traces/analysis/stepvariation.h"
 #include "traces/store/tracereader.h"
 
+#include <optional>
 #include <string>
 #include <vector>
 
 namespace pipewright {
 
-/// How well one cost is known: what was taken over, and the samples it stands for.
+/// What a time of the design was taken over.
 struct CalibrationFit {
     Op op = Op::F;
     int stage = 0;
-    Nanoseconds value = 0;              ///< the mean, which the design gets
-    Nanoseconds median = 0, spread = 0; ///< spread: median absolute deviation, in one and the same unit
-    std::int64_t samples = 0;
+    Typical time{};
 };
 
 struct Calibration {
     Design design;
-    std::vector<CalibrationFit> fits; ///< by stage, then operation
-    std::vector<int> unmeasured{};    ///< stages that keep the design's costs
+    std::vector<CalibrationFit> fits;      ///< by stage, then operation
+    std::vector<int> unmeasured{};         ///< stages that keep the design's costs
+    std::vector<HostGapFit> gaps{};        ///< by device, then operation
+    std::vector<LinkFit> links{};          ///< by pair, then size
+    std::vector<StepLengths> steps{};      ///< per trace
+    std::optional<Nanoseconds> makespan{}; ///< the median measured one; unset: stages were not measured
+    std::vector<std::string> notes{};      ///< how estimates were reasoned
 };
 
 /// What becomes of stages of which the traces have no forward or no backward.
@@ -39,11 +47,11 @@ struct NamedTrace {
 Calibration calibrate(const Design& design, const std::vector<NamedTrace>& traces,
                       UnmeasuredStages rest = UnmeasuredStages::Refuse);
 
-/// The design with measured costs in place of its own (source "measured: FILE"). The first step never counts
-/// when there are others. Predicted with them, the design takes as long as the steps did, as far as its
-/// links can make it; overlapped pairs get the factor that they took. Of a full backward and its halves
+/// The design with measured costs in place of its own (source "measured: FILE"). The first step never counts when there
+/// are others, and outliers do not. Overlapped pairs get the factor that they took. Of a full backward and its halves
 /// what was not measured is estimated from what was: split by the model's ratio of work (or that of the present costs),
-/// or added up. Other operations that the trace has no record of keep their cost; Costs say which number is which.
+/// or added up; PyTorch's first stage, whose input wants no gradient, does all of it in its weight gradient. Other
+/// operations that the trace has no record of keep their cost; Costs say which number is which.
 /// Throws Error when the trace has no finished step, is of another program or leaves out stages.
 Design calibrate(const Design& design, const TraceReader& trace, const std::string& traceName);
 

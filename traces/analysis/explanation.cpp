@@ -77,9 +77,13 @@ private:
             note(Cause::Kind::SlowerBlocks, task.device, -1, {t, m_replay.duration[t] - m_expected[t], 0});
             const Nanoseconds memory = m_memory[t];
             note(Cause::Kind::MemoryWait, task.device, -1, {t, 0, memory});
-            note(Cause::Kind::HostGap, task.device, -1, {t, 0, std::max<Nanoseconds>(0, m_replay.lag[t]) - memory});
+            note(Cause::Kind::HostGap, task.device, -1,
+                 {t, 0, std::max<Nanoseconds>(0, m_replay.lag[t]) - memory - expectedGap(t)});
         }
     }
+
+    /// What the costs say of the host.
+    Nanoseconds expectedGap(TaskId t) const { return m_evaluator.startOf(t, 0); }
 
     /// Time from the producer's end to the transfer's end.
     Nanoseconds handOff(TaskId t) const { return std::max<Nanoseconds>(0, m_replay.lag[t]) + m_replay.duration[t]; }
@@ -152,7 +156,9 @@ private:
                                                       - std::max<Nanoseconds>(0, medianOf(usual->second)));
             // A late start: the target was busy, or one of the two hosts was late.
             Nanoseconds late = std::max<Nanoseconds>(0, m_replay.lag[t]);
-            const Nanoseconds hesitated = hesitation(t);
+            // As far as the link's cost has space for it, it is part of that.
+            const Nanoseconds space = std::max<Nanoseconds>(0, m_expected[t] - m_replay.duration[t]);
+            const Nanoseconds hesitated = hesitation(t) - space;
             if (hesitated > 0) {
                 const TaskId next = m_nextOnSource[t];
                 const bool sourceStayed = next == none || timeline.start[next] >= timeline.start[t];
@@ -275,7 +281,8 @@ std::string describe(const Cause& cause)
         return (faster ? "faster transfers from device " : "slower transfers from device ") + device + " to device "
                + peer;
     case Cause::Kind::Contention: return "waiting for the busy link from device " + device + " to device " + peer;
-    case Cause::Kind::HostGap: return "gaps of the host on device " + device;
+    case Cause::Kind::HostGap:
+        return (faster ? "shorter gaps of the host on device " : "gaps of the host on device ") + device;
     case Cause::Kind::MemoryWait: return "waits for memory on device " + device;
     }
     return {};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Collects hand-offs per pair and size and fits latency and bandwidth by least squares. O(tasks) per step.
+// Collects the times of transfers per pair and size and fits latency and bandwidth by least squares. O(tasks) per step.
 #include "traces/analysis/handoff.h"
 
 #include <algorithm>
@@ -7,81 +7,69 @@
 
 namespace pipewright {
 
-Handoffs::Handoffs(const Program& program) : m_program(program), m_bytes(program.tasks.size(), 0)
+Handoffs::Handoffs(const Program& program)
+    : m_program(program), m_bytes(program.tasks.size(), 0), m_beforeOnTarget(program.tasks.size(), none)
 {
-    const auto isTransfer = [&](TaskId id) { return id != none && program.tasks[id].kind == TaskKind::Transfer; };
-    for (const Program::ExtraDependency& extra : program.extraDependencies)
-        if (extra.after != none) {
-            m_extra.emplace_back(extra.task, extra.after);
-            if (isTransfer(extra.after))
-                m_consumers.emplace_back(extra.after, extra.task);
-        }
-    std::sort(m_extra.begin(), m_extra.end());
-    for (TaskId id = 0; id < program.tasks.size(); ++id) {
-        if (isTransfer(id)) {
+    for (TaskId id = 0; id < program.tasks.size(); ++id)
+        if (program.tasks[id].kind == TaskKind::Transfer)
             for (const BufferId buffer : program.reads(id))
                 m_bytes[id] += program.buffers[buffer].bytes;
-        } else if (isTransfer(program.afterData[id])) {
-            m_consumers.emplace_back(program.afterData[id], id);
-        }
+    for (const Program::Device& device : program.devices) {
+        TaskId before = none;
+        for (const Instruction& instruction : device.instructions)
+            if (instruction.kind == InstructionKind::Receive)
+                m_beforeOnTarget[instruction.task] = before;
+            else if (instruction.kind == InstructionKind::Compute || instruction.kind == InstructionKind::Update)
+                before = instruction.task;
     }
 }
 
 void Handoffs::add(const Timeline& timeline)
 {
     const auto endOf = [&](TaskId id) { return id == none ? Nanoseconds{notRun} : timeline.end[id]; };
-    for (const auto& [transfer, consumer] : m_consumers) {
-        const TaskId producer = m_program.afterData[transfer];
-        if (producer == none || timeline.start[transfer] == notRun || timeline.start[consumer] == notRun
-            || timeline.start[producer] == notRun)
+    for (TaskId id = 0; id < m_program.tasks.size(); ++id) {
+        if (m_program.tasks[id].kind != TaskKind::Transfer || timeline.start[id] == notRun)
             continue;
-        const Task& task = m_program.tasks[transfer];
-        Sums& sums = m_pairs[{task.device, task.peer}][m_bytes[transfer]];
-        sums.copied += static_cast<double>(timeline.end[transfer] - timeline.start[transfer]);
-        ++sums.copiedCount;
-
-        // The consumer waited for this transfer when all its other dependencies had ended before.
-        Nanoseconds others = endOf(m_program.afterOnDevice[consumer]);
-        if (m_program.afterData[consumer] != transfer)
-            others = std::max(others, endOf(m_program.afterData[consumer]));
-        for (auto extra = std::lower_bound(m_extra.begin(), m_extra.end(), std::pair{consumer, TaskId{0}});
-             extra != m_extra.end() && extra->first == consumer; ++extra)
-            if (extra->second != transfer)
-                others = std::max(others, endOf(extra->second));
-        if (others > timeline.end[transfer])
-            continue;
-        sums.waited += static_cast<double>(std::max<Nanoseconds>(0, timeline.start[consumer] - timeline.end[producer]));
-        ++sums.waitedCount;
+        Nanoseconds from = timeline.start[id];
+        if (const TaskId producer = m_program.afterData[id]; producer != none && timeline.start[producer] != notRun) {
+            Nanoseconds free = std::max(timeline.end[producer], endOf(m_beforeOnTarget[id]));
+            free = std::max(free, endOf(m_program.afterOnDevice[id]));
+            const auto& extras = m_program.extraDependencies;
+            auto extra = std::lower_bound(extras.begin(), extras.end(), id,
+                                          [](const Program::ExtraDependency& e, TaskId t) { return e.task < t; });
+            for (; extra != extras.end() && extra->task == id; ++extra)
+                free = std::max(free, endOf(extra->after));
+            // A receive may have been waiting for long, and what was not made yet was not under way.
+            from = std::max(timeline.end[producer], std::min(from, free));
+        }
+        const Task& task = m_program.tasks[id];
+        m_pairs[{task.device, task.peer}][m_bytes[id]].push_back(std::max<Nanoseconds>(0, timeline.end[id] - from));
     }
-}
-
-double Handoffs::Sums::seconds() const
-{
-    return (waitedCount > 0 ? waited / static_cast<double>(waitedCount) : copied / static_cast<double>(copiedCount))
-           * 1e-9;
-}
-
-double Handoffs::Sums::weight() const
-{
-    return static_cast<double>(waitedCount > 0 ? waitedCount : copiedCount);
 }
 
 /// `bytesPerSecond`: the bandwidth to assume when these sizes do not determine one; 0: unlimited.
 LinkCosts Handoffs::fitOne(const BySize& sizes, double bytesPerSecond)
 {
+    struct Point {
+        double bytes, seconds, weight;
+    };
+    std::vector<Point> points;
     double weight = 0, meanBytes = 0, meanSeconds = 0;
-    for (const auto& [bytes, sums] : sizes) {
-        weight += sums.weight();
-        meanBytes += sums.weight() * static_cast<double>(bytes);
-        meanSeconds += sums.weight() * sums.seconds();
+    for (const auto& [bytes, times] : sizes) {
+        const Point point{static_cast<double>(bytes), static_cast<double>(medianOf(times)) * 1e-9,
+                          static_cast<double>(times.size())};
+        points.push_back(point);
+        weight += point.weight;
+        meanBytes += point.weight * point.bytes;
+        meanSeconds += point.weight * point.seconds;
     }
     meanBytes /= weight;
     meanSeconds /= weight;
     double covariance = 0, variance = 0;
-    for (const auto& [bytes, sums] : sizes) {
-        const double distance = static_cast<double>(bytes) - meanBytes;
-        covariance += sums.weight() * distance * (sums.seconds() - meanSeconds);
-        variance += sums.weight() * distance * distance;
+    for (const Point& point : points) {
+        const double distance = point.bytes - meanBytes;
+        covariance += point.weight * distance * (point.seconds - meanSeconds);
+        variance += point.weight * distance * distance;
     }
     double secondsPerByte = bytesPerSecond > 0 ? 1 / bytesPerSecond : 0;
     if (variance > 0)
@@ -95,27 +83,34 @@ LinkCosts Handoffs::fitOne(const BySize& sizes, double bytesPerSecond)
     return link;
 }
 
-bool Handoffs::fit(Costs& costs) const
+std::vector<LinkFit> Handoffs::fits() const
+{
+    std::vector<LinkFit> fits;
+    for (const auto& [pair, sizes] : m_pairs)
+        for (const auto& [bytes, times] : sizes)
+            fits.push_back({pair.first, pair.second, bytes, typicalOf(times)});
+    return fits;
+}
+
+void Handoffs::assignTo(Costs& costs) const
 {
     if (m_pairs.empty())
-        return false;
+        return;
     BySize all;
     for (const auto& [pair, sizes] : m_pairs)
-        for (const auto& [bytes, sums] : sizes) {
-            Sums& total = all[bytes];
-            total.waited += sums.waited;
-            total.copied += sums.copied;
-            total.waitedCount += sums.waitedCount;
-            total.copiedCount += sums.copiedCount;
-        }
-    costs.link = fitOne(all, 0);
+        for (const auto& [bytes, times] : sizes)
+            all[bytes].insert(all[bytes].end(), times.begin(), times.end());
+    const Costs before = costs;
+    const auto take = [](LinkCosts& link, LinkCosts fitted, const LinkCosts& was, CostOrigin origin) {
+        link = std::move(fitted);
+        link.bus = was.bus; // which wire it is, no record says
+        link.origin = origin;
+    };
+    take(costs.link, fitOne(all, 0), before.link, CostOrigin::Estimated); // of pairs that were not seen
     costs.linkOfPair.clear();
-    costs.link.origin = CostOrigin::Estimated; // of pairs that were not seen: what the others take on average
-    for (const auto& [pair, sizes] : m_pairs) {
-        costs.linkOfPair[pair] = fitOne(sizes, costs.link.bytesPerSecond);
-        costs.linkOfPair[pair].origin = CostOrigin::Measured;
-    }
-    return true;
+    for (const auto& [pair, sizes] : m_pairs)
+        take(costs.linkOfPair[pair], fitOne(sizes, costs.link.bytesPerSecond),
+             before.linkBetween(pair.first, pair.second), CostOrigin::Measured);
 }
 
 } // namespace pipewright

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Link costs from measured steps. A pipeline is delayed by the hand-off: the time from the producer's end until a
-// waiting consumer can start, which is the copy and the time to notice it (thread wake-up, polling, launch). Hand-offs
-// are averaged per size and device pair; the copy's own duration is used where no consumer waited.
+// Link costs from the records of the transfers themselves: how long each was under way, and how long it was late though
+// its value was made, its target was free and what shared its wire had left. Whether anybody waited for it, and how
+// long the step took, has no part in it: what a waiting block still lacks when its value is there is a gap of the host
+// (hostgaps.h).
 #pragma once
 
 #include "core/design/costs.h"
 #include "core/predict/timeline.h"
+#include "traces/analysis/samples.h"
 
 #include <map>
 #include <utility>
@@ -13,31 +15,32 @@
 
 namespace pipewright {
 
+/// Of the transfers of one size between one pair of devices.
+struct LinkFit {
+    int from = 0, to = 0;
+    Bytes bytes = 0;
+    Typical time{};
+};
+
 class Handoffs {
 public:
     /// Keeps a reference to `program`. O(tasks).
     explicit Handoffs(const Program& program);
     /// Adds one measured step. O(tasks).
     void add(const Timeline& timeline);
-    /// Sets costs.link and costs.linkOfPair of every measured pair: latency and bandwidth by least squares where
-    /// transfers of several sizes were seen, otherwise latency alone. Without a measured transfer the costs are
-    /// unchanged and the result is false.
-    bool fit(Costs& costs) const;
+    std::vector<LinkFit> fits() const; ///< by pair, then size
+    /// Sets costs.link and costs.linkOfPair of every measured pair: latency and bandwidth by least squares over the
+    /// medians where transfers of several sizes were seen, otherwise latency alone. Without a measured transfer the
+    /// costs are unchanged.
+    void assignTo(Costs& costs) const;
 
 private:
-    struct Sums { ///< of the transfers of one size between one pair of devices
-        double waited = 0, copied = 0;
-        std::int64_t waitedCount = 0, copiedCount = 0;
-        double seconds() const; ///< mean hand-off, of the copies when no consumer waited
-        double weight() const;
-    };
-    using BySize = std::map<Bytes, Sums>;
+    using BySize = std::map<Bytes, std::vector<Nanoseconds>>;
     static LinkCosts fitOne(const BySize& sizes, double bytesPerSecond);
 
     const Program& m_program;
-    std::vector<Bytes> m_bytes;                         ///< per task; transfers only
-    std::vector<std::pair<TaskId, TaskId>> m_consumers; ///< (transfer, compute task that needs it)
-    std::vector<std::pair<TaskId, TaskId>> m_extra;     ///< (task, one more task it needs), sorted
+    std::vector<Bytes> m_bytes;           ///< per task; transfers only
+    std::vector<TaskId> m_beforeOnTarget; ///< likewise: what the target does before it receives; none: nothing
     std::map<std::pair<int, int>, BySize> m_pairs;
 };
 

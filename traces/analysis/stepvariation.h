@@ -8,17 +8,25 @@
 
 namespace pipewright {
 
-/// The first step, warm-up, is left out wherever there are others.
+/// The first step, warm-up, is left out wherever there are others. An outlier is further from the median than five
+/// times the usual distance, and than a twentieth of the median; of fewer than four steps none is called so.
 struct StepLengths {
+    struct Outlier {
+        int step = 0;
+        Nanoseconds length = 0;
+        bool operator==(const Outlier&) const = default;
+    };
     std::int64_t steps = 0;
     Nanoseconds shortest = 0, median = 0, longest = 0;
     Nanoseconds spread = 0; ///< between the 10th and the 90th percentile
+    std::vector<Outlier> outliers{};
+    std::vector<int> typical{}; ///< the others: what is typical is taken over these
 };
 StepLengths stepLengths(const std::vector<StepRecord>& steps);
 
 struct StepVariation {
     std::vector<Nanoseconds> spread; ///< per task: between the 10th and the 90th percentile of its durations
-    Timeline typical;                ///< times since the step's beginning; without memory curves
+    Timeline typical;                ///< without outliers; times since the step's beginning; without memory curves
 };
 
 /// Of at most 24 steps after the first. Throws Error. O(steps x tasks).

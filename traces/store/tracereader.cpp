@@ -176,6 +176,7 @@ try {
     header.backend = d->metaText("backend").value_or("");
     header.maths = d->metaText("maths").value_or("");
     header.wallClockNs = d->metaNumber("utcEpochNs");
+    header.tool = d->metaText("tool").value_or("");
     SQLite::Statement query(d->m_database, "SELECT name FROM DEVICES ORDER BY deviceId");
     while (query.executeStep())
         header.deviceNames.push_back(query.getColumn(0).getString());

@@ -53,6 +53,7 @@ struct TraceHeader {
     std::string maths;   ///< "training", "timed"
     std::vector<std::string> deviceNames;
     std::int64_t wallClockNs = 0; ///< UTC at clock zero, for aligning ranks
+    std::string tool{};           ///< of an imported trace, whose it is: "PyTorch Kineto"; not written here
 };
 
 /// Where records go: a trace file, or memory in tests. Called by one thread at a time.
