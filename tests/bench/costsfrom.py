@@ -3,6 +3,7 @@
 # How well the costs of one recorded schedule predict others, with blocks that really sleep on three devices of
 # different pace: per recorded family the error of every family's makespan beside what two runs of it differ by, and
 # whether the order is the measured one.
+# Where others use the machine, sleepers wake late; "chrt -f 10" before the command keeps that out.
 # Usage: tests/bench/costsfrom.py PIPEWRIGHT [MILLISECONDS of a device's forward, 30]
 import json
 import subprocess

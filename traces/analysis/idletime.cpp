@@ -19,9 +19,10 @@ std::vector<Nanoseconds> memoryWaits(const Program& program, const Replay& repla
                 if (instruction.task != none && program.tasks[instruction.task].kind == TaskKind::Transfer
                     && replay.recorded(instruction.task))
                     freed = std::max(freed, timeline.end[instruction.task]);
-            } else if (instruction.kind == InstructionKind::Compute) {
+            } else if (instruction.kind == InstructionKind::Compute || instruction.kind == InstructionKind::Update) {
                 const TaskId t = instruction.task;
-                if (freed != notRun && replay.recorded(t) && replay.lag[t] > 0)
+                // What began before the buffer was free did not wait for it.
+                if (freed != notRun && replay.recorded(t) && replay.lag[t] > 0 && freed <= timeline.start[t])
                     waits[t] = std::clamp<Nanoseconds>(freed - (timeline.start[t] - replay.lag[t]), 0, replay.lag[t]);
                 freed = notRun;
             }

@@ -336,6 +336,36 @@ private Q_SLOTS:
         QCOMPARE(designFromJson(designToJson(calibration.design), "written").costs, found);
     }
 
+    /// The last gradient leaves late because its target is busy, and the update waits until its memory is free.
+    void waitsForMemoryAreNoGapsOfTheHost()
+    {
+        const Design design = smallDesign("1f1b", 2, 4);
+        const Prediction prediction = predict(design);
+        const Program& program = prediction.program;
+        Timeline timeline = prediction.timeline;
+        constexpr Nanoseconds late = 5'000'000;
+        TaskId last = none;
+        for (TaskId id = 0; id < program.tasks.size(); ++id)
+            if (program.tasks[id].kind == TaskKind::Transfer && program.tasks[id].device == 1)
+                last = id;
+        QVERIFY(last != none);
+        timeline.start[last] += late;
+        timeline.end[last] += late;
+        for (TaskId id = 0; id < program.tasks.size(); ++id)
+            if (program.tasks[id].kind == TaskKind::Update && program.tasks[id].device == 1) {
+                timeline.end[id] += timeline.end[last] - timeline.start[id];
+                timeline.start[id] = timeline.end[last];
+            }
+        const std::string path = m_folder / "memory.db";
+        {
+            TraceWriter writer(path, design, program, smallHeader());
+            writer.append(recordsOf(program, timeline, 0, 0));
+            writer.append(StepRecord{0, 0, 100'000'000, 0});
+            writer.finish({0, 0}, 0, "{}");
+        }
+        QCOMPARE(calibrate(design, TraceReader(path), "memory.db").costs.hostGap(Op::U, 1), Nanoseconds{0});
+    }
+
     /// A step that is slow without a slow transfer: the link keeps what its transfers took.
     void aSlowStepDoesNotRaiseTheLink()
     {
