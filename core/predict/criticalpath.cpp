@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // The critical path method: from the last end back along the dependency that each start waited for; slack by a
-// backward pass of latest ends. O(tasks + dependencies).
+// backward pass of latest ends. Transfers keep their order on a bus. O(tasks + dependencies), on buses
+// O(tasks log tasks).
 #include "core/predict/criticalpath.h"
+
+#include "core/predict/sharedwires.h"
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 
 namespace pipewright {
 
@@ -46,10 +50,23 @@ Nanoseconds gapBefore(const Program& program, const Timeline& timeline, TaskId t
     return ready == notRun ? 0 : std::max<Nanoseconds>(0, timeline.start[t] - ready);
 }
 
+/// Every task behind those that wait for it. The global sequence does not say in which order transfers pass a bus.
+std::vector<TaskId> backwards(const Timeline& timeline, bool byStart)
+{
+    std::vector<TaskId> tasks(timeline.start.size());
+    std::iota(tasks.rbegin(), tasks.rend(), TaskId{0});
+    if (byStart)
+        std::stable_sort(tasks.begin(), tasks.end(),
+                         [&](TaskId a, TaskId b) { return timeline.start[a] > timeline.start[b]; });
+    return tasks;
+}
+
 } // namespace
 
 std::vector<TaskId> criticalPath(const Program& program, const Timeline& timeline)
 {
+    const std::vector<TaskId> onBus = passedBefore(program, timeline);
+    std::vector<char> onPath(onBus.size(), 0); // measured times may contradict each other
     std::vector<TaskId> path;
     TaskId last = none;
     for (TaskId t = 0; t < program.tasks.size(); ++t)
@@ -62,20 +79,24 @@ std::vector<TaskId> criticalPath(const Program& program, const Timeline& timelin
     while (last != none) {
         last = firstOfPair(last);
         path.push_back(last);
+        if (!onPath.empty())
+            onPath[last] = 1;
         TaskId latest = none;
         Nanoseconds latestReached = 0;
-        // An overlapped pair goes by its first block, which waits for what the second waits for.
-        forEachPredecessor(program, last, [&](TaskId p, When when) {
-            if (timeline.start[p] == notRun || when == When::Started)
-                return;
-            // A transfer that has left the shared link may still be under way.
-            const Nanoseconds reached =
-                when == When::LinkFree ? std::min(timeline.end[p], timeline.start[last]) : timeline.end[p];
+        const auto see = [&](TaskId p, Nanoseconds reached) {
             if (latest == none || reached > latestReached) {
                 latest = p;
                 latestReached = reached;
             }
+        };
+        // An overlapped pair goes by its first block, which waits for what the second waits for.
+        forEachPredecessor(program, last, [&](TaskId p, When when) {
+            if (timeline.start[p] != notRun && when != When::Started)
+                see(p, timeline.end[p]);
         });
+        // A transfer that has passed the bus may still be under way.
+        if (const TaskId p = onBus.empty() ? none : onBus[last]; p != none && !onPath[p])
+            see(p, std::min(timeline.end[p], timeline.start[last]));
         // Nothing that ends at the start explains it but time itself (a pin, or the beginning).
         if (latest != none && timeline.end[latest] <= 0 && timeline.start[last] == 0)
             latest = none;
@@ -92,18 +113,21 @@ std::vector<Nanoseconds> slack(const Program& program, const Timeline& timeline)
     for (const Nanoseconds end : timeline.end)
         finish = std::max(finish, end);
     std::vector<Nanoseconds> latestEnd(count, finish);
-    for (TaskId t = static_cast<TaskId>(count); t-- > 0;) {
-        const Nanoseconds latestStart =
-            latestEnd[t] - (timeline.end[t] - timeline.start[t]) - gapBefore(program, timeline, t);
+    const std::vector<TaskId> onBus = passedBefore(program, timeline);
+    const auto limitInputs = [&](TaskId t) {
+        // A transfer has no gap of the host: it may have waited for its turn on a bus.
+        const Nanoseconds gap = program.tasks[t].kind == TaskKind::Transfer ? 0 : gapBefore(program, timeline, t);
+        const Nanoseconds latestStart = latestEnd[t] - (timeline.end[t] - timeline.start[t]) - gap;
         forEachPredecessor(program, t, [&](TaskId p, When when) {
-            Nanoseconds limit = latestStart;
-            if (when == When::Started) // a pair ends together
-                limit = latestEnd[t];
-            else if (when == When::LinkFree) // the link's latency runs on beside t
-                limit += std::max<Nanoseconds>(0, timeline.end[p] - timeline.start[t]);
+            const Nanoseconds limit = when == When::Started ? latestEnd[t] : latestStart; // a pair ends together
             latestEnd[p] = std::min(latestEnd[p], limit);
         });
-    }
+        if (const TaskId p = onBus.empty() ? none : onBus[t]; p != none) // the link's latency runs on beside t
+            latestEnd[p] =
+                std::min(latestEnd[p], latestStart + std::max<Nanoseconds>(0, timeline.end[p] - timeline.start[t]));
+    };
+    for (const TaskId t : backwards(timeline, !onBus.empty()))
+        limitInputs(t);
     for (const Program::Overlap& pair : program.overlaps)
         latestEnd[pair.second] = std::min(latestEnd[pair.second], latestEnd[pair.first]);
     for (TaskId t = 0; t < count; ++t)

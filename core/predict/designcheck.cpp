@@ -3,6 +3,7 @@
 
 #include "core/design/stagecosts.h"
 #include "core/predict/predict.h"
+#include "core/predict/sharedwires.h"
 #include "core/program/deadlock.h"
 #include "core/schedule/validate.h"
 
@@ -78,6 +79,10 @@ Diagnostics checkDesign(const Design& design, std::vector<MemoryPeak>* crossed)
         append(diagnostics, checkBytes(design));
         const Prediction prediction = predict(design);
         append(diagnostics, checkDeadlock(prediction.program, Communication::Overlapped));
+        if (!prediction.program.busOfLink.empty())
+            diagnostics.push_back({Severity::Note, "costs.link.bus",
+                                   fmt::format("transfers share {}: {}", busNames(prediction.program), busDiscipline()),
+                                   "links without a bus have a wire of their own"});
         if (!hasErrors(diagnostics))
             for (Diagnostic blocking : checkDeadlock(prediction.program, Communication::Blocking)) {
                 blocking.severity = Severity::Warning;

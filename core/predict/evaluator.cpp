@@ -31,9 +31,10 @@ Evaluator::Evaluator(const Program& program, Times times) : m_program(program), 
         m_nodes[t].after[0] = a == none ? t : a;
         m_nodes[t].after[1] = b == none ? t : b;
     }
+    if (times == Times::Planned && !program.busOfLink.empty())
+        m_wires.emplace(program);
     if (program.extraDependencies.empty())
         return;
-    m_latency.assign(program.extraDependencies.size(), 0);
     m_extraBegin.assign(count + 1, 0);
     for (const Program::ExtraDependency& extra : program.extraDependencies)
         ++m_extraBegin[extra.task + 1];
@@ -73,12 +74,8 @@ void Evaluator::setCosts(const Costs& costs)
         m_nodes[pair.second].duration = first = costs.overlapped(first, m_nodes[pair.second].duration);
     }
     setHostGaps(costs);
-    m_latency.clear();
-    for (const Program::ExtraDependency& extra : m_program.extraDependencies) {
-        const bool shared = extra.when == Program::ExtraDependency::When::LinkFree;
-        const Task* task = shared ? &m_program.tasks[extra.after] : nullptr;
-        m_latency.push_back(shared ? costs.linkBetween(task->device, task->peer).latency : 0);
-    }
+    if (m_wires)
+        m_wires->setCosts(costs, *this);
 }
 
 void Evaluator::setHostGaps(const Costs& costs)
@@ -137,7 +134,10 @@ void Evaluator::evaluate(Timeline& timeline) const
 {
     timeline.start.resize(m_nodes.size());
     timeline.end.resize(m_nodes.size());
-    evaluateFrom(0, timeline);
+    if (m_wires)
+        m_wires->evaluate(*this, timeline);
+    else
+        evaluateFrom(0, timeline);
 }
 
 void Evaluator::evaluateFrom(TaskId first, Timeline& timeline) const

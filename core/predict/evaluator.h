@@ -1,24 +1,26 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // The predictor: start and end of every task of a fixed order, as one longest-path pass over flat
 // arrays in topological order. Transfers overlap with compute and do not contend, unless the costs say that
-// they block or share a bus. A block begins when its device is free and its inputs are there, and so much later as
-// the host needs (Costs::hostGaps); the first block of a step, which waits for nothing, begins with the step.
+// they block or share a bus; where they share one, a simulation says who passes it when (sharedwires.h). A block begins
+// when its device is free and its inputs are there, and so much later as the host needs (Costs::hostGaps); the first
+// block of a step, which waits for nothing, begins with the step.
 //
 // The same pass serves a preview, which changes a few edges and goes on from the first task behind them, and the
 // replay of a measured step, which has durations and lags of its own.
 #pragma once
 
 #include "core/design/costs.h"
-#include "core/predict/timeline.h"
+#include "core/predict/sharedwires.h"
 
 #include <algorithm>
+#include <optional>
 #include <span>
 
 namespace pipewright {
 
 class Evaluator {
 public:
-    /// What a task waits for besides other tasks: pins and shared links, unless times are measured; a measured lag
+    /// What a task waits for besides other tasks: pins and buses, unless times are measured; a measured lag
     /// has both in it.
     enum class Times { Planned, Measured };
     struct Node {
@@ -33,9 +35,10 @@ public:
     /// New durations, same order. O(tasks).
     void setCosts(const Costs& costs);
     /// Fills timeline.start and timeline.end; leaves timeline.memory alone. Allocates nothing when the
-    /// timeline already has the right size. O(tasks), about 1 ns each.
+    /// timeline already has the right size. O(tasks), about 1 ns each; with buses some fifty, and scratch memory.
     void evaluate(Timeline& timeline) const;
-    /// The same from task `first` on; the tasks before it keep the times that they have.
+    /// The same from task `first` on; the tasks before it keep the times that they have. Not with buses, on which what
+    /// comes later decides who passes first.
     void evaluateFrom(TaskId first, Timeline& timeline) const;
     /// With other durations, and with every task starting so much later than it could (lag, maybe below zero).
     void evaluate(std::span<const Nanoseconds> durations, std::span<const Nanoseconds> lags, Timeline& timeline) const;
@@ -69,7 +72,7 @@ private:
     std::vector<Node> m_nodes;
     std::vector<Nanoseconds> m_gaps;         ///< per task, before it; empty: there are none
     std::vector<std::uint32_t> m_extraBegin; ///< per task and one more, into extraDependencies; empty: there are none
-    std::vector<Nanoseconds> m_latency;      ///< per extra dependency: of the shared link that it waits for
+    std::optional<SharedWires> m_wires;      ///< where links share buses, and times are planned
 };
 
 inline std::span<const Program::ExtraDependency> Evaluator::extras(TaskId task) const
@@ -90,10 +93,6 @@ inline Nanoseconds Evaluator::reached(const Program::ExtraDependency& extra, con
     switch (extra.when) {
     case When::Ended: return std::max(pin, timeline.end[extra.after]);
     case When::Started: return std::max(pin, timeline.start[extra.after]);
-    case When::LinkFree: {
-        const Nanoseconds latency = m_latency[&extra - m_program.extraDependencies.data()];
-        return planned ? std::max(pin, timeline.end[extra.after] - latency) : 0;
-    }
     }
     return 0;
 }

@@ -61,7 +61,12 @@ void LaneMeter::addGap(const Program& program, const Timeline& timeline, TaskId 
         arrived = std::clamp(timeline.end[arrival], from, to);
         if (program.tasks[t].kind == TaskKind::Compute) {
             const bool moved = program.tasks[arrival].kind == TaskKind::Transfer;
-            const Nanoseconds made = std::clamp(moved ? timeline.start[arrival] : arrived, from, to);
+            // Its turn on a bus is part of the way.
+            const TaskId maker = program.busOfLink.empty() ? none : program.afterData[arrival];
+            const Nanoseconds madeAt = !moved                                             ? arrived
+                                       : maker != none && timeline.start[maker] != notRun ? timeline.end[maker]
+                                                                                          : timeline.start[arrival];
+            const Nanoseconds made = std::clamp(madeAt, from, arrived);
             (isBackward(program.tasks[t].op) ? causes.waitGradient : causes.waitActivation) += made - from;
             causes.transfer += arrived - made;
         } else {

@@ -152,6 +152,17 @@ private:
     std::vector<Nanoseconds> m_activation, m_gradient; ///< per replica and stage
 };
 
+void findBuses(Program& program, const Costs& costs)
+{
+    const auto hasBus = [](const auto& pair) { return !pair.second.bus.empty(); };
+    if (costs.link.bus.empty() && std::none_of(costs.linkOfPair.begin(), costs.linkOfPair.end(), hasBus))
+        return;
+    for (const Task& task : program.tasks)
+        if (task.kind == TaskKind::Transfer)
+            if (const std::string& bus = costs.linkBetween(task.device, task.peer).bus; !bus.empty())
+                program.busOfLink.try_emplace({task.device, task.peer}, bus);
+}
+
 /// One compilation of a whole schedule, without the shortcut for steady states.
 class Compilation {
 public:
@@ -197,7 +208,8 @@ public:
         program.shape() = m_schedule;
         program.blockingTransfers = m_costs.blockingTransfers;
         inferTransfers(program, m_schedule, m_graph, m_run, m_earliest, m_costs, m_dataflow, m_weights, m_options);
-        applyTransferOrder(program, m_schedule.transferOrder, m_costs);
+        applyTransferOrder(program, m_schedule.transferOrder);
+        findBuses(program, m_costs);
         projectOntoDevices(program, m_schedule.devices(), std::max(1, m_options.outstandingSends),
                            projectionThreads(program));
         return program;

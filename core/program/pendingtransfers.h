@@ -42,6 +42,7 @@ public:
         std::uint32_t firstConsumer = none; ///< rank in the global order
         std::uint32_t lastValue = none;     ///< none: there is one only
         Nanoseconds due = 0;                ///< blocking transfers: not before, unless the consumer is next
+        bool heldBack = false;              ///< other blocks may come between its producer and it
         Value first{};
     };
 
@@ -63,6 +64,9 @@ public:
         transfer.first.chain = chain;
         transfer.first.skipKey = skipKey;
     }
+
+    /// The one that was added to last.
+    void holdBack() { m_transfers.back().heldBack = true; }
 
     /// Rank of the first block that needs any of them; none when nothing waits.
     std::uint32_t firstConsumer() const { return m_firstConsumer; }

@@ -16,8 +16,10 @@
 #include "core/schedule/pipelineshape.h"
 
 #include <cstdint>
+#include <map>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace pipewright {
@@ -167,9 +169,8 @@ public:
     std::vector<TaskId> afterData;
     struct ExtraDependency {
         enum class When : std::uint8_t {
-            Ended,   ///< `after` has ended
-            Started, ///< `after` has started: the second of an overlapped pair
-            LinkFree ///< `after` has left the shared link: it is still under way for the link's latency
+            Ended,  ///< `after` has ended
+            Started ///< `after` has started: the second of an overlapped pair
         };
         TaskId task = none;
         TaskId after = none;           ///< none: only the time counts
@@ -206,6 +207,11 @@ public:
     bool versioned() const { return !weights.empty(); }
 
     bool blockingTransfers = false; ///< a device computes nothing while it sends or receives
+
+    /// The bus of each pair of devices, from and to, whose transfers pass a wire that others pass too; others have a
+    /// wire of their own. A bus serves first who is ready first, of several the lowest task, each for its bytes and not
+    /// for its latency. So the order in which they pass is no part of the Program: it follows from the times.
+    std::map<std::pair<int, int>, std::string> busOfLink;
 
     std::int64_t computeCount() const; ///< the schedule's blocks, U among them
     std::int64_t transferCount() const;

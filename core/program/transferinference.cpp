@@ -33,10 +33,6 @@ public:
           m_cells(static_cast<std::size_t>(program.stages()) * static_cast<std::size_t>(program.microbatches)),
           m_consumer(graph.blocks.size(), none)
     {
-        const auto hasBus = [](const LinkCosts& link) { return !link.bus.empty(); };
-        m_anyBus = hasBus(costs.link)
-                   || std::any_of(costs.linkOfPair.begin(), costs.linkOfPair.end(),
-                                  [&](const auto& pair) { return hasBus(pair.second); });
         if (program.sequencePieces > 1)
             m_sequenceGradient.assign(m_cells.size() / static_cast<std::size_t>(program.sequencePieces), none);
         for (const auto& input : graph.skipInputs)
@@ -57,6 +53,8 @@ public:
         rankBlocks(order.blocks);
         for (std::size_t instant = 0; instant + 1 < order.instants.size(); ++instant) {
             emitTransfers(simulated.start[order.blocks[order.instants[instant]]]);
+            if (m_weights)
+                sendWeightsOut(order, instant);
             for (std::uint32_t rank = order.instants[instant]; rank < order.instants[instant + 1]; ++rank) {
                 const BlockIndex i = order.blocks[rank];
                 fetchAhead(order.blocks, rank);
@@ -154,11 +152,6 @@ private:
         TaskId& last = m_lastOnDevice[device];
         TaskId& firstOfPair = m_firstOfPair[device];
         const bool second = index > 0 && m_graph.unitSize(index - 1) > 1 && m_graph.deviceOfBlock[index - 1] == device;
-        if (m_weights) {
-            m_weightsOut.clear();
-            m_weights->sendOut(index, m_lastOnDevice, m_weightsOut);
-            notePending(m_weightsOut);
-        }
         readyInputs(rank + m_graph.unitSize(index) - 1);
         if (m_weights)
             m_weights->prepare(index, last);
@@ -278,11 +271,26 @@ private:
         notePending(m_weightsOut);
     }
 
-    void notePending(const std::vector<WeightTasks::Outgoing>& outgoing)
+    /// What the blocks of an instant wait for is sent before any of them begins.
+    void sendWeightsOut(const GlobalOrder& order, std::size_t instant)
     {
-        for (const WeightTasks::Outgoing& out : outgoing)
+        const std::uint32_t end = order.instants[instant + 1];
+        for (std::uint32_t rank = order.instants[instant]; rank < end; ++rank) {
+            m_weightsOut.clear();
+            m_weights->sendOut(order.blocks[rank], m_lastOnDevice, m_weightsOut);
+            notePending(m_weightsOut, true);
+        }
+        readyInputs(end - 1);
+    }
+
+    void notePending(const std::vector<WeightTasks::Outgoing>& outgoing, bool heldBack = false)
+    {
+        for (const WeightTasks::Outgoing& out : outgoing) {
             m_pending.add(out.producer, out.device, out.consumer == noBlock ? none : m_rank[out.consumer], m_dueOf,
                           out.buffer, out.arrival);
+            if (heldBack)
+                m_pending.holdBack();
+        }
     }
 
     // --- pieces of a sequence: attention looks back at what the earlier ones saved ----------------------
@@ -393,8 +401,8 @@ private:
                                       pending.destination, none, pending.producer, producer.replica);
         if (m_costs.blockingTransfers)
             holdUp(task, producer.device, pending.destination);
-        else if (m_anyBus)
-            queueOnBus(task, producer.device, pending.destination);
+        else if (const TaskId last = m_lastOnDevice[producer.device]; pending.heldBack && last != pending.producer)
+            m_program.extraDependencies.push_back({task, last, 0}); // its device comes to it in order
         m_pending.eachValue(pending, [&](const PendingTransfers::Value& value) { operand(value.source); });
         endReads();
         m_pending.eachValue(pending, [&](const PendingTransfers::Value& value) {
@@ -418,19 +426,6 @@ private:
         lastOfSource = lastOfDestination = task;
     }
 
-    /// Transfers take a shared link in the order in which they are written out.
-    void queueOnBus(TaskId task, int source, int destination)
-    {
-        const std::string& bus = m_costs.linkBetween(source, destination).bus;
-        if (bus.empty())
-            return;
-        const auto [last, first] = m_lastOnBus.try_emplace(bus, task);
-        if (!first) {
-            m_program.extraDependencies.push_back({task, last->second, 0, Program::ExtraDependency::When::LinkFree});
-            last->second = task;
-        }
-    }
-
     const OrderGraph& m_graph;
     const Dataflow& m_dataflow;
     const CompileOptions& m_options;
@@ -440,8 +435,6 @@ private:
     std::vector<std::uint32_t> m_consumer;    ///< per block: rank of the block that reads its output; none: not placed
     std::vector<std::uint32_t> m_rank;        ///< per block: position in the global order; only with skip connections
     std::vector<BufferId> m_sequenceGradient; ///< per stage and sequence, when sequences are cut in pieces
-    bool m_anyBus = false;
-    std::map<std::string, TaskId> m_lastOnBus;
     std::map<std::uint64_t, Arrival> m_skipArrival;
     std::vector<SkipInput> m_skipOutputs; ///< sorted by producer
     PendingTransfers m_pending;

@@ -37,7 +37,7 @@ bool isCompute(const Task& task)
 
 class Reordering {
 public:
-    Reordering(Program& program, const Costs& costs) : m_program(program), m_costs(costs) {}
+    explicit Reordering(Program& program) : m_program(program) {}
 
     void run(const std::vector<TransferPrecedence>& stated)
     {
@@ -72,8 +72,8 @@ private:
         }
     }
 
-    /// What each task must come behind. What merely follows from the inferred order (the queue of a shared link, the
-    /// places of blocking transfers) is left out; it is chained anew.
+    /// What each task must come behind. What merely follows from the inferred order (the places of blocking transfers)
+    /// is left out; it is chained anew.
     void collectInputs()
     {
         const std::size_t count = m_program.tasks.size();
@@ -225,15 +225,13 @@ private:
                   [](const auto& a, const auto& b) { return a.first < b.first; });
     }
 
-    /// What follows from the order, of the new one: when a device comes to a send, the steps of blocking transfers,
-    /// the queue of a shared link.
+    /// What follows from the order, of the new one: when a device comes to a send, the steps of blocking transfers.
     void chain()
     {
         std::vector<TaskId> last(deviceCount(), none);
         std::map<TaskId, TaskId> firstOfPair;
         for (const Program::Overlap& pair : m_program.overlaps)
             firstOfPair[pair.second] = pair.first;
-        std::map<std::string, TaskId> lastOnBus;
         for (TaskId t = 0; t < m_program.tasks.size(); ++t) {
             const Task& task = m_program.tasks[t];
             TaskId& here = last[task.device];
@@ -248,7 +246,6 @@ private:
                 }
                 if (here != none && here != m_program.afterData[t])
                     m_program.extraDependencies.push_back({t, here, 0});
-                queueOnBus(t, task, lastOnBus);
                 continue;
             }
             const auto pair = firstOfPair.find(t);
@@ -264,18 +261,7 @@ private:
                          [](const Extra& a, const Extra& b) { return a.task < b.task; });
     }
 
-    void queueOnBus(TaskId t, const Task& task, std::map<std::string, TaskId>& lastOnBus)
-    {
-        const std::string& bus = m_costs.linkBetween(task.device, task.peer).bus;
-        if (bus.empty())
-            return;
-        const auto [before, first] = lastOnBus.try_emplace(bus, t);
-        if (!first)
-            m_program.extraDependencies.push_back({t, std::exchange(before->second, t), 0, Extra::When::LinkFree});
-    }
-
     Program& m_program;
-    const Costs& m_costs;
     std::vector<Pair> m_stated;
     std::vector<std::uint32_t> m_inputBegin; ///< per task, into m_inputs
     std::vector<TaskId> m_inputs;
@@ -306,10 +292,10 @@ std::vector<Transfer> namesOf(const std::vector<IssuedTransfer>& list)
 
 } // namespace
 
-void applyTransferOrder(Program& program, const std::vector<TransferPrecedence>& stated, const Costs& costs)
+void applyTransferOrder(Program& program, const std::vector<TransferPrecedence>& stated)
 {
     if (!stated.empty())
-        Reordering(program, costs).run(stated);
+        Reordering(program).run(stated);
 }
 
 Transfer nameOf(const Program& program, TaskId transfer)

@@ -16,7 +16,7 @@ namespace pipewright {
 /// becomes a dependency. Pairs of which one does not exist are passed over. Called before the sequence
 /// is projected onto devices. Throws Error with the circle when two statements, or a statement and the data,
 /// contradict each other. O(tasks + pairs log pairs).
-void applyTransferOrder(Program& program, const std::vector<TransferPrecedence>& stated, const Costs& costs);
+void applyTransferOrder(Program& program, const std::vector<TransferPrecedence>& stated);
 
 /// One entry of a device's list of communication.
 struct IssuedTransfer {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "executor/host/hostlink.h"
 
-#include "executor/runtime/clock.h"
+#include "executor/runtime/sharedwire.h"
 
 #include <algorithm>
 #include <cstring>
@@ -63,6 +63,12 @@ Nanoseconds readyTime(Nanoseconds start, Nanoseconds atLeast)
     return atLeast > 0 ? start + atLeast : 0;
 }
 
+/// When the copy begins: now, or when the bus has carried what came before.
+Nanoseconds beginOf(const Posting& posting)
+{
+    return posting.wire != nullptr ? posting.wire->take(posting.held) : steadyNow();
+}
+
 /// The sender may go on: at once, unless the transfer holds it up too.
 void releaseSender(const Posting& sent, Nanoseconds start)
 {
@@ -116,7 +122,7 @@ Copied HostLink::send(Stream&, const Posting& posting)
             return {};
         const Posting to = m_receives[index];
         lock.unlock();
-        const Nanoseconds start = steadyNow();
+        const Nanoseconds start = beginOf(posting);
         copyRegions(to.regions, posting.regions);
         const Nanoseconds end = std::max(steadyNow(), start + posting.atLeast);
         set(to.done, readyTime(start, posting.atLeast));
@@ -130,7 +136,7 @@ Copied HostLink::send(Stream&, const Posting& posting)
     m_freeSlots.pop_back();
     m_sends[index].slot = slot;
     lock.unlock();
-    const Nanoseconds start = steadyNow();
+    const Nanoseconds start = beginOf(posting);
     store(slotData(slot), posting.regions);
     lock.lock();
     m_sends[index].stored = true;
@@ -170,7 +176,7 @@ Copied HostLink::receive(Stream&, const Posting& posting)
         return {};
     lock.unlock();
     // An emulated link is busy from the moment the data left the sender.
-    const Nanoseconds start = from.stored && posting.atLeast > 0 ? from.begun : steadyNow();
+    const Nanoseconds start = from.stored && posting.atLeast > 0 ? from.begun : beginOf(posting);
     if (from.slot >= 0) {
         load(posting.regions, slotData(from.slot));
         lock.lock();

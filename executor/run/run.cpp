@@ -3,6 +3,7 @@
 
 #include "core/base/median.h"
 #include "core/design/stagecosts.h"
+#include "core/predict/sharedwires.h"
 #include "core/program/compile.h"
 #include "core/schedule/weightplan.h"
 #include "core/workload/transformer.h"
@@ -247,6 +248,13 @@ private:
         if (!m_trains) {
             m_durations = taskDurations(m_program, m_design.costs);
             const bool isVirtual = m_options.clock == RunOptions::Clock::Virtual;
+            if (!isVirtual && !m_program.busOfLink.empty() && !m_backend->sharesWires())
+                m_result.notes.push_back(
+                    {Severity::Note, "costs.link.bus",
+                     fmt::format("the {} backend emulates every link as if it had a wire of its own, so transfers do "
+                                 "not wait for {}",
+                                 m_backend->name(), busNames(m_program)),
+                     "use --backend host, or the virtual clock"});
             const bool burns = m_options.maths == RunOptions::Maths::Synthetic;
             m_work =
                 std::make_unique<TimedWork>(workTimes(m_program, m_design.costs), isVirtual ? TimedWork::Pace::Virtual
@@ -270,9 +278,10 @@ private:
         options.virtualClock = m_options.clock == RunOptions::Clock::Virtual;
         options.emulateLinks = !m_trains && !options.virtualClock;
         options.durations = m_durations;
-        if (!m_trains)
+        if (!m_trains) {
             options.hostGaps = hostGaps(m_program, m_design.costs);
-        options.latencies = linkLatencies(m_program, m_design.costs);
+            options.busUses = busUses(m_program, m_design.costs);
+        }
         return options;
     }
 

@@ -44,7 +44,7 @@ struct RunOptions {
     std::string data; ///< training text: a file or a folder; empty: a small built-in text
     std::uint64_t seed = 1;
     bool checkGradients = true;
-    RuntimeOptions runtime = {}; ///< its clock, durations and latencies follow from the design and the options above
+    RuntimeOptions runtime = {}; ///< its clock, durations and buses follow from the design and the options above
     std::function<void(const RunProgress&)> progress = {};                   ///< after each step, on the calling thread
     std::function<std::unique_ptr<Backend>(int devices)> createBackend = {}; ///< empty: the host's
     std::string trace;                                                       ///< file to create; empty: none

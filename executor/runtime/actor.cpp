@@ -429,9 +429,6 @@ ActorStatus Actor::status() const
         status.transfer = m_transfer.load(std::memory_order_relaxed);
         const auto& events = status.state == State::WaitsForArrival ? m_run.arrived : m_run.sent;
         status.ready = events[status.transfer]->complete();
-    } else if (status.state == State::WaitsForLink) {
-        status.transfer = m_transfer.load(std::memory_order_relaxed);
-        status.ready = m_run.leftLink[status.transfer].load(std::memory_order_acquire);
     }
     return status;
 }

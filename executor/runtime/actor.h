@@ -8,6 +8,7 @@
 #include "executor/runtime/memorymeter.h"
 #include "executor/runtime/plan.h"
 #include "executor/runtime/recorder.h"
+#include "executor/runtime/sharedwire.h"
 
 #include <atomic>
 #include <exception>
@@ -42,9 +43,8 @@ struct RuntimeOptions {
     bool captureBlocks = false;              ///< devices that can: a block is captured once and issued as a whole
     bool emulateLinks = false;               ///< a transfer takes at least its duration; needs `durations`
     std::vector<Nanoseconds> durations = {}; ///< per task
-    /// Per task: how long a transfer is still in flight after it left a shared link (linkLatencies()). Needed by a
-    /// virtual clock on shared links.
-    std::vector<Nanoseconds> latencies = {};
+    /// Per task, where the Program has buses and links are emulated or the clock is virtual (busUses() of timedwork.h).
+    std::vector<BusUse> busUses = {};
     /// Per task: how much later it is to begin than it could (hostGaps()). A real host's own gaps are part of it.
     std::vector<Nanoseconds> hostGaps = {};
     std::vector<Fault> faults = {};
@@ -53,17 +53,7 @@ struct RuntimeOptions {
 
 /// Where an actor stands.
 struct ActorStatus {
-    enum class State : std::uint8_t {
-        Idle,
-        Running,
-        WaitsForArrival,
-        WaitsForSend,
-        WaitsForLink, ///< virtual clock: until it is known when the transfer leaves a shared link
-        Stalled,
-        Dead,
-        Failed,
-        Done
-    };
+    enum class State : std::uint8_t { Idle, Running, WaitsForArrival, WaitsForSend, Stalled, Dead, Failed, Done };
     State state = State::Idle;
     std::uint32_t instruction = 0;
     int transfer = -1; ///< that it waits for
@@ -79,6 +69,7 @@ struct RunState {
     std::vector<std::unique_ptr<Link>> links;
     std::vector<std::unique_ptr<PairSum>> sums;        ///< per pair of the plan; null: sent over links
     std::vector<std::unique_ptr<Event>> arrived, sent; ///< per transfer
+    std::vector<std::unique_ptr<SharedWire>> wires;    ///< per bus
     StageWork* work = nullptr;
     Recorder* recorder = nullptr; ///< may be null
     RuntimeOptions options;
@@ -92,7 +83,6 @@ struct RunState {
     std::vector<Nanoseconds> bufferReady;
     std::vector<Nanoseconds> transferStart, transferEnd;
     std::vector<Nanoseconds> senderReady, receiverReady; ///< blocking transfers: when each side came to it
-    std::vector<std::atomic<bool>> leftLink;             ///< its end is known, to the next one on a shared link
 };
 
 class Actor {
@@ -131,10 +121,12 @@ private:
     void recordSums();
     bool send(int transfer);
     bool receive(int transfer);
-    bool stampSend(std::size_t transfer);
+    void stampSend(std::size_t transfer);
+    Nanoseconds waitForBus(TaskId transfer) const;
+    Nanoseconds blockingStart(std::size_t transfer) const;
+    Posting posting(const PlannedTransfer& what, bool isTask, std::span<const Region> regions, Event* done) const;
     bool finishBlocking(State side, int transfer);
     bool waitFor(State state, int transfer);
-    bool waitForLink(int transfer);
     bool isTransferTask(int transfer) const;
     bool waitForPin(Nanoseconds earliestStart);
     Nanoseconds hostGap(TaskId task) const;

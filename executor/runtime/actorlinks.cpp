@@ -16,40 +16,62 @@ bool Actor::send(int transfer)
     const auto index = static_cast<std::size_t>(transfer);
     const PlannedTransfer& what = m_run.plan.transfers[index];
     const bool isTask = isTransferTask(transfer), blocks = isTask && m_run.program->blockingTransfers;
-    if (m_run.options.virtualClock && isTask && !stampSend(index))
-        return false;
-    const Nanoseconds atLeast = m_run.options.emulateLinks && isTask ? m_run.options.durations[what.task] : 0;
+    if (m_run.options.virtualClock && isTask)
+        stampSend(index);
     if (!m_linksStalled)
-        recordCopy(transfer, m_run.links[what.link]->send(
-                                 *m_stream, {what.task, what.source, m_run.sent[index].get(), atLeast, blocks}));
+        recordCopy(transfer, m_run.links[what.link]->send(*m_stream,
+                                                          posting(what, isTask, what.source, m_run.sent[index].get())));
     return !blocks || finishBlocking(State::WaitsForSend, transfer);
 }
 
 /// Virtual clock: when the transfer begins and ends, or, when it blocks, when this side came to it.
-bool Actor::stampSend(std::size_t index)
+void Actor::stampSend(std::size_t index)
 {
     const PlannedTransfer& what = m_run.plan.transfers[index];
     Nanoseconds start = 0;
-    for (const BufferId buffer : m_run.program->reads(what.task))
-        start = std::max(start, m_run.bufferReady[buffer]);
+    for (const BufferId buffer : m_run.program->reads(what.task)) {
+        const BufferKind kind = m_run.program->buffers[buffer].kind;
+        // Weights that hop from block to block leave when the block has ended, which is now.
+        const bool hops =
+            m_run.program->shardedStates && (kind == BufferKind::SentWeights || kind == BufferKind::ReceivedWeights);
+        start = std::max(start, hops ? m_clock : m_run.bufferReady[buffer]);
+    }
     // A stated order of transfers may put the send behind other blocks than the one it follows by itself.
     if (what.behindBlocks)
         start = std::max(start, m_clock);
     if (m_run.program->blockingTransfers) {
         m_run.senderReady[index] = std::max(start, m_clock);
-        return true;
+        return;
     }
-    if (what.behind >= 0) {
-        if (!waitForLink(what.behind))
-            return false;
-        const auto before = static_cast<std::size_t>(what.behind);
-        start = std::max(start, m_run.transferEnd[before] - m_run.options.latencies[m_run.plan.transfers[before].task]);
-    }
-    m_run.transferStart[index] = start;
-    m_run.transferEnd[index] = start + m_run.options.durations[what.task];
-    m_run.leftLink[index].store(true, std::memory_order_release);
-    m_run.leftLink[index].notify_all();
-    return true;
+    m_run.transferStart[index] = start + waitForBus(what.task);
+    m_run.transferEnd[index] = m_run.transferStart[index] + m_run.options.durations[what.task];
+}
+
+Nanoseconds Actor::waitForBus(TaskId transfer) const
+{
+    return m_run.options.busUses.empty() ? 0 : m_run.options.busUses[transfer].wait;
+}
+
+/// Virtual clock: when a blocking transfer begins, both sides having come to it.
+Nanoseconds Actor::blockingStart(std::size_t index) const
+{
+    return std::max(m_run.senderReady[index], m_run.receiverReady[index])
+           + waitForBus(m_run.plan.transfers[index].task);
+}
+
+/// One side of a transfer, which a link may have to emulate.
+Posting Actor::posting(const PlannedTransfer& what, bool isTask, std::span<const Region> regions, Event* done) const
+{
+    Posting posting{what.task, regions, done, 0, isTask && m_run.program->blockingTransfers};
+    if (!isTask || !m_run.options.emulateLinks)
+        return posting;
+    posting.atLeast = m_run.options.durations[what.task];
+    if (m_run.options.busUses.empty() || m_run.options.busUses[what.task].bus < 0)
+        return posting;
+    const BusUse& use = m_run.options.busUses[what.task];
+    posting.wire = m_run.wires[static_cast<std::size_t>(use.bus)].get();
+    posting.held = use.held;
+    return posting;
 }
 
 bool Actor::receive(int transfer)
@@ -59,9 +81,8 @@ bool Actor::receive(int transfer)
     const bool isTask = isTransferTask(transfer), blocks = isTask && m_run.program->blockingTransfers;
     if (m_run.options.virtualClock && blocks)
         m_run.receiverReady[index] = m_clock;
-    const Nanoseconds atLeast = m_run.options.emulateLinks && isTask ? m_run.options.durations[what.task] : 0;
     recordCopy(transfer, m_run.links[what.link]->receive(
-                             *m_stream, {what.task, what.destination, m_run.arrived[index].get(), atLeast, blocks}));
+                             *m_stream, posting(what, isTask, what.destination, m_run.arrived[index].get())));
     return !blocks || finishBlocking(State::WaitsForArrival, transfer);
 }
 
@@ -72,8 +93,7 @@ bool Actor::finishBlocking(State side, int transfer)
         return false;
     if (m_run.options.virtualClock) {
         const auto index = static_cast<std::size_t>(transfer);
-        m_clock = std::max(m_run.senderReady[index], m_run.receiverReady[index])
-                  + m_run.options.durations[m_run.plan.transfers[index].task];
+        m_clock = blockingStart(index) + m_run.options.durations[m_run.plan.transfers[index].task];
         if (side == State::WaitsForArrival)
             m_run.transferEnd[index] = m_clock;
     }
@@ -105,20 +125,6 @@ void Actor::recordFinished(int link)
             recordTask(copied.task, copied.start, copied.end);
 }
 
-/// Until the sender of that transfer has said when it leaves the link they share. False when stopped.
-bool Actor::waitForLink(int transfer)
-{
-    std::atomic<bool>& left = m_run.leftLink[transfer];
-    m_transfer.store(transfer, std::memory_order_relaxed);
-    makeProgress();
-    setState(State::WaitsForLink);
-    left.wait(false, std::memory_order_acquire);
-    if (m_run.stopped.load(std::memory_order_acquire))
-        return false; // the state stays: it says what this device was waiting for
-    setState(State::Running);
-    return true;
-}
-
 /// By whichever side carried the copy out; halves of a reduction are part of its own record.
 void Actor::recordCopy(int transfer, const Copied& copied)
 {
@@ -127,8 +133,7 @@ void Actor::recordCopy(int transfer, const Copied& copied)
     const auto index = static_cast<std::size_t>(transfer);
     TaskRecord record{copied.task, m_run.step, m_run.plan.transfers[index].to, copied.start, copied.end};
     if (m_run.options.virtualClock) {
-        record.start = m_run.program->blockingTransfers ? std::max(m_run.senderReady[index], m_run.receiverReady[index])
-                                                        : m_run.transferStart[index];
+        record.start = m_run.program->blockingTransfers ? blockingStart(index) : m_run.transferStart[index];
         record.end = record.start + m_run.options.durations[copied.task];
     }
     m_run.recorder->record(m_device, record);

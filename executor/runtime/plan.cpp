@@ -30,8 +30,6 @@ public:
             if (dependency.after == none) {
                 Nanoseconds& pin = m_pins[dependency.task];
                 pin = std::max(pin, dependency.earliestStart);
-            } else if (dependency.when == Program::ExtraDependency::When::LinkFree) {
-                m_plan.transfers[m_transferOfTask[dependency.task]].behind = m_transferOfTask[dependency.after];
             } else if (m_program.tasks[dependency.task].kind == TaskKind::Transfer && !m_program.blockingTransfers) {
                 m_plan.transfers[m_transferOfTask[dependency.task]].behindBlocks = true;
             }
@@ -84,7 +82,7 @@ private:
         const Bytes bytes = std::accumulate(source.begin(), source.end(), Bytes{0},
                                             [](Bytes sum, const Region& region) { return sum + region.bytes; });
         planned.largest = std::max(planned.largest, bytes);
-        m_plan.transfers.push_back({task, from, to, link, std::move(source), std::move(destination), -1, false});
+        m_plan.transfers.push_back({task, from, to, link, std::move(source), std::move(destination), false});
         return static_cast<int>(m_plan.transfers.size()) - 1;
     }
 

@@ -18,7 +18,6 @@ struct PlannedTransfer {
     int from = -1, to = -1;
     int link = -1; ///< index into Plan::links
     std::vector<Region> source, destination;
-    int behind = -1; ///< virtual clock: the transfer that must have left the shared link before this one
     /// Virtual clock: a stated order of transfers puts it behind other blocks than the one whose value it carries.
     bool behindBlocks = false;
 };

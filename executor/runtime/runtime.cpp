@@ -23,12 +23,13 @@ Runtime::Runtime(const Program& program, Backend& backend, StageWork& work, Reco
         && m_run.options.durations.size() != program.tasks.size())
         throw Error("run", "needs a duration for each of the " + std::to_string(program.tasks.size()) + " tasks",
                     "take them from the Evaluator of this program");
-    const auto& extras = program.extraDependencies;
-    const bool sharesLinks = std::any_of(extras.begin(), extras.end(), [](const Program::ExtraDependency& extra) {
-        return extra.when == Program::ExtraDependency::When::LinkFree;
-    });
-    if (m_run.options.virtualClock && sharesLinks && m_run.options.latencies.size() != program.tasks.size())
-        throw Error("run", "needs the latency of each transfer on a shared link", "take them from linkLatencies()");
+    const std::vector<BusUse>& busUses = m_run.options.busUses;
+    if ((m_run.options.virtualClock || m_run.options.emulateLinks) && !program.busOfLink.empty()
+        && busUses.size() != program.tasks.size())
+        throw Error("run", "needs to know which transfers share a bus", "take it from busUses()");
+    for (const BusUse& use : busUses)
+        while (static_cast<int>(m_run.wires.size()) <= use.bus)
+            m_run.wires.push_back(std::make_unique<SharedWire>());
     if (static_cast<int>(program.devices.size()) > backend.devices())
         throw Error("run",
                     "the program has " + std::to_string(program.devices.size()) + " devices, the " + backend.name()
@@ -142,7 +143,6 @@ void Runtime::plan(std::vector<std::vector<BufferLife>> lifetimes)
         const std::size_t transfers = m_run.plan.transfers.size();
         for (auto* times : {&m_run.transferStart, &m_run.transferEnd, &m_run.senderReady, &m_run.receiverReady})
             times->resize(transfers);
-        m_run.leftLink = std::vector<std::atomic<bool>>(transfers);
     }
 }
 
@@ -191,8 +191,6 @@ StepOutcome Runtime::runStep(int step)
         outcome.cancelled = true;
         return outcome;
     }
-    for (std::atomic<bool>& left : m_run.leftLink)
-        left.store(false, std::memory_order_relaxed);
     m_run.step = step;
     m_run.work->beginStep(step);
     m_backend.beginStep();
@@ -358,10 +356,6 @@ void Runtime::stopActors()
     for (const auto& sum : m_run.sums)
         if (sum)
             sum->abort();
-    for (std::atomic<bool>& left : m_run.leftLink) {
-        left.store(true, std::memory_order_release);
-        left.notify_all();
-    }
 }
 
 /// Called when no actor runs: what they left behind can be read.

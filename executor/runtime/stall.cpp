@@ -30,8 +30,7 @@ std::string doing(const Program& program, int device, const ActorStatus& status)
     case State::Failed: verb = "stopped"; break;
     case State::Stalled: verb = "hangs"; break;
     case State::WaitsForArrival:
-    case State::WaitsForSend:
-    case State::WaitsForLink: verb = "waits"; break;
+    case State::WaitsForSend: verb = "waits"; break;
     case State::Done: return fmt::format("device {} has finished its list", device);
     case State::Idle:
     case State::Running: break;
@@ -65,9 +64,6 @@ std::string explainWait(const RunState& run, const RunSnapshot& snapshot, const 
     const PlannedTransfer& what = run.plan.transfers[status.transfer];
     const int other = forArrival ? what.from : what.to;
     const ActorStatus& otherStatus = snapshot.actors[other];
-    if (status.state == State::WaitsForLink)
-        return fmt::format("waits until {} has left the link they share ({})", program.label(what.task),
-                           doing(program, what.from, snapshot.actors[what.from]));
     const Link::Heads& heads = snapshot.links[what.link];
     const std::uint32_t needed = instructionOf(run.plan.devices[other], status.transfer, forArrival);
 
@@ -104,7 +100,6 @@ bool cannotGoOn(const RunSnapshot& snapshot)
         case State::Stalled: return false;
         case State::WaitsForArrival:
         case State::WaitsForSend:
-        case State::WaitsForLink:
             if (actor.ready)
                 return false;
             waits = true;
@@ -138,8 +133,7 @@ Diagnostics explainStall(const RunState& run, const RunSnapshot& snapshot)
                            "if that is only slow, give the run a longer deadline"});
             break;
         case State::WaitsForArrival:
-        case State::WaitsForSend:
-        case State::WaitsForLink: {
+        case State::WaitsForSend: {
             const PlannedTransfer& what = run.plan.transfers[status.transfer];
             const bool mismatch = snapshot.links[what.link].mismatch;
             waiting.push_back({Severity::Error, place, explainWait(run, snapshot, status),

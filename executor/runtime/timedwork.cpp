@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <thread>
 #include <utility>
 
@@ -37,13 +38,25 @@ std::vector<Nanoseconds> workTimes(const Program& program, const Costs& costs)
     return times;
 }
 
-std::vector<Nanoseconds> linkLatencies(const Program& program, const Costs& costs)
+std::vector<BusUse> busUses(const Program& program, const Costs& costs)
 {
-    std::vector<Nanoseconds> latencies;
-    latencies.reserve(program.tasks.size());
-    for (const Task& task : program.tasks)
-        latencies.push_back(task.kind == TaskKind::Transfer ? costs.linkBetween(task.device, task.peer).latency : 0);
-    return latencies;
+    if (program.busOfLink.empty())
+        return {};
+    const Evaluator evaluator(program, costs);
+    Timeline timeline;
+    evaluator.evaluate(timeline);
+    std::map<std::string, int> numbers;
+    std::vector<BusUse> uses(program.tasks.size());
+    for (TaskId t = 0; t < program.tasks.size(); ++t) {
+        const Task& task = program.tasks[t];
+        const auto bus = program.busOfLink.find({task.device, task.peer});
+        if (task.kind != TaskKind::Transfer || bus == program.busOfLink.end())
+            continue;
+        uses[t].bus = numbers.try_emplace(bus->second, static_cast<int>(numbers.size())).first->second;
+        uses[t].held = evaluator.duration(t) - costs.linkBetween(task.device, task.peer).latency;
+        uses[t].wait = timeline.start[t] - evaluator.ready(t, timeline);
+    }
+    return uses;
 }
 
 std::vector<Nanoseconds> hostGaps(const Program& program, const Costs& costs)

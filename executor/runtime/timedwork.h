@@ -4,6 +4,7 @@
 #pragma once
 
 #include "core/design/costs.h"
+#include "executor/runtime/sharedwire.h"
 #include "executor/runtime/stagework.h"
 
 #include <vector>
@@ -16,8 +17,9 @@ std::vector<Nanoseconds> taskDurations(const Program& program, const Costs& cost
 /// The same for a device that does one thing at a time: a pair's time, shared out between its two blocks in
 /// proportion to what each takes alone. O(tasks).
 std::vector<Nanoseconds> workTimes(const Program& program, const Costs& costs);
-/// Of each transfer's link, by TaskId; 0 for other tasks. O(tasks).
-std::vector<Nanoseconds> linkLatencies(const Program& program, const Costs& costs);
+/// Which transfers share a bus, by TaskId, for how long each keeps it, and how long the predictor lets it wait for its
+/// turn. Empty when the Program has no bus. O(tasks + transfers log transfers).
+std::vector<BusUse> busUses(const Program& program, const Costs& costs);
 
 /// What the host lets each block and update wait, by TaskId; empty: nothing. O(tasks).
 std::vector<Nanoseconds> hostGaps(const Program& program, const Costs& costs);

@@ -2,6 +2,8 @@
 // Transfer times: the zero-bubble papers' closed forms with communication, links that share a bus, transfers
 // that hold up the compute stream, and microbatches of unequal length.
 #include "core/families/family.h"
+#include "core/predict/criticalpath.h"
+#include "core/predict/evaluator.h"
 #include "core/predict/predict.h"
 #include "core/program/compile.h"
 #include "core/program/deadlock.h"
@@ -12,14 +14,13 @@
 #include <QTest>
 #include <rapidcheck.h>
 
-#include <map>
+#include <algorithm>
+#include <tuple>
 
 using namespace pipewright;
 using namespace pipewright::test;
 
 namespace {
-
-using When = Program::ExtraDependency::When;
 
 TaskId taskOf(const Program& program, const char* label)
 {
@@ -78,28 +79,121 @@ private Q_SLOTS:
         QCOMPARE(times(shared, "F0.1 from"), std::pair(Nanoseconds{4000}, Nanoseconds{7100}));
     }
 
-    void everyFamilyOnOneBusWaitsForItAndForNothingElse()
+    void everyFamilyOnOneBusServesWhoIsReadyFirst()
     {
-        for (const Family& family : families()) {
-            const Schedule schedule = makeSchedule(family.name, possibleParameters(family, 4, 8));
-            Costs costs = unitCosts(schedule.stages());
-            costs.link = {200, 16e9 / 700, "host bridge"}; // 700 ns on the wire
-            const Design design = designOf(schedule, costs);
-            const Prediction p = predict(design);
-            TaskId previous = none;
-            for (TaskId t = 0; t < p.program.tasks.size(); ++t) {
-                if (p.program.tasks[t].kind != TaskKind::Transfer)
-                    continue;
-                Nanoseconds earliest = p.timeline.end[p.program.afterData[t]];
-                if (previous != none)
-                    earliest = std::max(earliest, p.timeline.end[previous] - 200);
-                QVERIFY2(p.timeline.start[t] == earliest, family.name.data());
-                previous = t;
+        for (const bool blocking : {false, true})
+            for (const Family& family : families()) {
+                const Schedule schedule = makeSchedule(family.name, possibleParameters(family, 4, 8));
+                Costs costs = unitCosts(schedule.stages());
+                costs.link = {200, 16e9 / 700, "host bridge"}; // 700 ns on the wire
+                costs.blockingTransfers = blocking;
+                const Prediction p = predict(designOf(schedule, costs));
+                const Evaluator evaluator(p.program, costs);
+                struct Passed {
+                    Nanoseconds start, ready;
+                    TaskId task;
+                };
+                std::vector<Passed> passed;
+                for (TaskId t = 0; t < p.program.tasks.size(); ++t)
+                    if (p.program.tasks[t].kind == TaskKind::Transfer)
+                        passed.push_back({p.timeline.start[t], evaluator.ready(t, p.timeline), t});
+                std::sort(passed.begin(), passed.end(), [](const Passed& a, const Passed& b) {
+                    return std::tie(a.start, a.task) < std::tie(b.start, b.task);
+                });
+                Nanoseconds freeFrom = 0;
+                for (std::size_t i = 0; i < passed.size(); ++i) {
+                    const auto [start, ready, task] = passed[i];
+                    QVERIFY2(start == std::max(ready, freeFrom), family.name.data());
+                    QVERIFY2(i == 0 || std::pair(passed[i - 1].ready, passed[i - 1].task) < std::pair(ready, task),
+                             family.name.data());
+                    freeFrom = p.timeline.end[task] - 200;
+                }
+                QVERIFY(
+                    checkDeadlock(p.program, blocking ? Communication::Blocking : Communication::Overlapped).empty());
+                costs.link.bus.clear();
+                QVERIFY(predict(designOf(schedule, costs)).metrics.makespan <= p.metrics.makespan);
             }
-            QVERIFY(checkDeadlock(p.program).empty());
-            costs.link.bus.clear();
-            QVERIFY(predict(designOf(schedule, costs)).metrics.makespan <= p.metrics.makespan);
+    }
+
+    /// Two pipelines of two devices side by side; F takes 2 ms, B 3 ms, 10 ms are spent on the wire.
+    static Design twoPipelines(const char* bus, bool blocking)
+    {
+        Schedule s = schedule(2, {0, 1}, {"F0.0 B0.0", "F1.0 B1.0", "F0.1/1 B0.1/1", "F1.1/1 B1.1/1"});
+        s.replicaPlacements = {{2, 3}};
+        Costs costs = unitCosts(2);
+        for (StageCosts& stage : costs.stages) {
+            stage.forward = 2'000'000;
+            stage.backward = 3'000'000;
+            stage.output = 10'000;
+            stage.gradients = 0;
         }
+        costs.link = {0, 1e6, bus};
+        costs.blockingTransfers = blocking;
+        return designOf(std::move(s), costs);
+    }
+
+    void blockingTransfersWaitForTheirBus()
+    {
+        const auto ms = [](const char* bus, bool blocking) {
+            return predict(twoPipelines(bus, blocking)).metrics.makespan / 1'000'000;
+        };
+        QCOMPARE(ms("", false), Nanoseconds{30});       // 2 + 10 + 2 + 3 + 10 + 3
+        QCOMPARE(ms("", true), Nanoseconds{30});        // nothing else could run meanwhile
+        QCOMPARE(ms("switch", false), Nanoseconds{45}); // 2 + four times 10 + 3
+        QCOMPARE(ms("switch", true), Nanoseconds{45});
+        // Who waits for the bus holds up its device: a second microbatch cannot be computed meanwhile.
+        const auto twoEach = [](const char* bus, bool blocking) {
+            Design design = twoPipelines(bus, blocking);
+            design.schedule = schedule(4, {0, 1},
+                                       {"F0.0 F0.1 B0.0 B0.1", "F1.0 F1.1 B1.0 B1.1", "F0.2/1 F0.3/1 B0.2/1 B0.3/1",
+                                        "F1.2/1 F1.3/1 B1.2/1 B1.3/1"});
+            design.schedule.replicaPlacements = {{2, 3}};
+            for (StageCosts& stage : design.costs.stages)
+                stage.forward = 9'000'000;
+            return predict(design).metrics.makespan;
+        };
+        QVERIFY(twoEach("switch", true) > twoEach("switch", false));
+        QVERIFY(twoEach("switch", true) > twoEach("", true));
+    }
+
+    void onABusTheOrderFollowsFromTheTimes()
+    {
+        // The Program is compiled with replica 1 late and evaluated with replica 0 late: the bus serves who is ready.
+        Design design = twoPipelines("switch", false);
+        const auto firstTransfer = [](const Program& program, const Costs& costs) {
+            Timeline timeline;
+            Evaluator(program, costs).evaluate(timeline);
+            TaskId first = none;
+            for (TaskId t = 0; t < program.tasks.size(); ++t)
+                if (program.tasks[t].kind == TaskKind::Transfer
+                    && (first == none || timeline.start[t] < timeline.start[first]))
+                    first = t;
+            return program.tasks[first].microbatch;
+        };
+        design.costs.microbatches = {{1, 1}, {3, 1}};
+        const Program program = compile(design.schedule, design.costs);
+        QCOMPARE(firstTransfer(program, design.costs), 0);
+        design.costs.microbatches = {{3, 1}, {1, 1}};
+        QCOMPARE(firstTransfer(program, design.costs), 1);
+    }
+
+    void theCriticalPathGoesAlongABus()
+    {
+        const Design design = twoPipelines("switch", false);
+        const Prediction p = predict(design);
+        const std::vector<TaskId> path = criticalPath(p.program, p.timeline);
+        const std::vector<Nanoseconds> room = slack(p.program, p.timeline);
+        QCOMPARE(std::count_if(path.begin(), path.end(),
+                               [&](TaskId t) { return p.program.tasks[t].kind == TaskKind::Transfer; }),
+                 4);
+        for (std::size_t i = 0; i < path.size(); ++i) {
+            QCOMPARE(room[path[i]], Nanoseconds{0});
+            if (i > 0)
+                QCOMPARE(p.timeline.start[path[i]], p.timeline.end[path[i - 1]]);
+        }
+        // B1.0 waits for a transfer that waits for its turn, and not for a computation.
+        QVERIFY(p.metrics.idleCauses[0].transfer > 0);
+        QCOMPARE(busNames(p.program), std::string("switch"));
     }
 
     void blockingTransfersAreStepsOfBothDevices()

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Whole runs on the host backend: every family trains to the bits of the sequential run, memory and traces are
 // as predicted, and runs that cannot begin say why.
+#include "core/families/workers.h"
 #include "core/predict/predict.h"
 #include "core/program/compile.h"
 #include "executor/run/gradientcheck.h"
 #include "executor/run/run.h"
 #include "executor/training/textdata.h"
+#include "makers/designs.h"
 #include "makers/models.h"
 #include "sanitized.h"
 #include "testmain.h"
@@ -238,6 +240,45 @@ private slots:
         const Timeline measured = TraceReader(options.trace).timeline(prediction.program, 1);
         QCOMPARE(measured.start, prediction.timeline.start);
         QCOMPARE(measured.end, prediction.timeline.end);
+    }
+
+    void theVirtualClockFollowsWeightsFromWorkerToWorker_data()
+    {
+        QTest::addColumn<QByteArray>("family");
+        QTest::addColumn<int>("layout");
+        for (const char* family : {"dp", "cdp-v1", "cdp-v2"})
+            for (const WorkerLayout layout : {WorkerLayout::Workers, WorkerLayout::Triangle, WorkerLayout::Sharded})
+                if (std::string_view(family) != "dp" || layout == WorkerLayout::Workers)
+                    QTest::addRow("%s, %s", family, nameOf(layout).data()) << QByteArray(family) << int(layout);
+    }
+    void theVirtualClockFollowsWeightsFromWorkerToWorker()
+    {
+        QFETCH(QByteArray, family);
+        QFETCH(int, layout);
+        const auto where = static_cast<WorkerLayout>(layout);
+        constexpr int workers = 3;
+        FamilyParameters parameters = test::sized(devicesOf(where, workers, family != "dp"), 4 * workers);
+        parameters.layout = where;
+        parameters.workers = workers;
+        const Schedule schedule = makeSchedule(family.toStdString(), parameters);
+        const Design design = test::designOf(schedule, test::distinctCosts(schedule.stages()));
+        RunOptions options;
+        options.steps = 2;
+        options.maths = RunOptions::Maths::Timed;
+        options.clock = RunOptions::Clock::Virtual;
+        const QTemporaryDir folder;
+        options.trace = folder.filePath("run.db").toStdString();
+        run(design, options);
+        const Prediction prediction = predict(design);
+        const Timeline measured = TraceReader(options.trace).timeline(prediction.program, 1);
+        for (TaskId t = 0; t < prediction.program.tasks.size(); ++t)
+            QVERIFY2(measured.start[t] == prediction.timeline.start[t] && measured.end[t] == prediction.timeline.end[t],
+                     qPrintable(QString("%1: %2 to %3, predicted %4 to %5")
+                                    .arg(QString::fromStdString(prediction.program.label(t)))
+                                    .arg(measured.start[t])
+                                    .arg(measured.end[t])
+                                    .arg(prediction.timeline.start[t])
+                                    .arg(prediction.timeline.end[t])));
     }
 
     void unevenMicrobatchesAreForTimedRuns()

@@ -33,7 +33,6 @@ private slots:
         QVERIFY(certain({in(State::WaitsForArrival), in(State::WaitsForSend)}));
         QVERIFY(certain({in(State::WaitsForArrival), in(State::Done)}));
         QVERIFY(certain({in(State::WaitsForArrival), in(State::Dead)}));
-        QVERIFY(certain({in(State::WaitsForLink), in(State::Dead)}));
         QVERIFY(certain({in(State::Failed), in(State::Done)}));
     }
 
@@ -42,7 +41,6 @@ private slots:
         QVERIFY(!certain({in(State::WaitsForArrival), in(State::Running)}));
         QVERIFY(!certain({in(State::WaitsForArrival), in(State::Stalled)}));
         QVERIFY(!certain({in(State::WaitsForArrival), in(State::Idle)})); // has not begun the step yet
-        QVERIFY(!certain({in(State::WaitsForLink, true), in(State::WaitsForArrival)}));
         QVERIFY(!certain({in(State::WaitsForArrival), in(State::WaitsForArrival, true)})); // about to wake up
     }
 

@@ -1,0 +1,415 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// What a Program does on a machine, for tests: devices issue their instruction lists, transfers run beside them, buses
+// serve who is ready first. Time goes from event to event, and durations and sizes are taken from the costs by formulas
+// of its own: it shares nothing with the evaluator, and reads none of the dependencies that the evaluator follows.
+#pragma once
+
+#include "core/design/design.h"
+#include "core/program/program.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace pipewright::test {
+
+class DeviceSimulation {
+public:
+    static constexpr Nanoseconds never = std::numeric_limits<Nanoseconds>::max();
+
+    DeviceSimulation(const Program& program, const Design& design)
+        : start(program.tasks.size(), never), end(program.tasks.size(), never), m_program(program), m_design(design),
+          m_costs(design.costs), m_available(program.buffers.size(), 0), m_lanes(program.devices.size())
+    {
+        for (TaskId t = 0; t < program.tasks.size(); ++t)
+            for (const BufferId b : program.writes(t))
+                m_available[b] = never;
+        for (const Overlap& pair : design.schedule.overlaps)
+            m_pairs[taskOf(pair.first)] = taskOf(pair.second);
+        for (TaskId t = 0; t < program.tasks.size(); ++t)
+            if (program.tasks[t].kind == TaskKind::Transfer)
+                m_waitingTransfers.insert(t);
+    }
+
+    /// False when nothing can go on before everything has run.
+    bool run()
+    {
+        for (Nanoseconds next = 0; next != never; next = nextEvent()) {
+            m_now = next;
+            while (advanceDevices() || advanceTransfers() || serveABus())
+                ;
+        }
+        return std::find(end.begin(), end.end(), never) == end.end();
+    }
+
+    std::vector<Nanoseconds> start, end; ///< per task; never: it has not run
+
+    /// The highest sum of live bytes on a device, which follows from its list alone. Empty `fault` when every buffer is
+    /// defined once, read while it lives, and gone in the end.
+    Bytes peakOf(std::size_t device, std::string& fault) const
+    {
+        const auto& list = m_program.devices[device].instructions;
+        std::set<BufferId> live;
+        std::map<TaskId, Bytes> heldForPair; // workspace of a pair's first block
+        Bytes bytes = persistentBytes(static_cast<int>(device)), peak = bytes;
+        const Bytes atFirst = bytes;
+        for (const Instruction& instruction : list) {
+            Bytes transient = 0;
+            const auto define = [&](BufferId b) {
+                const Buffer& buffer = m_program.buffers[b];
+                if (buffer.device != static_cast<int>(device))
+                    return;
+                if (buffer.kind == BufferKind::Workspace && !m_pairs.contains(instruction.task)) {
+                    transient += sizeOf(buffer);
+                } else {
+                    bytes += sizeOf(buffer);
+                    if (!live.insert(b).second)
+                        fault = "a buffer is defined twice";
+                }
+            };
+            switch (instruction.kind) {
+            case InstructionKind::Compute:
+            case InstructionKind::Update:
+            case InstructionKind::Send:
+                for (const BufferId b : m_program.reads(instruction.task))
+                    if (!live.contains(b))
+                        fault = m_program.label(instruction.task) + " reads what is not there";
+                if (instruction.kind != InstructionKind::Send)
+                    for (const BufferId b : m_program.writes(instruction.task))
+                        define(b);
+                break;
+            case InstructionKind::Receive:
+            case InstructionKind::Reduce:
+                for (const BufferId b : m_program.writes(instruction.task))
+                    define(b);
+                break;
+            case InstructionKind::Free:
+                if (instruction.buffer != none) {
+                    bytes -= sizeOf(m_program.buffers[instruction.buffer]);
+                    if (live.erase(instruction.buffer) == 0)
+                        fault = "a buffer is freed that is not there";
+                }
+                break;
+            }
+            peak = std::max(peak, bytes + transient);
+        }
+        if (bytes != atFirst)
+            fault = "bytes are left over";
+        return peak;
+    }
+
+    /// What a value of this kind is large, by the design.
+    Bytes sizeOf(const Buffer& b) const
+    {
+        const StageCosts& stage = m_costs.stages[static_cast<std::size_t>(b.stage)];
+        switch (b.kind) {
+        case BufferKind::Parameters:
+        case BufferKind::WeightVersion:
+        case BufferKind::PredictedWeights:
+        case BufferKind::SentWeights:
+        case BufferKind::ReceivedWeights: return stage.parameters;
+        case BufferKind::Gradients:
+        case BufferKind::PartialGradient:
+        case BufferKind::ReceivedPartialGradient: return stage.gradients;
+        case BufferKind::OptimizerState: return stage.optimizerState;
+        case BufferKind::SavedUntilInputGrad: return scaled(stage.savedUntilInputGrad, b.microbatch);
+        case BufferKind::SavedUntilWeightGrad: return scaled(stage.savedUntilWeightGrad, b.microbatch);
+        case BufferKind::SavedFromInputGrad: return scaled(stage.savedFromInputGrad, b.microbatch);
+        case BufferKind::SequenceGradient: return scaled(stage.sequenceGradient, b.microbatch);
+        case BufferKind::Output:
+        case BufferKind::ReceivedOutput: return scaled(b.skip ? skipBytes(b.stage, -1) : stage.output, b.microbatch);
+        case BufferKind::Gradient:
+        case BufferKind::ReceivedGradient:
+            return scaled(b.skip ? skipBytes(b.consumerStage, b.stage)
+                                 : m_costs.stages[static_cast<std::size_t>(b.stage) - 1].output,
+                          b.microbatch);
+        case BufferKind::Workspace: return b.bytes; // of which operation is not said
+        case BufferKind::ReduceInbox: return b.bytes;
+        }
+        return -1;
+    }
+
+    /// Without the time on the wire of others.
+    Nanoseconds transferTime(int from, int to, Bytes bytes) const
+    {
+        return linkOf(from, to).latency + wireTime(from, to, bytes);
+    }
+
+private:
+    struct Lane {
+        std::size_t next = 0;     ///< instruction
+        Nanoseconds freeFrom = 0; ///< never: in a rendezvous
+        TaskId pairIssued = none; ///< the second of a pair, which runs already
+    };
+    struct Bus {
+        Nanoseconds freeFrom = 0;
+        std::set<std::pair<Nanoseconds, TaskId>> queue;
+    };
+
+    TaskId taskOf(const Block& block) const
+    {
+        for (TaskId t = 0; t < m_program.tasks.size(); ++t)
+            if (m_program.tasks[t].kind == TaskKind::Compute && m_program.tasks[t].block() == block)
+                return t;
+        return none;
+    }
+
+    Bytes scaled(Bytes bytes, int microbatch) const
+    {
+        if (m_costs.microbatches.empty())
+            return bytes;
+        return std::llround(static_cast<double>(bytes)
+                            * m_costs.microbatches[static_cast<std::size_t>(microbatch)].bytes);
+    }
+    /// Of the skip from a stage; `to` below 0: whichever.
+    Bytes skipBytes(int from, int to) const
+    {
+        for (const SkipConnection& skip : m_design.dataflow.skips)
+            if (skip.fromStage == from && (to < 0 || skip.toStage == to))
+                return skip.bytes;
+        return 0;
+    }
+    const LinkCosts& linkOf(int from, int to) const
+    {
+        const auto own = m_costs.linkOfPair.find({from, to});
+        return own == m_costs.linkOfPair.end() ? m_costs.link : own->second;
+    }
+    Nanoseconds wireTime(int from, int to, Bytes bytes) const
+    {
+        const double rate = linkOf(from, to).bytesPerSecond;
+        return rate > 0 && bytes > 0 ? std::llround(static_cast<double>(bytes) / rate * 1e9) : 0;
+    }
+
+    /// Who updates a stage keeps all of it; others that work on it have no optimizer state, and, where states are
+    /// sharded, nothing.
+    Bytes persistentBytes(int device) const
+    {
+        const Schedule& s = m_design.schedule;
+        Bytes bytes = 0;
+        for (std::size_t stage = 0; stage < s.deviceOfStage.size(); ++stage) {
+            const StageCosts& costs = m_costs.stages[stage];
+            for (int replica = 0; replica < s.replicas(); ++replica) {
+                const auto& placement = replica == 0 ? s.deviceOfStage : s.replicaPlacements.front();
+                if (placement[stage] == device)
+                    bytes += costs.parameters + costs.gradients + costs.optimizerState;
+            }
+            if (s.dataParallelDevices.empty() || s.shardedStates || s.deviceOfStage[stage] == device)
+                continue;
+            const std::vector<int>& workers = s.dataParallelDevices[stage];
+            if (std::find(workers.begin(), workers.end(), device) != workers.end())
+                bytes += costs.parameters + costs.gradients;
+        }
+        return bytes;
+    }
+
+    Nanoseconds blockTime(const Task& task) const
+    {
+        const StageCosts& stage = m_costs.stages[static_cast<std::size_t>(task.stage)];
+        Nanoseconds time = 0;
+        switch (task.op) {
+        case Op::F: time = stage.forward; break;
+        case Op::B: time = stage.backward; break;
+        case Op::I: time = stage.inputGrad; break;
+        case Op::W: time = stage.weightGrad; break;
+        case Op::U: return stage.update;
+        case Op::R: time = stage.recompute; break;
+        }
+        if (!m_costs.microbatches.empty())
+            time = std::llround(static_cast<double>(time)
+                                * m_costs.microbatches[static_cast<std::size_t>(task.microbatch)].time);
+        return time;
+    }
+    Nanoseconds pairTime(TaskId first, TaskId second) const
+    {
+        return std::llround(static_cast<double>(blockTime(m_program.tasks[first]) + blockTime(m_program.tasks[second]))
+                            * m_costs.overlapFactor);
+    }
+    Bytes carried(TaskId transfer) const
+    {
+        Bytes bytes = 0;
+        for (const BufferId b : m_program.reads(transfer))
+            bytes += sizeOf(m_program.buffers[b]);
+        return bytes;
+    }
+
+    bool areThere(TaskId task) const
+    {
+        const auto reads = m_program.reads(task);
+        return std::all_of(reads.begin(), reads.end(), [this](BufferId b) { return m_available[b] <= m_now; });
+    }
+    bool pinned(const Task& task) const
+    {
+        if (task.kind != TaskKind::Compute)
+            return false;
+        return std::any_of(m_design.schedule.pins.begin(), m_design.schedule.pins.end(),
+                           [&](const Pin& pin) { return pin.block == task.block() && pin.earliestStart > m_now; });
+    }
+
+    void begin(TaskId task, Nanoseconds duration)
+    {
+        start[task] = m_now;
+        end[task] = m_now + duration;
+        for (const BufferId b : m_program.writes(task))
+            m_available[b] = end[task];
+    }
+
+    bool advanceDevices()
+    {
+        bool moved = false;
+        for (std::size_t d = 0; d < m_lanes.size(); ++d)
+            while (m_lanes[d].freeFrom <= m_now && m_lanes[d].next < m_program.devices[d].instructions.size()
+                   && issue(static_cast<int>(d), m_lanes[d]))
+                moved = true;
+        return moved;
+    }
+
+    /// False when the instruction cannot be issued yet.
+    bool issue(int device, Lane& lane)
+    {
+        const Instruction& instruction = m_program.devices[static_cast<std::size_t>(device)].instructions[lane.next];
+        const TaskId t = instruction.task;
+        switch (instruction.kind) {
+        case InstructionKind::Free: break;
+        case InstructionKind::Compute:
+        case InstructionKind::Update: {
+            if (lane.pairIssued == t) {
+                lane.pairIssued = none;
+                break;
+            }
+            const auto pair = m_pairs.find(t);
+            const TaskId second = pair == m_pairs.end() ? none : pair->second;
+            if (!areThere(t) || pinned(m_program.tasks[t])
+                || (second != none && (!areThere(second) || pinned(m_program.tasks[second]))))
+                return false;
+            const TaskKind kind = m_program.tasks[t].kind;
+            const bool takesTime = kind == TaskKind::Compute || kind == TaskKind::Update;
+            begin(t, second != none ? pairTime(t, second) : takesTime ? blockTime(m_program.tasks[t]) : 0);
+            if (second != none) {
+                begin(second, pairTime(t, second));
+                lane.pairIssued = second;
+            }
+            lane.freeFrom = end[t];
+            break;
+        }
+        case InstructionKind::Send:
+        case InstructionKind::Receive:
+            if (!m_costs.blockingTransfers) {
+                if (instruction.kind == InstructionKind::Send)
+                    m_issued.insert(t);
+                break;
+            }
+            meet(t, lane);
+            break;
+        case InstructionKind::Reduce:
+            if (m_program.tasks[t].peer == device && m_program.tasks[t].device == device) {
+                begin(t, reduceTime(m_program.tasks[t]));
+                lane.freeFrom = end[t];
+            } else if (meet(t, lane)) {
+                begin(t, reduceTime(m_program.tasks[t]));
+                for (Lane* each : m_meeting[t])
+                    each->freeFrom = end[t];
+            }
+            break;
+        }
+        ++lane.next;
+        return true;
+    }
+
+    /// A device has come to what it does together with another one; true when both have.
+    bool meet(TaskId task, Lane& lane)
+    {
+        lane.freeFrom = never;
+        m_meeting[task].push_back(&lane);
+        return m_meeting[task].size() == 2;
+    }
+
+    Nanoseconds reduceTime(const Task& task) const
+    {
+        if (task.kind == TaskKind::Reduce)
+            return m_costs.reduce;
+        return task.device == task.peer ? 0
+                                        : transferTime(task.device, task.peer,
+                                                       m_costs.stages[static_cast<std::size_t>(task.stage)].gradients);
+    }
+
+    bool advanceTransfers()
+    {
+        bool moved = false;
+        for (auto at = m_waitingTransfers.begin(); at != m_waitingTransfers.end();) {
+            const TaskId t = *at;
+            const bool canGo =
+                m_costs.blockingTransfers ? m_meeting[t].size() == 2 : areThere(t) && m_issued.contains(t);
+            if (!canGo) {
+                ++at;
+                continue;
+            }
+            at = m_waitingTransfers.erase(at);
+            moved = true;
+            const Task& task = m_program.tasks[t];
+            if (const std::string& bus = linkOf(task.device, task.peer).bus; bus.empty())
+                carry(t);
+            else
+                m_buses[bus].queue.insert({m_now, t});
+        }
+        return moved;
+    }
+
+    bool serveABus()
+    {
+        for (auto& [name, bus] : m_buses) {
+            if (bus.queue.empty() || bus.freeFrom > m_now)
+                continue;
+            const TaskId t = bus.queue.begin()->second;
+            bus.queue.erase(bus.queue.begin());
+            const Task& task = m_program.tasks[t];
+            bus.freeFrom = m_now + wireTime(task.device, task.peer, carried(t));
+            carry(t);
+            return true;
+        }
+        return false;
+    }
+
+    void carry(TaskId t)
+    {
+        const Task& task = m_program.tasks[t];
+        begin(t, transferTime(task.device, task.peer, carried(t)));
+        for (Lane* lane : m_meeting[t])
+            lane->freeFrom = end[t];
+    }
+
+    /// The next time at which anything may change; never when nothing is under way.
+    Nanoseconds nextEvent() const
+    {
+        Nanoseconds next = never;
+        const auto see = [&](Nanoseconds time) {
+            if (time > m_now)
+                next = std::min(next, time);
+        };
+        for (const Lane& lane : m_lanes)
+            see(lane.freeFrom);
+        for (const Nanoseconds time : m_available)
+            see(time);
+        for (const auto& [name, bus] : m_buses)
+            see(bus.freeFrom);
+        for (const Pin& pin : m_design.schedule.pins)
+            see(pin.earliestStart);
+        return next;
+    }
+
+    const Program& m_program;
+    const Design& m_design;
+    const Costs& m_costs;
+    Nanoseconds m_now = 0;
+    std::vector<Nanoseconds> m_available; ///< per buffer
+    std::vector<Lane> m_lanes;
+    std::map<TaskId, TaskId> m_pairs;               ///< first to second
+    std::map<TaskId, std::vector<Lane*>> m_meeting; ///< devices that have come to it
+    std::set<TaskId> m_waitingTransfers, m_issued;
+    std::map<std::string, Bus> m_buses;
+};
+
+} // namespace pipewright::test

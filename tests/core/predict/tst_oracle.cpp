@@ -1,0 +1,383 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// The predictor against an independent one, over random designs of every family: times equal to the nanosecond, memory
+// to the byte. A failure names the seed of its design: set PIPEWRIGHT_SEED to it to run that one alone.
+#include "core/families/family.h"
+#include "core/predict/evaluator.h"
+#include "core/predict/predict.h"
+#include "core/program/compile.h"
+#include "core/program/transferorder.h"
+#include "core/schedule/edits.h"
+#include "core/schedule/weightplan.h"
+#include "devicesimulation.h"
+#include "makers/designs.h"
+#include "testmain.h"
+
+#include <QTest>
+
+#include <random>
+
+using namespace pipewright;
+using namespace pipewright::test;
+
+namespace {
+
+/// What random designs have, so that a test can see that all of it was there.
+enum Feature {
+    Replicas,
+    Pieces,
+    Pairs,
+    Updates,
+    Workers,
+    ShardedStates,
+    Scales,
+    Blocking,
+    Buses,
+    BlockingOnBuses,
+    Edits,
+    Pins,
+    StatedOrders,
+    Skips,
+    SharedParameters,
+    features
+};
+const char* const featureNames[] = {"replicas",
+                                    "pieces of sequences",
+                                    "overlapped pairs",
+                                    "updates",
+                                    "workers",
+                                    "sharded states",
+                                    "uneven microbatches",
+                                    "blocking transfers",
+                                    "buses",
+                                    "blocking transfers on buses",
+                                    "edits",
+                                    "pins",
+                                    "stated transfer orders",
+                                    "skip connections",
+                                    "shared parameters"};
+
+class RandomDesign {
+public:
+    explicit RandomDesign(unsigned seed) : m_random(seed) {}
+
+    /// Nothing when what was drawn does not go together.
+    std::optional<Design> make()
+    {
+        const auto all = families();
+        const Family& family = all[upTo(all.size() - 1)];
+        const std::optional<Schedule> schedule = scheduleOf(family);
+        if (!schedule)
+            return std::nullopt;
+        Design design = designOf(*schedule, costsOf(*schedule), std::string(family.name));
+        addDataflow(design);
+        if (!compiles(design))
+            return std::nullopt;
+        edit(design);
+        for (int i = static_cast<int>(upTo(6)) - 3; i > 0; --i)
+            design.schedule.pins.push_back({blockOf(design.schedule), static_cast<Nanoseconds>(upTo(30'000))});
+        if (chance(4))
+            stateAnOrder(design);
+        return compiles(design) ? std::optional(design) : std::nullopt;
+    }
+
+    /// Other times over the same bytes: the order of the Program is then not the one that they would give.
+    void changeTimes(Costs& costs)
+    {
+        for (StageCosts& stage : costs.stages)
+            setTimes(stage);
+        costs.link.latency = static_cast<Nanoseconds>(upTo(1500));
+    }
+
+private:
+    std::size_t upTo(std::size_t most) { return m_random() % (most + 1); }
+    bool chance(unsigned oneIn) { return m_random() % oneIn == 0; }
+    Nanoseconds time() { return static_cast<Nanoseconds>(8 + upTo(5000)); }
+    Bytes bytes() { return chance(8) ? 0 : static_cast<Bytes>(upTo(600)); }
+
+    std::optional<Schedule> scheduleOf(const Family& family)
+    {
+        FamilyParameters p = sized(2 + static_cast<int>(upTo(2)), 2 + static_cast<int>(upTo(6)));
+        if (family.dataParallel) {
+            p.layout = static_cast<WorkerLayout>(upTo(workerLayoutCount - 1));
+            p.workers = 2 + static_cast<int>(upTo(1));
+            for (p.devices = 1; p.devices < 12 && hasErrors(family.check(p)); ++p.devices)
+                p.microbatches = *p.workers * 2;
+        }
+        if (family.chunksSelectable && chance(2))
+            p.chunks = 1 + static_cast<int>(upTo(2));
+        if (family.cutsSequences)
+            p.pieces = 2 + static_cast<int>(upTo(1));
+        if (family.accumulates && chance(2))
+            p.accumulate = 2;
+        p.forward = time();
+        p.inputGrad = time();
+        p.weightGrad = time();
+        for (int more = 0; more < 12; ++more, ++p.microbatches)
+            try {
+                return makeSchedule(family.name, p);
+            } catch (const Error&) {
+                // it takes other numbers
+            }
+        return std::nullopt;
+    }
+
+    void setTimes(StageCosts& stage)
+    {
+        for (Nanoseconds* at : {&stage.forward, &stage.inputGrad, &stage.weightGrad, &stage.backward, &stage.update})
+            *at = time();
+    }
+
+    Costs costsOf(const Schedule& schedule)
+    {
+        Costs costs;
+        costs.stages.resize(static_cast<std::size_t>(schedule.stages()));
+        for (StageCosts& stage : costs.stages) {
+            setTimes(stage);
+            for (Bytes* at : {&stage.savedUntilInputGrad, &stage.savedUntilWeightGrad, &stage.savedFromInputGrad,
+                              &stage.output, &stage.sequenceGradient, &stage.workspaceForward,
+                              &stage.workspaceInputGrad, &stage.workspaceWeightGrad, &stage.workspaceBackward,
+                              &stage.parameters, &stage.gradients, &stage.optimizerState})
+                *at = bytes();
+        }
+        if (chance(3))
+            for (int m = 0; m < schedule.microbatches; ++m)
+                costs.microbatches.push_back(
+                    {0.25 + static_cast<double>(upTo(12)) / 8, static_cast<double>(upTo(6)) / 4});
+        costs.overlapFactor = 0.5 + static_cast<double>(upTo(64)) / 128;
+        costs.reduce = time();
+        costs.blockingTransfers = chance(3);
+        const bool buses = chance(2), oneBus = chance(2);
+        const auto link = [&] {
+            const char* const names[] = {"", "switch", "host bridge"};
+            return LinkCosts{static_cast<Nanoseconds>(upTo(1500)),
+                             chance(5) ? 0 : 5e7 * static_cast<double>(1 + upTo(9)),
+                             !buses   ? ""
+                             : oneBus ? "switch"
+                                      : names[upTo(2)]};
+        };
+        costs.link = link();
+        for (int pair = 0; pair < static_cast<int>(upTo(4)); ++pair)
+            costs.linkOfPair[{static_cast<int>(upTo(3)), static_cast<int>(upTo(3))}] = link();
+        return costs;
+    }
+
+    void addDataflow(Design& design)
+    {
+        const int stages = design.schedule.stages();
+        if (stages >= 3 && chance(4)) {
+            const int from = static_cast<int>(upTo(static_cast<std::size_t>(stages - 3)));
+            const int to = from + 2 + static_cast<int>(upTo(static_cast<std::size_t>(stages - from - 3)));
+            design.dataflow.skips.push_back({from, to, bytes()});
+        }
+        if (stages >= 2 && chance(4))
+            design.dataflow.shared.push_back({0, stages - 1, bytes()});
+        if (!compiles(design))
+            design.dataflow = {};
+    }
+
+    static bool compiles(const Design& design)
+    {
+        try {
+            (void)compile(design.schedule, design.costs, design.dataflow);
+            return true;
+        } catch (const Error&) {
+            return false;
+        }
+    }
+
+    const Block& blockOf(const Schedule& schedule)
+    {
+        const auto& lane = schedule.order[upTo(schedule.order.size() - 1)];
+        return lane[upTo(lane.size() - 1)];
+    }
+
+    /// Neighbours change places, as far as that can run.
+    void edit(Design& design)
+    {
+        for (std::size_t left = chance(2) ? 0 : upTo(12); left > 0; --left) {
+            Design edited = design;
+            auto& lane = edited.schedule.order[upTo(edited.schedule.order.size() - 1)];
+            if (lane.size() < 2)
+                continue;
+            const std::size_t at = upTo(lane.size() - 2);
+            std::swap(lane[at], lane[at + 1]);
+            dropBrokenOverlaps(edited.schedule);
+            edited.schedule.family = "custom";
+            if (compiles(edited))
+                design = edited;
+        }
+    }
+
+    void stateAnOrder(Design& design)
+    {
+        if (hasUpdates(design.schedule))
+            return;
+        const Program program = compile(design.schedule, design.costs, design.dataflow);
+        const int device = static_cast<int>(upTo(program.devices.size() - 1));
+        const auto count = transfersOf(program, device).size();
+        if (count < 2)
+            return;
+        const int from = static_cast<int>(upTo(count - 1));
+        EditResult moved = moveTransfer(design, program, device, from, std::max(0, from - 1));
+        if (moved.legal())
+            design.schedule = std::move(moved.schedule);
+    }
+
+    std::mt19937 m_random;
+};
+
+void note(const Design& design, std::array<int, features>& seen)
+{
+    const Schedule& s = design.schedule;
+    const bool bus = !compile(s, design.costs, design.dataflow).busOfLink.empty();
+    const bool has[features] = {s.replicas() > 1,
+                                s.sequencePieces > 1,
+                                !s.overlaps.empty(),
+                                hasUpdates(s),
+                                !s.dataParallelDevices.empty(),
+                                s.shardedStates,
+                                !design.costs.microbatches.empty(),
+                                design.costs.blockingTransfers,
+                                bus,
+                                bus && design.costs.blockingTransfers,
+                                s.family == "custom",
+                                !s.pins.empty(),
+                                !s.transferOrder.empty(),
+                                !design.dataflow.skips.empty(),
+                                !design.dataflow.shared.empty()};
+    for (int f = 0; f < features; ++f)
+        seen[static_cast<std::size_t>(f)] += has[f];
+}
+
+QString differenceOf(const Program& program, const Timeline& timeline, const DeviceSimulation& simulation)
+{
+    for (TaskId t = 0; t < program.tasks.size(); ++t)
+        if (timeline.start[t] != simulation.start[t] || timeline.end[t] != simulation.end[t])
+            return QString("%1 runs from %2 to %3, predicted %4 to %5")
+                .arg(QString::fromStdString(program.label(t)))
+                .arg(simulation.start[t])
+                .arg(simulation.end[t])
+                .arg(timeline.start[t])
+                .arg(timeline.end[t]);
+    return {};
+}
+
+/// Does every block begin behind what it needs by definition, and behind the way of what comes from another device?
+QString tooEarly(const Design& design, const Program& program, const Timeline& timeline,
+                 const DeviceSimulation& simulation)
+{
+    std::map<Block, TaskId> tasks;
+    for (TaskId t = 0; t < program.tasks.size(); ++t)
+        if (program.tasks[t].kind == TaskKind::Compute)
+            tasks[program.tasks[t].block()] = t;
+    const Schedule& s = design.schedule;
+    const auto scaled = [&](Bytes bytes, int m) {
+        const auto& scales = design.costs.microbatches;
+        return scales.empty() ? bytes
+                              : static_cast<Bytes>(
+                                  std::llround(static_cast<double>(bytes) * scales[static_cast<std::size_t>(m)].bytes));
+    };
+    QString fault;
+    for (const auto& [block, task] : tasks) {
+        const auto needs = [&, block = block, task = task](Op op, int stage, Bytes bytes) {
+            const auto input = tasks.find({op, stage, block.microbatch, block.replica});
+            if (input == tasks.end())
+                return;
+            const int from = s.deviceOf(input->first), to = s.deviceOf(block);
+            const Nanoseconds way = from == to ? 0 : simulation.transferTime(from, to, scaled(bytes, block.microbatch));
+            if (timeline.start[task] < timeline.end[input->second] + way)
+                fault =
+                    QString::fromStdString(toString(block) + " begins before it can have " + toString(input->first));
+        };
+        const auto output = [&](int stage) {
+            return stage < 0 ? 0 : design.costs.stages[static_cast<std::size_t>(stage)].output;
+        };
+        if (block.op == Op::F) {
+            needs(Op::F, block.stage - 1, output(block.stage - 1));
+            for (const SkipConnection& skip : design.dataflow.skips)
+                if (skip.toStage == block.stage)
+                    needs(Op::F, skip.fromStage, skip.bytes);
+        } else if (block.op == Op::W) {
+            needs(Op::I, block.stage, 0);
+        } else {
+            needs(Op::F, block.stage, 0);
+            for (const Op op : {Op::B, Op::I}) {
+                needs(op, block.stage + 1, output(block.stage));
+                for (const SkipConnection& skip : design.dataflow.skips)
+                    if (skip.fromStage == block.stage)
+                        needs(op, skip.toStage, skip.bytes);
+            }
+        }
+    }
+    return fault;
+}
+
+QString faultOf(const Design& design, const Prediction& prediction)
+{
+    DeviceSimulation simulation(prediction.program, design);
+    if (!simulation.run())
+        return "the simulation comes to a halt";
+    if (const QString difference = differenceOf(prediction.program, prediction.timeline, simulation);
+        !difference.isEmpty())
+        return difference;
+    for (std::size_t d = 0; d < prediction.program.devices.size(); ++d) {
+        std::string fault;
+        const Bytes peak = simulation.peakOf(d, fault);
+        if (!fault.empty())
+            return QString("device %1: %2").arg(d).arg(QString::fromStdString(fault));
+        if (peak != prediction.program.devices[d].peakBytes || peak != prediction.metrics.devices[d].peakBytes)
+            return QString("device %1: a peak of %2 B, predicted %3 and %4")
+                .arg(d)
+                .arg(peak)
+                .arg(prediction.program.devices[d].peakBytes)
+                .arg(prediction.metrics.devices[d].peakBytes);
+    }
+    return tooEarly(design, prediction.program, prediction.timeline, simulation);
+}
+
+} // namespace
+
+class OracleTest : public QObject {
+    Q_OBJECT
+
+private Q_SLOTS:
+    void randomDesignsRunAsPredicted()
+    {
+        constexpr unsigned designs = 3000;
+        bool one = false;
+        const unsigned given = qEnvironmentVariableIntValue("PIPEWRIGHT_SEED", &one);
+        std::array<int, features> seen{};
+        unsigned made = 0;
+        for (unsigned seed = one ? given : 1; made < (one ? 1 : designs); ++seed) {
+            RandomDesign random(seed);
+            const std::optional<Design> design = random.make();
+            if (!design && one)
+                QSKIP("this seed gives no design");
+            if (!design)
+                continue;
+            ++made;
+            note(*design, seen);
+            const auto told = [&](const QString& fault) {
+                return QString("seed %1 (%2): %3").arg(seed).arg(QString::fromStdString(design->name), fault).toUtf8();
+            };
+            const Prediction prediction = predict(*design);
+            const QString fault = faultOf(*design, prediction);
+            QVERIFY2(fault.isEmpty(), told(fault).constData());
+
+            Design other = *design;
+            random.changeTimes(other.costs);
+            Timeline timeline;
+            Evaluator(prediction.program, other.costs).evaluate(timeline);
+            DeviceSimulation simulation(prediction.program, other);
+            QVERIFY2(simulation.run(), told("the simulation with other times comes to a halt").constData());
+            const QString difference = differenceOf(prediction.program, timeline, simulation);
+            QVERIFY2(difference.isEmpty(), told("with other times: " + difference).constData());
+        }
+        for (int f = 0; !one && f < features; ++f)
+            QVERIFY2(seen[static_cast<std::size_t>(f)] >= 10,
+                     qPrintable(QString("%1: %2 designs").arg(featureNames[f]).arg(seen[static_cast<std::size_t>(f)])));
+    }
+};
+
+PIPEWRIGHT_TEST(OracleTest, NoApplication)
+#include "tst_oracle.moc"
