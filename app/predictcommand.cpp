@@ -5,11 +5,16 @@
 
 #include "core/design/costorigins.h"
 #include "core/predict/criticalpath.h"
+#include "core/predict/sharedwires.h"
+#include "core/predict/spread.h"
 #include "core/program/weightreport.h"
+#include "core/search/tradeoffs.h"
 
 #include <fmt/format.h>
 
+#include <cstdlib>
 #include <memory>
+#include <optional>
 
 namespace pipewright::app {
 
@@ -60,8 +65,12 @@ Json toJson(const Design& design, const Prediction& prediction)
     object["makespan_ns"] = metrics.makespan;
     object["span_ns"] = metrics.span;
     object["ideal_ns"] = metrics.ideal;
-    object["bubble"] = {
-        {"rate_makespan", metrics.rateMakespan}, {"rate_span", metrics.rateSpan}, {"ratio_ideal", metrics.ratioIdeal}};
+    object["bubble"] = {{"rate_makespan", metrics.rateMakespan},
+                        {"rate_span", metrics.rateSpan},
+                        {"rate_papers", metrics.ratePapers},
+                        {"ratio_ideal", metrics.ratioIdeal}};
+    if (!program.busOfLink.empty())
+        object["buses"] = {{"names", busNames(program)}, {"discipline", busDiscipline()}};
     object["costs"] = {{"source", design.costs.source}, {"estimated", estimatesText(design)}};
     object["costs"]["origins"] = Json::array();
     for (int stage = 0; stage < program.stages(); ++stage) {
@@ -114,11 +123,14 @@ void print(const Design& design, const Prediction& prediction)
     const std::string gaps = hostGapsText(design);
     if (!gaps.empty())
         fmt::print("the host takes {}\n", gaps);
+    if (!program.busOfLink.empty())
+        fmt::print("shared by transfers: {}; {}\n", busNames(program), busDiscipline());
     fmt::print("\n");
     fmt::print("makespan  {:>10}   idle / (devices x makespan)  {:>8}  rate_makespan\n",
                formatDuration(metrics.makespan), percent(metrics.rateMakespan));
-    fmt::print("span      {:>10}   (span - ideal) / span        {:>8}  rate_span\n", formatDuration(metrics.span),
+    fmt::print("span      {:>10}   (span - its work) / span     {:>8}  rate_span\n", formatDuration(metrics.span),
                percent(metrics.rateSpan));
+    fmt::print("{:>20}   (span - ideal) / span        {:>8}  rate_papers\n", "", percent(metrics.ratePapers));
     fmt::print("ideal     {:>10}   (makespan - ideal) / ideal   {:>8}  ratio_ideal\n\n", formatDuration(metrics.ideal),
                percent(metrics.ratioIdeal));
     std::vector<std::string> head{"device", "busy", "idle", "span", "activations", "peak memory"};
@@ -153,26 +165,145 @@ void print(const Design& design, const Prediction& prediction)
 struct PredictOptions {
     explicit PredictOptions(Command command) : design(command, true)
     {
+        command
+            .option("--spread", spread,
+                    "by how much the time of every block varies from step to step: adds the step's median and 95th "
+                    "percentile over sampled costs")
+            .typeName("SHARE");
+        command.option("--device-spread", deviceSpread, "the same of devices, all of whose blocks are slower together")
+            .typeName("SHARE");
+        command.option("--samples", samples, "steps sampled (400)").typeName("N").range(1, 100'000);
+        command.option("--seed", seed, "of the samples (1)").typeName("N");
+        command.flag("--families", families, "rank every family over the design's costs instead");
+        command.option("--by", by, "with --families: makespan, median or p95").typeName("WHAT");
         command.flag("--json", json, "print one JSON object");
     }
     InlineDesign design;
-    bool json = false;
+    std::string spread, deviceSpread, by = "makespan";
+    int samples = 400;
+    std::uint64_t seed = 1;
+    bool families = false, json = false;
 };
+
+/// "5%" or "0.05".
+double parseShare(const std::string& text, const std::string& where)
+{
+    if (text.empty())
+        return 0;
+    char* end = nullptr;
+    double share = std::strtod(text.c_str(), &end);
+    const std::string_view unit(end);
+    if (unit == "%" || unit == " %")
+        share /= 100;
+    if (end == text.c_str() || (!unit.empty() && unit != "%" && unit != " %") || !(share >= 0 && share <= 1))
+        throw Error(where, "\"" + text + "\" is no spread", "write a share of the time up to 100%, such as 5%");
+    return share;
+}
+
+std::optional<SpreadOptions> noiseOf(const PredictOptions& given)
+{
+    if (given.spread.empty() && given.deviceSpread.empty())
+        return std::nullopt;
+    return SpreadOptions{parseShare(given.spread, "--spread"), parseShare(given.deviceSpread, "--device-spread"),
+                         given.samples, given.seed};
+}
+
+Json toJson(const SpreadOptions& noise, const StepSpread& step)
+{
+    return {{"block", noise.block}, {"device", noise.device},   {"samples", noise.samples},
+            {"seed", noise.seed},   {"median_ns", step.median}, {"p95_ns", step.p95}};
+}
+
+std::string describe(const SpreadOptions& noise)
+{
+    return fmt::format("blocks ± {}, devices ± {}, {} samples, seed {}", percent(noise.block), percent(noise.device),
+                       noise.samples, noise.seed);
+}
+
+RankBy rankOf(const PredictOptions& given, bool noisy)
+{
+    if (given.by == "makespan")
+        return RankBy::Makespan;
+    if (given.by != "median" && given.by != "p95")
+        throw Error("--by", "\"" + given.by + "\" is none that is known", "use makespan, median or p95");
+    if (!noisy)
+        throw Error("--by", given.by + " of what varies how much?", "give --spread or --device-spread, such as 5%");
+    return given.by == "median" ? RankBy::Median : RankBy::P95;
+}
+
+void rankFamilies(const Design& design, const PredictOptions& given)
+{
+    const std::optional<SpreadOptions> noise = noiseOf(given);
+    const std::vector<TradeOff> ranked = rankedFamilies(design, rankOf(given, noise.has_value()), noise);
+    if (given.json) {
+        Json object{{"by", given.by}, {"costs", {{"source", design.costs.source}}}, {"families", Json::array()}};
+        for (const TradeOff& each : ranked) {
+            Json entry{{"family", each.candidate.family->name}, {"label", each.candidate.label()}};
+            if (each.possible) {
+                entry.update({{"makespan_ns", each.makespan},
+                              {"rate_makespan", each.bubble},
+                              {"peak_bytes", each.peakBytes},
+                              {"peak_activations", each.peakActivations}});
+                if (noise)
+                    entry["spread"] = toJson(*noise, each.noisy);
+            } else {
+                entry["reason"] = each.reason;
+            }
+            object["families"].push_back(std::move(entry));
+        }
+        return printJson(object);
+    }
+    fmt::print("{}; costs: {}\n", design.name, design.costs.source);
+    if (noise)
+        fmt::print("{}\n", describe(*noise));
+    fmt::print("\n");
+    std::vector<std::string> titles{"family", "makespan"};
+    if (noise)
+        titles.insert(titles.end(), {"median", "95th percentile"});
+    titles.insert(titles.end(), {"bubble", "activations", "peak memory"});
+    TextTable table(titles);
+    for (const TradeOff& each : ranked) {
+        if (!each.possible)
+            continue;
+        std::vector<std::string> row{each.candidate.label(), formatDuration(each.makespan)};
+        if (noise)
+            row.insert(row.end(), {formatDuration(each.noisy.median), formatDuration(each.noisy.p95)});
+        row.insert(row.end(),
+                   {percent(each.bubble), fmt::format("{:.4g}", each.peakActivations), formatSize(each.peakBytes)});
+        table.addRow(row);
+    }
+    table.print();
+    for (const TradeOff& each : ranked)
+        if (!each.possible)
+            fmt::print("not possible: {}: {}\n", each.candidate.label(), each.reason);
+}
 
 } // namespace
 
 void addPredictCommand(CommandLine& line, int& exitCode)
 {
-    Command command = line.add("predict", "Evaluates a design: time, bubbles, memory, critical path");
+    Command command = line.add("predict", "Evaluates a design: time, bubbles, memory, critical path; transfers that "
+                                          "share a bus pass it first ready, first served");
     const auto options = std::make_shared<PredictOptions>(command);
     command.onCall([options, &exitCode] {
         const LocatedDesign located = options->design.make();
-        const Prediction prediction = predictOrFind(located);
-        if (options->json)
-            printJson(toJson(located.design, prediction));
-        else
-            print(located.design, prediction);
         exitCode = exitSuccess;
+        if (options->families)
+            return rankFamilies(located.design, *options);
+        const Prediction prediction = predictOrFind(located);
+        const std::optional<SpreadOptions> noise = noiseOf(*options);
+        const StepSpread step = noise ? spreadOfStep(prediction.program, located.design.costs, *noise) : StepSpread{};
+        if (options->json) {
+            Json object = toJson(located.design, prediction);
+            if (noise)
+                object["spread"] = toJson(*noise, step);
+            printJson(object);
+            return;
+        }
+        print(located.design, prediction);
+        if (noise)
+            fmt::print("\n{}: median {}, 95th percentile {}\n", describe(*noise), formatDuration(step.median),
+                       formatDuration(step.p95));
     });
 }
 

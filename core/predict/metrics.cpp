@@ -132,8 +132,10 @@ Metrics summarize(const Program& program, const Timeline& timeline, std::span<co
     if (metrics.makespan > 0 && devices > 0)
         metrics.rateMakespan =
             1.0 - static_cast<double>(compute) / (static_cast<double>(metrics.makespan) * static_cast<double>(devices));
-    if (metrics.span > 0)
+    if (metrics.span > 0) {
         metrics.rateSpan = static_cast<double>(metrics.span - workOfLongestSpan) / static_cast<double>(metrics.span);
+        metrics.ratePapers = static_cast<double>(metrics.span - metrics.ideal) / static_cast<double>(metrics.span);
+    }
     if (metrics.ideal > 0)
         metrics.ratioIdeal = static_cast<double>(metrics.makespan - metrics.ideal) / static_cast<double>(metrics.ideal);
     return metrics;

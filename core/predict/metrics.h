@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The numbers people compare schedules by. All three definitions of the bubble are reported by name,
-// because papers disagree on which one "the bubble" is.
+// The numbers people compare schedules by. All definitions of the bubble are reported by name, because papers disagree
+// on which one "the bubble" is.
 #pragma once
 
 #include "core/predict/timeline.h"
@@ -34,7 +34,8 @@ struct Metrics {
     Nanoseconds span = 0;     ///< largest per-device span
     Nanoseconds ideal = 0;    ///< largest per-device compute time: the span without any bubble
     double rateMakespan = 0;  ///< idle / (devices x makespan), over compute blocks
-    double rateSpan = 0;      ///< idle share of the longest span, as in the zero-bubble papers
+    double rateSpan = 0;      ///< idle share of the longest span: (span - its device's work) / span
+    double ratePapers = 0;    ///< (span - ideal) / span, as the zero-bubble papers write it: the same on even stages
     double ratioIdeal = 0;    ///< (makespan - ideal) / ideal, Megatron's bubble / work
     std::vector<DeviceMetrics> devices;
     std::vector<IdleCauses> idleCauses;

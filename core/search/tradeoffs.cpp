@@ -49,7 +49,8 @@ std::vector<TradeOffCandidate> tradeOffCandidates(const Design& base)
     return candidates;
 }
 
-TradeOff evaluateTradeOff(const Design& base, const TradeOffCandidate& candidate, std::stop_token stop)
+TradeOff evaluateTradeOff(const Design& base, const TradeOffCandidate& candidate, std::stop_token stop,
+                          const std::optional<SpreadOptions>& noise)
 {
     TradeOff result;
     result.candidate = candidate;
@@ -65,7 +66,8 @@ TradeOff evaluateTradeOff(const Design& base, const TradeOffCandidate& candidate
             withFamily(base, *candidate.family, candidate.choice, [stop] { return stop.stop_requested(); });
         if (stopped())
             return result;
-        const Metrics metrics = predict(design).metrics;
+        const Prediction prediction = predict(design);
+        const Metrics& metrics = prediction.metrics;
         result.possible = true;
         result.bubble = metrics.rateMakespan;
         result.makespan = metrics.makespan;
@@ -73,10 +75,34 @@ TradeOff evaluateTradeOff(const Design& base, const TradeOffCandidate& candidate
             result.peakBytes = std::max(result.peakBytes, device.peakBytes);
             result.peakActivations = std::max(result.peakActivations, device.peakActivations);
         }
+        if (noise)
+            result.noisy = spreadOfStep(prediction.program, design.costs, *noise);
     } catch (const Error& error) {
         result.reason = error.what();
     }
     return result;
+}
+
+Nanoseconds rankedTime(const TradeOff& tradeOff, RankBy by)
+{
+    switch (by) {
+    case RankBy::Makespan: return tradeOff.makespan;
+    case RankBy::Median: return tradeOff.noisy.median;
+    case RankBy::P95: return tradeOff.noisy.p95;
+    }
+    return tradeOff.makespan;
+}
+
+std::vector<TradeOff> rankedFamilies(const Design& base, RankBy by, const std::optional<SpreadOptions>& noise)
+{
+    std::vector<TradeOff> ranked;
+    for (const TradeOffCandidate& candidate : tradeOffCandidates(base))
+        if (candidate.choice.memoryLimit.value_or(1) == 1)
+            ranked.push_back(evaluateTradeOff(base, candidate, {}, noise));
+    std::stable_sort(ranked.begin(), ranked.end(), [by](const TradeOff& a, const TradeOff& b) {
+        return a.possible != b.possible ? a.possible : a.possible && rankedTime(a, by) < rankedTime(b, by);
+    });
+    return ranked;
 }
 
 double memoryOf(const TradeOff& tradeOff)

@@ -5,7 +5,9 @@
 #pragma once
 
 #include "core/design/redesign.h"
+#include "core/predict/spread.h"
 
+#include <optional>
 #include <span>
 #include <stop_token>
 #include <string>
@@ -31,11 +33,21 @@ struct TradeOff {
     Nanoseconds makespan = 0;
     Bytes peakBytes = 0;        ///< of the fullest device
     double peakActivations = 0; ///< the same in microbatches on one device
+    StepSpread noisy;           ///< of the makespan, where noise was asked for
 };
 
-/// Makes the schedule and predicts it. An impossible or stopped candidate returns with possible false and the reason. A
-/// stop takes effect between the two steps or within a search.
-TradeOff evaluateTradeOff(const Design& base, const TradeOffCandidate& candidate, std::stop_token stop = {});
+/// Makes the schedule and predicts it, with `noise` also under that. An impossible or stopped candidate returns with
+/// possible false and the reason. A stop takes effect between the steps or within a search.
+TradeOff evaluateTradeOff(const Design& base, const TradeOffCandidate& candidate, std::stop_token stop = {},
+                          const std::optional<SpreadOptions>& noise = {});
+
+/// What candidates are ranked by.
+enum class RankBy { Makespan, Median, P95 };
+/// Of a possible one.
+Nanoseconds rankedTime(const TradeOff& tradeOff, RankBy by);
+/// Every family that is possible once for each number of chunks, with the memory of 1F1B where it searches, shortest
+/// time first; behind them those that are not possible, with their reasons.
+std::vector<TradeOff> rankedFamilies(const Design& base, RankBy by, const std::optional<SpreadOptions>& noise);
 
 /// Peak memory: in bytes where the design knows them, else in activations.
 double memoryOf(const TradeOff& tradeOff);

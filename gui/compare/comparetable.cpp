@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "gui/compare/comparetable.h"
 
+#include "core/predict/spread.h"
 #include "core/predict/throughput.h"
 #include "gui/document/document.h"
 #include "gui/widgets/labels.h"
@@ -12,6 +13,8 @@
 
 #include <algorithm>
 #include <functional>
+#include <map>
+#include <memory>
 #include <optional>
 
 namespace pipewright {
@@ -77,17 +80,56 @@ auto ofMetrics(Read read)
     };
 }
 
+using Spreads = std::map<const Prediction*, StepSpread>;
+
+/// Each schedule's step when blocks vary; fewer samples of long schedules, since a window waits for it.
+std::shared_ptr<const Spreads> spreadsOf(const std::vector<ComparedSchedule>& schedules)
+{
+    constexpr std::size_t mostTasks = 2'000'000;
+    auto spreads = std::make_shared<Spreads>();
+    for (const ComparedSchedule& schedule : schedules) {
+        if (!schedule.prediction || schedule.prediction->program.tasks.empty())
+            continue;
+        SpreadOptions noise{.block = comparedSpread};
+        const std::size_t affordable = mostTasks / schedule.prediction->program.tasks.size();
+        noise.samples = static_cast<int>(std::clamp<std::size_t>(affordable, 20, noise.samples));
+        (*spreads)[schedule.prediction] = spreadOfStep(schedule.prediction->program, schedule.design.costs, noise);
+    }
+    return spreads;
+}
+
+Row spreadRow(const QString& name, const std::shared_ptr<const Spreads>& spreads, Nanoseconds StepSpread::*field)
+{
+    return {name,
+            QObject::tr("Of the step's time over sampled costs, when every block's time varies by ±%1")
+                .arg(percentText(comparedSpread)),
+            [spreads, field](const ComparedSchedule& schedule) -> std::optional<double> {
+                const auto found = spreads->find(schedule.prediction);
+                return found == spreads->end() ? std::nullopt : std::optional(double(found->second.*field));
+            },
+            duration,
+            relative,
+            -1};
+}
+
 std::vector<Row> rowsFor(const std::vector<ComparedSchedule>& schedules)
 {
+    const std::shared_ptr<const Spreads> spreads = spreadsOf(schedules);
     std::vector<Row> rows{
         {QObject::tr("makespan"), QObject::tr("First start to last end of one step"),
          ofMetrics([](const Metrics& m) { return double(m.makespan); }), duration, relative, -1},
+        spreadRow(QObject::tr("median, noisy"), spreads, &StepSpread::median),
+        spreadRow(QObject::tr("95th percentile, noisy"), spreads, &StepSpread::p95),
         {QObject::tr("span"), QObject::tr("Longest time from a device's first block to its last"),
          ofMetrics([](const Metrics& m) { return double(m.span); }), duration, relative, -1},
         {QObject::tr("bubble"), QObject::tr("Idle share of devices × makespan"),
          ofMetrics([](const Metrics& m) { return m.rateMakespan; }), percentText, points, -1},
-        {QObject::tr("bubble of the span"), QObject::tr("The zero-bubble papers' rate: (span − ideal) / span"),
+        {QObject::tr("bubble of the span"),
+         QObject::tr("Idle share of the longest span: (span − the work of its device) / span"),
          ofMetrics([](const Metrics& m) { return m.rateSpan; }), percentText, points, -1},
+        {QObject::tr("bubble, papers"),
+         QObject::tr("The zero-bubble papers' rate: (span − ideal) / span, where ideal is the most work of any device"),
+         ofMetrics([](const Metrics& m) { return m.ratePapers; }), percentText, points, -1},
         {QObject::tr("bubble / work"), QObject::tr("Megatron's ratio: (makespan − ideal) / ideal"),
          ofMetrics([](const Metrics& m) { return m.ratioIdeal; }), percentText, points, -1},
         {QObject::tr("live activations"), QObject::tr("Most of any device, in microbatches on one device"),

@@ -113,9 +113,9 @@ void NumberBar::showDesign(const Design& design, const Prediction* prediction, d
         set(tr("bubble"), QStringLiteral("–"), unfinished);
     else
         set(tr("bubble"), tr("%1 (span %2)").arg(percentText(metrics.rateMakespan), percentText(metrics.rateSpan)),
-            tr("Idle share of devices × makespan; in parentheses the zero-bubble papers' rate, (span − ideal) / span.\n"
-               "Megatron's bubble / work is %1.\n%2")
-                .arg(percentText(metrics.ratioIdeal), source));
+            tr("Idle share of devices × makespan; in parentheses that of the longest span.\n"
+               "The zero-bubble papers' rate, (span − ideal) / span, is %1; Megatron's bubble / work %2.\n%3")
+                .arg(percentText(metrics.ratePapers), percentText(metrics.ratioIdeal), source));
     const int fullest = fullestDevice(metrics);
     if (fullest >= 0) {
         const auto index = static_cast<std::size_t>(fullest);

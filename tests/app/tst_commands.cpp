@@ -7,6 +7,11 @@
 #include <QTemporaryDir>
 #include <QTest>
 
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <vector>
+
 using namespace pipewright::test;
 
 class TestCommands : public QObject {
@@ -21,6 +26,15 @@ private:
         if (outcome.code != 0)
             qWarning("%s", qPrintable(outcome.errors));
         return outcome.json();
+    }
+
+    void editCosts(const QString& file, const std::function<void(QJsonObject&)>& change)
+    {
+        QJsonObject design = QJsonDocument::fromJson(m_work.read(file)).object();
+        QJsonObject costs = design["costs"].toObject();
+        change(costs);
+        design["costs"] = costs;
+        m_work.write(file, QJsonDocument(design).toJson());
     }
 
 private Q_SLOTS:
@@ -103,7 +117,8 @@ private Q_SLOTS:
         QCOMPARE(object["transfers"].toInt(), 336);
         for (const char* key : {"makespan_ns", "span_ns", "ideal_ns"})
             QVERIFY2(object[key].isDouble(), key);
-        QCOMPARE(object["bubble"].toObject().keys(), (QStringList{"rate_makespan", "rate_span", "ratio_ideal"}));
+        QCOMPARE(object["bubble"].toObject().keys(),
+                 (QStringList{"rate_makespan", "rate_papers", "rate_span", "ratio_ideal"}));
         QCOMPARE(object["per_device"].toArray().at(0).toObject().keys(),
                  (QStringList{"busy_ns", "device", "idle_ns", "peak_activations", "peak_bytes", "span_ns"}));
         const QJsonArray path = object["critical_path"].toArray();
@@ -111,6 +126,96 @@ private Q_SLOTS:
         for (const QJsonValue& step : path)
             QVERIFY(
                 QRegularExpression("^[FBIW][0-9]+\\.[0-9]+$").match(step.toObject()["block"].toString()).hasMatch());
+    }
+
+    void unevenStagesHaveTheBubblesThatTheirFormulasGive()
+    {
+        QCOMPARE(m_work.run("new 1f1b --devices 4 --microbatches 8 -o uneven.json").code, 0);
+        editCosts("uneven.json", [](QJsonObject& costs) {
+            QJsonArray stages = costs["stages"].toArray();
+            for (int s = 0; s < stages.size(); ++s) {
+                QJsonObject stage = stages[s].toObject();
+                stage["forward"] = QString("%1ms").arg(1 + 3 * s);
+                stages[s] = stage;
+            }
+            costs["stages"] = stages;
+        });
+        const QJsonObject object = predictInline("uneven.json");
+        const double span = object["span_ns"].toDouble(), ideal = object["ideal_ns"].toDouble();
+        double work = 0;
+        for (const QJsonValue& device : object["per_device"].toArray())
+            if (device["span_ns"].toDouble() == span)
+                work = device["busy_ns"].toDouble();
+        const QJsonValue bubble = object["bubble"];
+        QVERIFY(std::abs(bubble["rate_papers"].toDouble() - (span - ideal) / span) < 1e-12);
+        QVERIFY(std::abs(bubble["rate_span"].toDouble() - (span - work) / span) < 1e-12);
+        QVERIFY(bubble["rate_span"].toDouble() > bubble["rate_papers"].toDouble() + 0.1);
+        const QString text = m_work.run("predict uneven.json").output;
+        for (const auto& [formula, name] :
+             {std::pair("(span - its work) / span", "rate_span"), std::pair("(span - ideal) / span", "rate_papers")}) {
+            const QString line = text.mid(text.indexOf(formula)).section('\n', 0, 0);
+            const QString value = QString::number(100 * bubble[QLatin1String(name)].toDouble(), 'f', 2);
+            QVERIFY2(line.contains(value) && line.endsWith(QLatin1String(name)), qPrintable(text));
+        }
+    }
+
+    void aSharedBusSaysHowItServes()
+    {
+        QCOMPARE(m_work.run("new 1f1b --devices 4 --microbatches 8 --transfer 100us -o bus.json").code, 0);
+        const auto texts = [&] {
+            const Outcome check = m_work.run("check bus.json");
+            return m_work.run("predict bus.json").output + check.output + check.errors;
+        };
+        QVERIFY(!texts().contains("first served"));
+        QVERIFY(!predictInline("bus.json").contains("buses"));
+        editCosts("bus.json", [](QJsonObject& costs) {
+            QJsonObject link = costs["link"].toObject();
+            link["bus"] = "switch";
+            costs["link"] = link;
+        });
+        QCOMPARE(texts().count("first ready, first served"), 2);
+        QCOMPARE(QJsonValue(predictInline("bus.json"))["buses"]["names"].toString(), "switch");
+    }
+
+    void noiseGivesAMedianAndATail()
+    {
+        const QString design = "zb-h1 --devices 4 --microbatches 8 ";
+        QVERIFY(!predictInline(design).contains("spread"));
+        const QJsonObject noisy = predictInline(design + "--spread 5%");
+        const QJsonValue spread = noisy["spread"];
+        QVERIFY(spread["median_ns"].toInteger() > noisy["makespan_ns"].toInteger());
+        QVERIFY(spread["p95_ns"].toInteger() > spread["median_ns"].toInteger());
+        QCOMPARE(spread["samples"].toInt(), 400);
+        QCOMPARE(predictInline(design + "--spread 0.05"), noisy);
+        QVERIFY(predictInline(design + "--spread 5% --seed 2")["spread"] != spread);
+        QVERIFY(QJsonValue(predictInline(design + "--device-spread 5%"))["spread"]["p95_ns"].toInteger()
+                > spread["p95_ns"].toInteger());
+        QVERIFY(m_work.run("predict " + design + "--spread 5%").output.contains("95th percentile"));
+        for (const char* wrong : {"--spread 5kg", "--spread 300%", "--spread -1%", "--spread nan", "--samples 0",
+                                  "--families --by p95", "--families --by luck"})
+            QCOMPARE(m_work.run("predict " + design + wrong).code, 2);
+    }
+
+    void familiesAreRankedByTheTail()
+    {
+        const QString design = "1f1b --devices 4 --microbatches 8 --families ";
+        const auto times = [&](const QString& words, const char* key) {
+            std::vector<qint64> found;
+            for (const QJsonValue& entry : predictInline(design + words)["families"].toArray())
+                if (entry["reason"].isUndefined())
+                    found.push_back(
+                        (QLatin1String(key) == QLatin1String("makespan_ns") ? entry[key] : entry["spread"][key])
+                            .toInteger());
+            return found;
+        };
+        for (const auto& [words, key] :
+             {std::pair("", "makespan_ns"), std::pair("--spread 10% --by median", "median_ns"),
+              std::pair("--spread 10% --by p95", "p95_ns")}) {
+            const std::vector<qint64> found = times(words, key);
+            QVERIFY2(found.size() > 10, words);
+            QVERIFY2(std::is_sorted(found.begin(), found.end()), words);
+        }
+        QVERIFY(m_work.run("predict " + design + "--spread 10% --by p95").output.contains("95th percentile"));
     }
 
     void givenBytesCountPerDevice()

@@ -5,9 +5,9 @@
 #include "core/predict/criticalpath.h"
 #include "core/predict/evaluator.h"
 #include "core/predict/predict.h"
+#include "core/predict/spread.h"
 #include "core/program/compile.h"
-#include "makers/costs.h"
-#include "makers/schedules.h"
+#include "makers/designs.h"
 #include "testmain.h"
 
 #include <QTest>
@@ -130,6 +130,76 @@ private Q_SLOTS:
                 if (p.program.tasks[t].kind == TaskKind::Compute)
                     QCOMPARE(p.timeline.end[t], expected.at(p.program.tasks[t].block()));
         }
+    }
+
+    void theTwoBubblesOfTheSpanAreWhatTheySay()
+    {
+        Design design;
+        design.schedule = makeSchedule("1f1b", sized(4, 8));
+        design.costs = unitCosts(4);
+        const Metrics even = predict(design).metrics;
+        QCOMPARE(even.rateSpan, even.ratePapers);
+        // Device 0 has the longest span and little to do, device 3 the most.
+        for (int s = 0; s < 4; ++s)
+            for (const Op op : {Op::F, Op::B})
+                design.costs.stages[static_cast<std::size_t>(s)].*timeField(op) = 1000 * (1 + 3 * s);
+        const Metrics m = predict(design).metrics;
+        const auto longest = std::max_element(m.devices.begin(), m.devices.end(),
+                                              [](const auto& a, const auto& b) { return a.span < b.span; });
+        const auto share = [&](Nanoseconds work) {
+            return static_cast<double>(m.span - work) / static_cast<double>(m.span);
+        };
+        QCOMPARE(longest->span, m.span);
+        QCOMPARE(m.rateSpan, share(longest->busy));
+        QCOMPARE(m.ratePapers, share(m.ideal));
+        QVERIFY(m.rateSpan > m.ratePapers + 0.1);
+    }
+
+    void noiseMakesStepsLongerAndIsTheSameForTheSameSeed()
+    {
+        Design design;
+        design.schedule = makeSchedule("1f1b", sized(4, 8));
+        design.costs = unitCosts(4);
+        const Program program = compile(design.schedule, design.costs);
+        const Nanoseconds makespan = predict(design).metrics.makespan;
+        const auto spread = [&](double block, double device, std::uint64_t seed = 1) {
+            return spreadOfStep(program, design.costs, {block, device, 400, seed});
+        };
+        QCOMPARE(spread(0, 0), (StepSpread{makespan, makespan}));
+        const StepSpread blocks = spread(0.1, 0), devices = spread(0, 0.1);
+        QVERIFY(blocks.median > makespan && blocks.p95 > blocks.median);
+        QVERIFY(devices.median > makespan);
+        QVERIFY(devices.p95 > blocks.p95); // a slow device is slow in all of its blocks
+        QVERIFY(spread(0.2, 0).p95 > blocks.p95);
+        QCOMPARE(spread(0.1, 0), blocks);
+        QVERIFY(spread(0.1, 0, 2) != blocks);
+    }
+
+    /// One block alone on one device: what the step takes is what the block takes.
+    void noiseHasTheSpreadThatWasStated()
+    {
+        const Design design = unitDesign(schedule(1, {0}, {"F0.0 B0.0"}));
+        Costs costs = design.costs;
+        costs.stages[0].forward = 1'000'000;
+        costs.stages[0].backward = 0;
+        const StepSpread s = spreadOfStep(compile(design.schedule, costs), costs, {0.1, 0, 20'000, 3});
+        QVERIFY(std::abs(s.median - 1'000'000) < 3'000);
+        QVERIFY(std::abs(s.p95 - 1'178'000) < 6'000); // exp(1.645 x 0.0998)
+    }
+
+    void twoSchedulesHaveTheSameLuck()
+    {
+        // The same blocks in the same order, by another name: the same samples.
+        Design a;
+        a.schedule = makeSchedule("1f1b", sized(4, 8));
+        a.costs = unitCosts(4);
+        Design b = a;
+        b.schedule.family = "custom";
+        const SpreadOptions options{0.2, 0.1, 50, 7};
+        QCOMPARE(spreadOfStep(compile(a.schedule, a.costs), a.costs, options),
+                 spreadOfStep(compile(b.schedule, b.costs), b.costs, options));
+        b.schedule = makeSchedule("gpipe", sized(4, 8));
+        QVERIFY(spreadOfStep(compile(b.schedule, b.costs), b.costs, options).median > 0);
     }
 
     void newCostsForTheSameOrder()

@@ -201,8 +201,8 @@ private slots:
         QTest::addColumn<QByteArray>("costs");
         for (const Family& family : families())
             for (const int devices : {2, 4})
-                for (const char* costs :
-                     {"plain", "blocking transfers", "shared link", "uneven microbatches, fast pairs"}) {
+                for (const char* costs : {"plain", "blocking transfers", "shared link", "shared link, blocking",
+                                          "uneven microbatches, fast pairs"}) {
                     if (threadSanitized && (devices == 2 || qstrcmp(costs, "plain") != 0))
                         continue;
                     const QByteArray name(family.name.data(), static_cast<qsizetype>(family.name.size()));
@@ -226,8 +226,9 @@ private slots:
             stage.output = 4096;
         if (costs == "blocking transfers") {
             design.costs.blockingTransfers = true;
-        } else if (costs == "shared link") {
+        } else if (costs.startsWith("shared link")) {
             design.costs.link = {2000, 4096 / 400e-6, "switch"}; // 400 us on the wire, for blocks of 1 ms
+            design.costs.blockingTransfers = costs.endsWith("blocking");
         } else if (costs.startsWith("uneven")) {
             design.costs.overlapFactor = 0.75;
             for (int m = 0; m < design.schedule.microbatches; ++m)

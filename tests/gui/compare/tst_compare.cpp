@@ -2,6 +2,7 @@
 // Schedules side by side: one axis, true differences, and taking one as the schedule.
 #include "core/design/redesign.h"
 #include "core/files/designfile.h"
+#include "core/predict/spread.h"
 #include "core/predict/throughput.h"
 #include "gui/compare/comparelanes.h"
 #include "gui/compare/comparetable.h"
@@ -107,6 +108,11 @@ private Q_SLOTS:
                  sizeText(other.metrics.devices[0].peakBytes) + QStringLiteral("   ")
                      + signedSize(other.metrics.devices[0].peakBytes - present.metrics.devices[0].peakBytes));
         QCOMPARE(fixture.cell(QStringLiteral("transfers"), 0), QString::number(present.program.transferCount()));
+        const StepSpread noisy =
+            spreadOfStep(present.program, fixture.document.design().costs, {.block = comparedSpread});
+        QCOMPARE(fixture.cell(QStringLiteral("median, noisy"), 0), durationText(noisy.median));
+        QCOMPARE(fixture.cell(QStringLiteral("95th percentile, noisy"), 0), durationText(noisy.p95));
+        QCOMPARE(fixture.cell(QStringLiteral("bubble, papers"), 0), percentText(present.metrics.ratePapers));
         // Without a model nobody knows the tokens.
         QCOMPARE(fixture.cell(QStringLiteral("throughput"), 1), QStringLiteral("–"));
     }

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// How long a step takes when blocks do not take the same time twice: the predictor, run over sampled costs. A block has
+// the same luck in every schedule of one seed, so that two schedules are compared under the same noise.
+#pragma once
+
+#include "core/design/costs.h"
+#include "core/program/program.h"
+
+#include <cstdint>
+
+namespace pipewright {
+
+/// Spreads are standard deviations relative to the time, which stays the median.
+struct SpreadOptions {
+    double block = 0;  ///< of every block by itself
+    double device = 0; ///< of every device, all of whose blocks are as much slower or faster in a step
+    int samples = 400;
+    std::uint64_t seed = 1;
+    bool operator==(const SpreadOptions&) const = default;
+};
+
+/// Of the step's time over the samples.
+struct StepSpread {
+    Nanoseconds median = 0, p95 = 0;
+    bool operator==(const StepSpread&) const = default;
+};
+
+/// The same for the same arguments. O(samples x tasks).
+StepSpread spreadOfStep(const Program& program, const Costs& costs, const SpreadOptions& options);
+
+} // namespace pipewright
