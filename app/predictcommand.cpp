@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "app/command.h"
 #include "app/inlinedesign.h"
+#include "app/noiseoptions.h"
 #include "app/table.h"
 
 #include "core/design/costorigins.h"
 #include "core/predict/criticalpath.h"
 #include "core/predict/sharedwires.h"
-#include "core/predict/spread.h"
 #include "core/program/weightreport.h"
 #include "core/search/tradeoffs.h"
 
 #include <fmt/format.h>
 
-#include <cstdlib>
 #include <memory>
 #include <optional>
 
@@ -163,80 +162,25 @@ void print(const Design& design, const Prediction& prediction)
 }
 
 struct PredictOptions {
-    explicit PredictOptions(Command command) : design(command, true)
+    explicit PredictOptions(Command command) : design(command, true), noise(command, "what --families ranks by")
     {
-        command
-            .option("--spread", spread,
-                    "by how much the time of every block varies from step to step: adds the step's median and 95th "
-                    "percentile over sampled costs")
-            .typeName("SHARE");
-        command.option("--device-spread", deviceSpread, "the same of devices, all of whose blocks are slower together")
-            .typeName("SHARE");
-        command.option("--samples", samples, "steps sampled (400)").typeName("N").range(1, 100'000);
         command.option("--seed", seed, "of the samples (1)").typeName("N");
         command.flag("--families", families, "rank every family over the design's costs instead");
-        command.option("--by", by, "with --families: makespan, median or p95").typeName("WHAT");
         command.flag("--json", json, "print one JSON object");
     }
     InlineDesign design;
-    std::string spread, deviceSpread, by = "makespan";
-    int samples = 400;
+    NoiseOptions noise;
     std::uint64_t seed = 1;
     bool families = false, json = false;
 };
 
-/// "5%" or "0.05".
-double parseShare(const std::string& text, const std::string& where)
-{
-    if (text.empty())
-        return 0;
-    char* end = nullptr;
-    double share = std::strtod(text.c_str(), &end);
-    const std::string_view unit(end);
-    if (unit == "%" || unit == " %")
-        share /= 100;
-    if (end == text.c_str() || (!unit.empty() && unit != "%" && unit != " %") || !(share >= 0 && share <= 1))
-        throw Error(where, "\"" + text + "\" is no spread", "write a share of the time up to 100%, such as 5%");
-    return share;
-}
-
-std::optional<SpreadOptions> noiseOf(const PredictOptions& given)
-{
-    if (given.spread.empty() && given.deviceSpread.empty())
-        return std::nullopt;
-    return SpreadOptions{parseShare(given.spread, "--spread"), parseShare(given.deviceSpread, "--device-spread"),
-                         given.samples, given.seed};
-}
-
-Json toJson(const SpreadOptions& noise, const StepSpread& step)
-{
-    return {{"block", noise.block}, {"device", noise.device},   {"samples", noise.samples},
-            {"seed", noise.seed},   {"median_ns", step.median}, {"p95_ns", step.p95}};
-}
-
-std::string describe(const SpreadOptions& noise)
-{
-    return fmt::format("blocks ± {}, devices ± {}, {} samples, seed {}", percent(noise.block), percent(noise.device),
-                       noise.samples, noise.seed);
-}
-
-RankBy rankOf(const PredictOptions& given, bool noisy)
-{
-    if (given.by == "makespan")
-        return RankBy::Makespan;
-    if (given.by != "median" && given.by != "p95")
-        throw Error("--by", "\"" + given.by + "\" is none that is known", "use makespan, median or p95");
-    if (!noisy)
-        throw Error("--by", given.by + " of what varies how much?", "give --spread or --device-spread, such as 5%");
-    return given.by == "median" ? RankBy::Median : RankBy::P95;
-}
-
 void rankFamilies(const Design& design, const PredictOptions& given)
 {
-    const std::optional<SpreadOptions> noise = noiseOf(given);
-    const std::vector<TradeOff> ranked = rankedFamilies(design, rankOf(given, noise.has_value()), noise);
+    const std::optional<SpreadOptions> noise = given.noise.noise(given.seed);
+    const std::vector<TradeOff> ranked = rankedFamilies(design, given.noise.by(), noise);
     if (given.json) {
-        Json object{{"by", given.by}, {"costs", {{"source", design.costs.source}}}, {"families", Json::array()}};
+        Json object{
+            {"by", given.noise.byName()}, {"costs", {{"source", design.costs.source}}}, {"families", Json::array()}};
         for (const TradeOff& each : ranked) {
             Json entry{{"family", each.candidate.family->name}, {"label", each.candidate.label()}};
             if (each.possible) {
@@ -245,7 +189,7 @@ void rankFamilies(const Design& design, const PredictOptions& given)
                               {"peak_bytes", each.peakBytes},
                               {"peak_activations", each.peakActivations}});
                 if (noise)
-                    entry["spread"] = toJson(*noise, each.noisy);
+                    entry["spread"] = spreadToJson(*noise, each.noisy);
             } else {
                 entry["reason"] = each.reason;
             }
@@ -291,12 +235,12 @@ void addPredictCommand(CommandLine& line, int& exitCode)
         if (options->families)
             return rankFamilies(located.design, *options);
         const Prediction prediction = predictOrFind(located);
-        const std::optional<SpreadOptions> noise = noiseOf(*options);
+        const std::optional<SpreadOptions> noise = options->noise.noise(options->seed);
         const StepSpread step = noise ? spreadOfStep(prediction.program, located.design.costs, *noise) : StepSpread{};
         if (options->json) {
             Json object = toJson(located.design, prediction);
             if (noise)
-                object["spread"] = toJson(*noise, step);
+                object["spread"] = spreadToJson(*noise, step);
             printJson(object);
             return;
         }

@@ -2,6 +2,7 @@
 #include "app/cancel.h"
 #include "app/command.h"
 #include "app/costsfrom.h"
+#include "app/noiseoptions.h"
 #include "app/progress.h"
 #include "app/table.h"
 
@@ -29,6 +30,7 @@ namespace {
 
 struct SearchCommandOptions {
     explicit SearchCommandOptions(Command command)
+        : noise(command, "which of the schedules that were the best for a time is written")
     {
         command.option("file", file, "the design file").required().typeName("FILE");
         command
@@ -80,6 +82,7 @@ struct SearchCommandOptions {
     }
     std::string file, output, limit, timeLimit = "10s", objective = "makespan", progress = "auto";
     std::string backward = "given", costsFrom;
+    NoiseOptions noise;
     std::vector<std::string> locked, placement, recompute;
     std::uint64_t seed = 1;
     int threads = 0, rounds = 0, points = 9;
@@ -157,6 +160,8 @@ SearchOptions searchOptions(const SearchCommandOptions& given)
         given.threads > 0 ? given.threads : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
     options.rounds = given.rounds;
     options.seed = given.seed;
+    options.noise = given.noise.noise(given.seed);
+    options.by = given.noise.by();
     for (const std::string& text : given.locked) {
         const auto block = parseBlock(text);
         if (!block)
@@ -192,6 +197,8 @@ Json toJson(const SearchResult& result, const Design& design, const SearchComman
     object["gap"] = result.gap;
     object["proved"] = result.proved;
     object["costs"] = costsText(design, given);
+    if (const auto noise = given.noise.noise(given.seed))
+        object["spread"] = spreadToJson(*noise, result.noisy);
     object["cancelled"] = result.cancelled;
     object["history"] = Json::array();
     for (const SearchPoint& point : result.history)
@@ -210,6 +217,9 @@ std::string verdict(const SearchResult& result, const std::string& costs)
 void print(const SearchResult& result, const Design& design, const SearchCommandOptions& given)
 {
     fmt::print("{:<9} {}\n", given.objective, formatDuration(result.value));
+    if (const auto noise = given.noise.noise(given.seed))
+        fmt::print("{}: median {}, 95th percentile {}\n", describe(*noise), formatDuration(result.noisy.median),
+                   formatDuration(result.noisy.p95));
     fmt::print("bound     {}: {}\n", formatDuration(result.bound.value), result.bound.why);
     fmt::print("gap       {}\n", verdict(result, costsText(design, given)));
     for (const SearchPoint& point : result.history)

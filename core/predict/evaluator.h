@@ -35,7 +35,7 @@ public:
     /// New durations, same order. O(tasks).
     void setCosts(const Costs& costs);
     /// Fills timeline.start and timeline.end; leaves timeline.memory alone. Allocates nothing when the
-    /// timeline already has the right size. O(tasks), about 1 ns each; with buses some fifty, and scratch memory.
+    /// timeline already has the right size. O(tasks), about 1 ns each; with buses some twenty, and scratch memory.
     void evaluate(Timeline& timeline) const;
     /// The same from task `first` on; the tasks before it keep the times that they have. Not with buses, on which what
     /// comes later decides who passes first.

@@ -25,6 +25,18 @@ struct StepSpread {
     bool operator==(const StepSpread&) const = default;
 };
 
+/// What schedules are ranked by: their makespan, or one of the two times under noise.
+enum class RankBy : std::uint8_t { Makespan, Median, P95 };
+constexpr Nanoseconds rankedTime(RankBy by, Nanoseconds makespan, const StepSpread& noisy)
+{
+    switch (by) {
+    case RankBy::Makespan: return makespan;
+    case RankBy::Median: return noisy.median;
+    case RankBy::P95: return noisy.p95;
+    }
+    return makespan;
+}
+
 /// The same for the same arguments. O(samples x tasks).
 StepSpread spreadOfStep(const Program& program, const Costs& costs, const SpreadOptions& options);
 

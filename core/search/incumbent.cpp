@@ -38,6 +38,8 @@ bool Incumbent::offer(const Lanes& lanes, Nanoseconds promised, const char* sour
     const std::lock_guard lock(m_mutex);
     if (value >= m_best.load())
         return false;
+    if (m_options.noise && !m_history.empty())
+        m_earlier.push_back(std::move(m_lanes));
     m_lanes = lanes;
     m_best = value;
     m_history.push_back({seconds(), value, source});
@@ -57,6 +59,13 @@ Lanes Incumbent::lanes() const
 {
     const std::lock_guard lock(m_mutex);
     return m_lanes;
+}
+
+std::vector<Lanes> Incumbent::takeLanes()
+{
+    std::vector<Lanes> all = std::move(m_earlier);
+    all.push_back(std::move(m_lanes));
+    return all;
 }
 
 double Incumbent::seconds() const

@@ -26,7 +26,9 @@ public:
     bool proved() const { return m_best.load() <= m_bound.load(); }
     double seconds() const;
     std::vector<SearchPoint> history() const;
-    Lanes takeLanes() { return std::move(m_lanes); }
+    /// The best, and before it, where they are ranked under noise, those that were the best for a time: one for each
+    /// entry of the history, or the last one's alone.
+    std::vector<Lanes> takeLanes();
     std::string exhausted() const; ///< the reason given with proveBound(); empty: none
 
     static constexpr Nanoseconds noValue = Nanoseconds{1} << 62;
@@ -39,6 +41,7 @@ private:
     std::atomic<Nanoseconds> m_best{noValue}, m_bound;
     mutable std::mutex m_mutex;
     Lanes m_lanes;
+    std::vector<Lanes> m_earlier; ///< with noise: those before it
     std::vector<SearchPoint> m_history;
     std::string m_exhausted;
 };

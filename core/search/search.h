@@ -9,11 +9,13 @@
 #pragma once
 
 #include "core/base/diagnostic.h"
+#include "core/predict/spread.h"
 #include "core/search/bounds.h"
 #include "core/search/searchmodel.h"
 
 #include <chrono>
 #include <functional>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <vector>
@@ -42,6 +44,9 @@ struct SearchOptions {
     std::uint64_t seed = 1;
     std::vector<Block> locked;   ///< placed blocks that keep their order among each other
     std::vector<Schedule> hints; ///< schedules to start from, beside the design's own
+    /// In the end, of all schedules that were the best for a time, the best of these under noise is returned.
+    std::optional<SpreadOptions> noise;
+    RankBy by = RankBy::Makespan;
     std::stop_token stop;
     std::function<void(const SearchProgress&)>
         progress; ///< called some forty times a second by the calling thread; may request a stop
@@ -50,6 +55,7 @@ struct SearchOptions {
 struct SearchResult {
     Schedule schedule;     ///< family "custom", unless it is the design's own order
     Nanoseconds value = 0; ///< of the objective, as predict() gives it
+    StepSpread noisy;      ///< of the same schedule, with SearchOptions::noise
     SearchBound bound;
     std::vector<SearchBound> bounds; ///< all kinds, highest first
     double gap = 0;                  ///< (value - bound) / value

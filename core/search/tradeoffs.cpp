@@ -83,24 +83,15 @@ TradeOff evaluateTradeOff(const Design& base, const TradeOffCandidate& candidate
     return result;
 }
 
-Nanoseconds rankedTime(const TradeOff& tradeOff, RankBy by)
-{
-    switch (by) {
-    case RankBy::Makespan: return tradeOff.makespan;
-    case RankBy::Median: return tradeOff.noisy.median;
-    case RankBy::P95: return tradeOff.noisy.p95;
-    }
-    return tradeOff.makespan;
-}
-
 std::vector<TradeOff> rankedFamilies(const Design& base, RankBy by, const std::optional<SpreadOptions>& noise)
 {
     std::vector<TradeOff> ranked;
     for (const TradeOffCandidate& candidate : tradeOffCandidates(base))
         if (candidate.choice.memoryLimit.value_or(1) == 1)
             ranked.push_back(evaluateTradeOff(base, candidate, {}, noise));
-    std::stable_sort(ranked.begin(), ranked.end(), [by](const TradeOff& a, const TradeOff& b) {
-        return a.possible != b.possible ? a.possible : a.possible && rankedTime(a, by) < rankedTime(b, by);
+    const auto time = [by](const TradeOff& t) { return rankedTime(by, t.makespan, t.noisy); };
+    std::stable_sort(ranked.begin(), ranked.end(), [&](const TradeOff& a, const TradeOff& b) {
+        return a.possible != b.possible ? a.possible : a.possible && time(a) < time(b);
     });
     return ranked;
 }

@@ -41,10 +41,6 @@ struct TradeOff {
 TradeOff evaluateTradeOff(const Design& base, const TradeOffCandidate& candidate, std::stop_token stop = {},
                           const std::optional<SpreadOptions>& noise = {});
 
-/// What candidates are ranked by.
-enum class RankBy { Makespan, Median, P95 };
-/// Of a possible one.
-Nanoseconds rankedTime(const TradeOff& tradeOff, RankBy by);
 /// Every family that is possible once for each number of chunks, with the memory of 1F1B where it searches, shortest
 /// time first; behind them those that are not possible, with their reasons.
 std::vector<TradeOff> rankedFamilies(const Design& base, RankBy by, const std::optional<SpreadOptions>& noise);

@@ -45,6 +45,16 @@ private Q_SLOTS:
         QVERIFY(again.errors.contains("exists already"));
     }
 
+    void schedulesAreRankedUnderNoise()
+    {
+        const QString words = "search base.json --threads 1 --rounds 2 --force -o noisy.json --json ";
+        const QJsonValue calm = m_work.run(words + "--spread 10% --by p95").json();
+        const QJsonObject predicted = m_work.run("predict noisy.json --spread 10% --json").json();
+        QVERIFY(calm["spread"]["p95_ns"].toInteger() > calm["best_ns"].toInteger());
+        QCOMPARE(predicted["spread"].toObject(), calm["spread"].toObject());
+        QCOMPARE(m_work.run(words + "--by p95").code, 2);
+    }
+
     void anImpossibleLimitIsRefusedWithTheReason()
     {
         const Outcome bytes = m_work.run("search base.json --memory-limit 512KiB -o no.json");

@@ -49,6 +49,21 @@ void reEvaluateWithHostGaps(benchmark::State& state)
 }
 BENCHMARK(reEvaluateWithHostGaps)->Unit(benchmark::kMicrosecond);
 
+/// The same where all transfers pass one bus.
+void reEvaluateOnABus(benchmark::State& state)
+{
+    Design d = test::unroundDesign("zb-h1", static_cast<int>(state.range(0)), static_cast<int>(state.range(1)));
+    d.costs.link = {50'021, 1e15, "switch"};
+    const Program program = compile(d.schedule, d.costs);
+    const Evaluator evaluator(program, d.costs);
+    Timeline timeline;
+    for (auto _ : state) {
+        evaluator.evaluate(timeline);
+        benchmark::DoNotOptimize(timeline.end.data());
+    }
+}
+BENCHMARK(reEvaluateOnABus)->Args({4, 8})->Args({64, 1024})->Unit(benchmark::kMicrosecond);
+
 void designToTimeline(benchmark::State& state)
 {
     const Design d = test::unroundDesign("zb-h1", static_cast<int>(state.range(0)), static_cast<int>(state.range(1)));

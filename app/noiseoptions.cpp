@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "app/noiseoptions.h"
+
+#include "app/table.h"
+
+#include <fmt/format.h>
+
+#include <cstdlib>
+
+namespace pipewright::app {
+
+namespace {
+
+/// "5%" or "0.05".
+double parseShare(const std::string& text, const std::string& where)
+{
+    if (text.empty())
+        return 0;
+    char* end = nullptr;
+    double share = std::strtod(text.c_str(), &end);
+    const std::string_view unit(end);
+    if (unit == "%")
+        share /= 100;
+    if (end == text.c_str() || (!unit.empty() && unit != "%") || !(share >= 0 && share <= 1))
+        throw Error(where, "\"" + text + "\" is no spread", "write a share of the time up to 100%, such as 5%");
+    return share;
+}
+
+} // namespace
+
+NoiseOptions::NoiseOptions(Command command, const std::string& by)
+{
+    command
+        .option("--spread", m_spread,
+                "by how much the time of every block varies: gives the step's median and 95th percentile over sampled "
+                "costs")
+        .typeName("SHARE");
+    command.option("--device-spread", m_deviceSpread, "the same of devices, all of whose blocks are slower together")
+        .typeName("SHARE");
+    command.option("--samples", m_samples, "steps sampled (400)").typeName("N").range(1, 100'000);
+    command.option("--by", m_by, by + ": makespan, median or p95").typeName("WHAT");
+}
+
+std::optional<SpreadOptions> NoiseOptions::noise(std::uint64_t seed) const
+{
+    if (m_spread.empty() && m_deviceSpread.empty())
+        return std::nullopt;
+    return SpreadOptions{parseShare(m_spread, "--spread"), parseShare(m_deviceSpread, "--device-spread"), m_samples,
+                         seed};
+}
+
+RankBy NoiseOptions::by() const
+{
+    if (m_by == "makespan")
+        return RankBy::Makespan;
+    if (m_by != "median" && m_by != "p95")
+        throw Error("--by", "\"" + m_by + "\" is none that is known", "use makespan, median or p95");
+    if (m_spread.empty() && m_deviceSpread.empty())
+        throw Error("--by", m_by + " of what varies how much?", "give --spread or --device-spread, such as 5%");
+    return m_by == "median" ? RankBy::Median : RankBy::P95;
+}
+
+Json spreadToJson(const SpreadOptions& noise, const StepSpread& step)
+{
+    return {{"block", noise.block}, {"device", noise.device},   {"samples", noise.samples},
+            {"seed", noise.seed},   {"median_ns", step.median}, {"p95_ns", step.p95}};
+}
+
+std::string describe(const SpreadOptions& noise)
+{
+    return fmt::format("blocks ± {}, devices ± {}, {} samples, seed {}", percent(noise.block), percent(noise.device),
+                       noise.samples, noise.seed);
+}
+
+} // namespace pipewright::app
