@@ -68,6 +68,15 @@ std::vector<SampledTask> sampledTasks(const Program& program, const Costs& costs
     return sampled;
 }
 
+int samplesOf(const Program& program, const SpreadOptions& options)
+{
+    constexpr std::size_t fewest = 20;
+    if (options.tasks == 0 || program.tasks.empty())
+        return std::max(1, options.samples);
+    const std::size_t affordable = std::max(fewest, options.tasks / program.tasks.size());
+    return static_cast<int>(std::min<std::size_t>(affordable, static_cast<std::size_t>(std::max(1, options.samples))));
+}
+
 } // namespace
 
 StepSpread spreadOfStep(const Program& program, const Costs& costs, const SpreadOptions& options)
@@ -77,7 +86,7 @@ StepSpread spreadOfStep(const Program& program, const Costs& costs, const Spread
     std::vector<double> ofDevice(program.devices.size());
     std::vector<Nanoseconds> steps;
     Timeline timeline;
-    for (int s = 0; s < std::max(1, options.samples); ++s) {
+    for (int s = 0; s < samplesOf(program, options); ++s) {
         const std::uint64_t sample = mixed(options.seed ^ mixed(static_cast<std::uint64_t>(s)));
         for (std::size_t d = 0; d < ofDevice.size(); ++d)
             ofDevice[d] = factor(options.device, sample, keyOfDevice(static_cast<int>(d)));

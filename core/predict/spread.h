@@ -16,6 +16,7 @@ struct SpreadOptions {
     double device = 0; ///< of every device, all of whose blocks are as much slower or faster in a step
     int samples = 400;
     std::uint64_t seed = 1;
+    std::size_t tasks = 0; ///< of a long program fewer samples, at least 20, so that about so many tasks run; 0: all
     bool operator==(const SpreadOptions&) const = default;
 };
 
@@ -36,6 +37,9 @@ constexpr Nanoseconds rankedTime(RankBy by, Nanoseconds makespan, const StepSpre
     }
     return makespan;
 }
+
+/// The noise that the designer shows steps under, while somebody waits.
+inline constexpr SpreadOptions shownNoise{.block = 0.05, .tasks = 2'000'000};
 
 /// The same for the same arguments. O(samples x tasks).
 StepSpread spreadOfStep(const Program& program, const Costs& costs, const SpreadOptions& options);

@@ -82,19 +82,14 @@ auto ofMetrics(Read read)
 
 using Spreads = std::map<const Prediction*, StepSpread>;
 
-/// Each schedule's step when blocks vary; fewer samples of long schedules, since a window waits for it.
+/// Each schedule's step when blocks vary.
 std::shared_ptr<const Spreads> spreadsOf(const std::vector<ComparedSchedule>& schedules)
 {
-    constexpr std::size_t mostTasks = 2'000'000;
     auto spreads = std::make_shared<Spreads>();
-    for (const ComparedSchedule& schedule : schedules) {
-        if (!schedule.prediction || schedule.prediction->program.tasks.empty())
-            continue;
-        SpreadOptions noise{.block = comparedSpread};
-        const std::size_t affordable = mostTasks / schedule.prediction->program.tasks.size();
-        noise.samples = static_cast<int>(std::clamp<std::size_t>(affordable, 20, noise.samples));
-        (*spreads)[schedule.prediction] = spreadOfStep(schedule.prediction->program, schedule.design.costs, noise);
-    }
+    for (const ComparedSchedule& schedule : schedules)
+        if (schedule.prediction)
+            (*spreads)[schedule.prediction] =
+                spreadOfStep(schedule.prediction->program, schedule.design.costs, shownNoise);
     return spreads;
 }
 
@@ -102,7 +97,7 @@ Row spreadRow(const QString& name, const std::shared_ptr<const Spreads>& spreads
 {
     return {name,
             QObject::tr("Of the step's time over sampled costs, when every block's time varies by ±%1")
-                .arg(percentText(comparedSpread)),
+                .arg(percentText(shownNoise.block)),
             [spreads, field](const ComparedSchedule& schedule) -> std::optional<double> {
                 const auto found = spreads->find(schedule.prediction);
                 return found == spreads->end() ? std::nullopt : std::optional(double(found->second.*field));

@@ -20,9 +20,6 @@ struct ComparedSchedule {
     const Prediction* prediction; ///< null: the column says nothing
 };
 
-/// By how much the time of a block varies in the rows under noise.
-inline constexpr double comparedSpread = 0.05;
-
 QTableWidget* makeCompareTable(QWidget* parent);
 void fillCompareTable(QTableWidget& table, const std::vector<ComparedSchedule>& schedules);
 

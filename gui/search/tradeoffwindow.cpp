@@ -21,7 +21,7 @@ namespace pipewright {
 
 namespace {
 
-enum Column { Name, Memory, Bubble };
+enum Column { Name, Memory, Bubble, SlowStep };
 constexpr int pointRole = Qt::UserRole + 1;
 
 /// Sorts by number where the text is one with a unit.
@@ -53,10 +53,14 @@ TradeOffWindow::TradeOffWindow(Document& document, QWidget* parent)
     m_progress->setFixedHeight(6);
     m_state->setAccessibleName(tr("State of the search"));
     m_list->setAccessibleName(tr("Schedules by memory and bubble"));
-    m_list->setColumnCount(3);
-    m_list->setHeaderLabels({tr("schedule"), tr("memory"), tr("bubble")});
+    m_list->setColumnCount(4);
+    m_list->setHeaderLabels({tr("schedule"), tr("memory"), tr("bubble"), tr("slow step")});
     m_list->headerItem()->setTextAlignment(Memory, Qt::AlignRight | Qt::AlignVCenter);
     m_list->headerItem()->setTextAlignment(Bubble, Qt::AlignRight | Qt::AlignVCenter);
+    m_list->headerItem()->setTextAlignment(SlowStep, Qt::AlignRight | Qt::AlignVCenter);
+    m_list->headerItem()->setToolTip(
+        SlowStep, tr("The 95th percentile of the step over sampled costs, when every block's time varies by ±%1")
+                      .arg(percentText(shownNoise.block)));
     m_list->setRootIsDecorated(false);
     m_list->setUniformRowHeights(true);
     m_list->setFrameShape(QFrame::NoFrame);
@@ -66,9 +70,11 @@ TradeOffWindow::TradeOffWindow(Document& document, QWidget* parent)
     m_list->header()->setSectionResizeMode(Name, QHeaderView::Stretch);
     m_list->header()->setSectionResizeMode(Memory, QHeaderView::Fixed);
     m_list->header()->setSectionResizeMode(Bubble, QHeaderView::Fixed);
+    m_list->header()->setSectionResizeMode(SlowStep, QHeaderView::Fixed);
     m_list->header()->resizeSection(Memory, 84);
     m_list->header()->resizeSection(Bubble, 74);
-    m_list->setFixedWidth(370);
+    m_list->header()->resizeSection(SlowStep, 84);
+    m_list->setFixedWidth(454);
     m_button->setAutoDefault(false);
     auto* close = new QPushButton(tr("Close"), this);
     close->setAutoDefault(false);
@@ -112,7 +118,7 @@ TradeOffWindow::TradeOffWindow(Document& document, QWidget* parent)
             [this](QTreeWidgetItem* item) { take(item->data(Name, pointRole).toInt()); });
     connect(&m_document, &Document::designChanged, this, &TradeOffWindow::refreshPresent);
     end({});
-    resize(1080, 600);
+    resize(1164, 600);
 }
 
 TradeOffWindow::~TradeOffWindow()
@@ -182,7 +188,7 @@ void TradeOffWindow::start()
         for (const TradeOffCandidate& candidate : candidates) {
             if (stop.stop_requested())
                 return;
-            inbox->post([stop, point = evaluateTradeOff(base, candidate, stop)](TradeOffWindow& window) {
+            inbox->post([stop, point = evaluateTradeOff(base, candidate, stop, shownNoise)](TradeOffWindow& window) {
                 if (!stop.stop_requested())
                     window.add(point);
             });
@@ -245,11 +251,16 @@ void TradeOffWindow::refreshList()
         row->setText(Bubble, point.possible ? percentText(point.bubble) : tr("not here"));
         row->setData(Memory, pointRole, point.possible ? memoryOf(point) : 1e300);
         row->setData(Bubble, pointRole, point.possible ? point.bubble : 1e300);
-        const QString tip = point.possible ? tr("Makespan %1, %2 of activations. Return makes it the schedule.")
-                                                 .arg(durationText(point.makespan), multipleText(point.peakActivations))
-                                           : QString::fromStdString(point.reason);
+        row->setText(SlowStep, point.possible ? durationText(point.noisy.p95) : QString());
+        row->setData(SlowStep, pointRole, point.possible ? double(point.noisy.p95) : 1e300);
+        const QString tip =
+            point.possible
+                ? tr("Makespan %1, median %2 when blocks vary, %3 of activations. Return makes it the schedule.")
+                      .arg(durationText(point.makespan), durationText(point.noisy.median),
+                           multipleText(point.peakActivations))
+                : QString::fromStdString(point.reason);
         const bool front = m_plot->isOnFront(static_cast<int>(i));
-        for (int column = Name; column <= Bubble; ++column) {
+        for (int column = Name; column <= SlowStep; ++column) {
             row->setToolTip(column, tip);
             row->setForeground(column, front ? theme.text : theme.dim);
             if (column != Name) {

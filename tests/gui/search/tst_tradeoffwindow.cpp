@@ -3,6 +3,7 @@
 #include "gui/search/tradeoffplot.h"
 #include "gui/search/tradeoffwindow.h"
 #include "gui/widgets/theme.h"
+#include "gui/widgets/words.h"
 #include "makers/designs.h"
 #include "testmain.h"
 
@@ -69,6 +70,21 @@ private Q_SLOTS:
         };
         for (int row = 1; row < fixture.window->list()->topLevelItemCount(); ++row)
             QVERIFY(memory(row - 1) <= memory(row));
+        // By the step of which one in twenty is slower, when blocks vary.
+        fixture.window->list()->sortByColumn(3, Qt::AscendingOrder);
+        double before = 0;
+        for (int row = 0; row < fixture.window->list()->topLevelItemCount(); ++row) {
+            const QTreeWidgetItem* item = fixture.window->list()->topLevelItem(row);
+            const TradeOff& point =
+                fixture.window->points()[static_cast<std::size_t>(item->data(0, Qt::UserRole + 1).toInt())];
+            if (!point.possible)
+                break;
+            QVERIFY(point.noisy.p95 > point.makespan);
+            QVERIFY(double(point.noisy.p95) >= before);
+            QCOMPARE(item->text(3), durationText(point.noisy.p95));
+            before = double(point.noisy.p95);
+        }
+        QVERIFY(before > 0);
     }
 
     void aClickedPointBecomesTheScheduleAndGivesWhatWasDrawn()
