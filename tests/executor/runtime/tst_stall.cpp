@@ -40,7 +40,7 @@ private slots:
     {
         QVERIFY(!certain({in(State::WaitsForArrival), in(State::Running)}));
         QVERIFY(!certain({in(State::WaitsForArrival), in(State::Stalled)}));
-        QVERIFY(!certain({in(State::WaitsForArrival), in(State::Idle)})); // has not begun the step yet
+        QVERIFY(!certain({in(State::WaitsForArrival), in(State::Idle)}));                  // has not begun the step yet
         QVERIFY(!certain({in(State::WaitsForArrival), in(State::WaitsForArrival, true)})); // about to wake up
     }
 
