@@ -46,10 +46,8 @@ struct Cover {
     Nanoseconds add(Nanoseconds start, Nanoseconds end)
     {
         start = std::max(start, until);
-        if (end > start) {
-            covered += end - start;
-            until = end;
-        }
+        covered += std::max<Nanoseconds>(0, end - start);
+        until = std::max(until, end); // a slice of no length also ends the gap before it
         return start;
     }
 };

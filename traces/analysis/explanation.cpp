@@ -207,14 +207,14 @@ private:
     void sharePath(Explanation& result) const
     {
         const Timeline& timeline = m_replay.measured();
-        Nanoseconds before = notRun;
+        Nanoseconds reached = notRun;
         for (const TaskId t : result.criticalPath) {
-            const Nanoseconds length = timeline.end[t] - timeline.start[t];
+            // Clocks that are a little off, and data handed on before a task ends, let tasks of the path overlap.
+            reached = reached == notRun ? timeline.start[t] : reached;
+            result.path.waiting += std::max<Nanoseconds>(0, timeline.start[t] - reached);
             (m_program.tasks[t].kind == TaskKind::Transfer ? result.path.transferring : result.path.computing) +=
-                length;
-            if (before != notRun)
-                result.path.waiting += timeline.start[t] - before;
-            before = timeline.end[t];
+                std::max<Nanoseconds>(0, timeline.end[t] - std::max(timeline.start[t], reached));
+            reached = std::max(reached, timeline.end[t]);
         }
     }
 

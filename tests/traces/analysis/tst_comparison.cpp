@@ -2,6 +2,7 @@
 // Prediction against measurement: errors, typical steps, notes, and the report.
 #include "testmain.h"
 #include "traces/analysis/comparison.h"
+#include "traces/analysis/explanation.h"
 #include "traces/export/report.h"
 #include "traces/store/recording.h"
 
@@ -178,6 +179,19 @@ private Q_SLOTS:
         QCOMPARE(c.blocks[1].task, fast);
         QCOMPARE(c.blocks[1].contribution, Nanoseconds{-300'000});
         QCOMPARE(c.durationError.median, 0.0);
+    }
+
+    void theCriticalPathCountsNoTimeTwice()
+    {
+        // Ranges that reach over the wait of the next block overlap it.
+        Timeline measured = m_prediction.timeline;
+        for (TaskId id = 0; id < measured.end.size(); ++id)
+            if (m_prediction.program.tasks[id].kind == TaskKind::Compute && measured.start[id] > 100'000)
+                measured.start[id] -= 100'000;
+        const Explanation e = explain(m_prediction.program, smallDesign().costs, m_prediction.timeline, measured);
+        QVERIFY(e.path.waiting >= 0);
+        const TaskId first = e.criticalPath.front(), last = e.criticalPath.back();
+        QCOMPARE(e.path.computing + e.path.transferring + e.path.waiting, measured.end[last] - measured.start[first]);
     }
 
     void blocksThatWereNotMeasuredAreCounted()

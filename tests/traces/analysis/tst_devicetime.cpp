@@ -315,7 +315,7 @@ private Q_SLOTS:
             for (const std::uint32_t lane : {m.stream, m.comm, m.stream}) {
                 Nanoseconds clock = below(50);
                 for (int i = 0; i < 12; ++i) {
-                    const Nanoseconds start = clock + below(60), end = start + 1 + below(40),
+                    const Nanoseconds start = clock + below(60), end = start + below(40), // some take no time
                                       call = std::max<Nanoseconds>(0, start - below(90));
                     clock = end;
                     const bool copy = lane == m.stream && below(4) == 0;
