@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Parses range names into actions, assigns each range its launches by binary search per thread, and numbers steps.
+// Assigns each range its launches by binary search per thread, and numbers steps.
 // O(activities log activities).
 #include "traces/import/recognisedblocks.h"
 
-#include "core/exchange/pytorchaction.h"
+#include "traces/import/stockschedules.h"
 
 #include <algorithm>
-#include <charconv>
 #include <map>
 #include <optional>
 #include <set>
@@ -19,11 +18,6 @@ static_assert(passCount == 4, "transfers carry activations or gradients");
 
 namespace {
 
-struct Range {
-    Nanoseconds start = 0, end = 0;
-    std::uint32_t lane = 0, name = 0;
-};
-
 struct Span {
     Nanoseconds start = 0, end = 0;
     bool any = false;
@@ -34,23 +28,6 @@ struct Span {
         any = true;
     }
 };
-
-/// The actions of a range's name; empty for other names.
-std::vector<PytorchAction> actionsOf(const std::string& name)
-{
-    std::vector<PytorchAction> actions;
-    if (name.starts_with("PP:")) {
-        if (parsePytorchCell(std::string_view(name).substr(3), PytorchLetters::Current, actions))
-            actions.clear();
-    } else if (const auto block = parseBlock(name); block && block->replica == 0 && isPass(block->op)) {
-        PytorchAction action;
-        action.type = computeType(block->op);
-        action.stage = block->stage;
-        action.microbatch = block->microbatch;
-        actions.push_back(action);
-    }
-    return actions;
-}
 
 /// The task of an action, without its device; nothing for waits, shards and reductions, and for sends, since transfers
 /// are recorded at the receiver.
@@ -87,6 +64,8 @@ public:
         if (m_ranges.empty())
             return {};
         findLaunches();
+        if (!m_anyKernels)
+            beginAfterReceives(m_data, m_ranges);
         place();
         finish();
         return std::move(m_blocks);
@@ -98,41 +77,31 @@ private:
 
     void collect()
     {
-        std::map<std::uint32_t, bool> isAction; // by name
-        for (const Activity& a : m_data.activities) {
-            const ActivityKind kind = a.kind();
-            if (kind != ActivityKind::Range && kind != ActivityKind::Other && kind != ActivityKind::GpuRange
-                && kind != ActivityKind::Operator)
-                continue;
-            const std::string& name = m_data.strings.text(a.name);
-            if (name.starts_with("ProfilerStep#") && kind != ActivityKind::GpuRange) {
-                int number = 0;
-                if (std::from_chars(name.data() + 13, name.data() + name.size(), number).ec == std::errc{})
-                    m_steps[rankOf(a.lane)][number] = {a.start, a.end};
-                continue;
-            }
-            const auto [known, isNew] = isAction.try_emplace(a.name, false);
-            if (isNew)
-                known->second = !actionsOf(name).empty();
-            if (!known->second)
-                continue;
-            if (kind == ActivityKind::GpuRange)
-                m_deviceRanges[{rankOf(a.lane), a.name}].push_back({a.start, a.end, a.lane, a.name});
-            else
-                m_ranges.push_back({a.start, a.end, a.lane, a.name});
+        m_steps = profilerSteps(m_data);
+        NamedRanges named = namedRanges(m_data);
+        m_ranges = std::move(named.host);
+        m_deviceRanges = std::move(named.device);
+        if (m_ranges.empty()) {
+            StockBlocks stock = stockBlocks(m_data, m_steps);
+            m_ranges = std::move(stock.ranges);
+            if (!stock.refusal.empty())
+                m_data.report.repair("blocks of a pipeline that cannot be told apart; a schedule that names them as "
+                                     "PP:0F3, run by PyTorch's _PipelineScheduleRuntime, can be compared",
+                                     stock.refusal);
         }
-        std::sort(m_ranges.begin(), m_ranges.end(), [&](const Range& a, const Range& b) {
+        std::sort(m_ranges.begin(), m_ranges.end(), [&](const PipelineRange& a, const PipelineRange& b) {
             return std::tuple(rankOf(a.lane), a.start, a.name) < std::tuple(rankOf(b.lane), b.start, b.name);
         });
         for (auto& [key, ranges] : m_deviceRanges)
-            std::sort(ranges.begin(), ranges.end(), [](const Range& a, const Range& b) { return a.start < b.start; });
+            std::sort(ranges.begin(), ranges.end(),
+                      [](const PipelineRange& a, const PipelineRange& b) { return a.start < b.start; });
     }
 
     /// Collects launching calls per thread, and their kernels per process and correlation.
     void findLaunches()
     {
         std::set<std::uint32_t> withRanges;
-        for (const Range& range : m_ranges)
+        for (const PipelineRange& range : m_ranges)
             withRanges.insert(range.lane);
         for (const Activity& a : m_data.activities) {
             if (a.correlation == 0)
@@ -156,7 +125,7 @@ private:
         m_anyKernels = !m_kernels.empty() || !m_transfers.empty();
     }
 
-    void addLaunched(const std::vector<Launch>& launches, const Range& range, bool transfer, Span& span) const
+    void addLaunched(const std::vector<Launch>& launches, const PipelineRange& range, bool transfer, Span& span) const
     {
         for (auto at = std::lower_bound(launches.begin(), launches.end(), Launch{range.start, 0});
              at != launches.end() && at->first <= range.end; ++at) {
@@ -168,7 +137,7 @@ private:
     }
 
     /// `occurrence`: number of earlier ranges of the rank with the same name.
-    Span deviceTime(const Range& range, const PytorchAction& action, std::size_t occurrence,
+    Span deviceTime(const PipelineRange& range, const PytorchAction& action, std::size_t occurrence,
                     std::size_t occurrences) const
     {
         const bool transfer = action.isTransfer();
@@ -188,7 +157,7 @@ private:
         return span;
     }
 
-    int stepOf(const Range& range, int occurrence) const
+    int stepOf(const PipelineRange& range, int occurrence) const
     {
         const auto steps = m_steps.find(rankOf(range.lane));
         if (steps == m_steps.end())
@@ -216,10 +185,10 @@ private:
     void place()
     {
         std::map<std::pair<int, std::uint32_t>, std::size_t> occurrences, seen;
-        for (const Range& range : m_ranges)
+        for (const PipelineRange& range : m_ranges)
             ++occurrences[{rankOf(range.lane), range.name}];
         std::set<std::pair<int, std::uint32_t>> recorded; // (step, task)
-        for (const Range& range : m_ranges) {
+        for (const PipelineRange& range : m_ranges) {
             const std::pair key(rankOf(range.lane), range.name);
             const std::size_t occurrence = seen[key]++;
             const int step = stepOf(range, static_cast<int>(occurrence));
@@ -228,7 +197,8 @@ private:
                                      m_data.strings.text(range.name));
                 continue;
             }
-            for (const PytorchAction& action : actionsOf(m_data.strings.text(range.name))) {
+            for (const PytorchAction& action : range.actions) {
+                noteTransfer(range, action, step);
                 const auto task = taskOf(action);
                 const Span span = task ? deviceTime(range, action, occurrence, occurrences[key]) : Span();
                 if (!span.any)
@@ -247,8 +217,38 @@ private:
         }
     }
 
+    /// For traces without kernels: when results were given away, and who waited for them since when.
+    void noteTransfer(const PipelineRange& range, const PytorchAction& action, int step)
+    {
+        const bool backward = action.isBackward();
+        if (action.isSend())
+            m_sent[{step, action.carriesGradient(), action.stage, action.microbatch}] = range.start;
+        else if (range.sent && (backward || action.type == PytorchAction::Type::F))
+            m_sent[{step, backward, action.stage, action.microbatch}] = *range.sent;
+        if (!range.receives || (!backward && action.type != PytorchAction::Type::F))
+            return;
+        PytorchAction receive = action;
+        receive.type = backward ? PytorchAction::Type::RecvB : PytorchAction::Type::RecvF;
+        if (const auto task = taskOf(receive))
+            m_arrivals.push_back({step, rankOf(range.lane), *task, range.waitsFrom, range.start});
+    }
+
+    /// A hand-off is seen where its receiver waited before the data was sent; others end at an unknown time.
+    void placeTransfers()
+    {
+        for (const Arrival& arrival : m_arrivals) {
+            const Task& task = arrival.task;
+            const auto sent = m_sent.find({arrival.step, task.op != Op::F, task.stage, task.microbatch});
+            if (sent != m_sent.end() && arrival.since <= sent->second && sent->second < arrival.at)
+                m_blocks.records.push_back(
+                    {taskId(task, arrival.device), arrival.step, arrival.device, sent->second, arrival.at});
+        }
+    }
+
     void finish()
     {
+        if (!m_anyKernels)
+            placeTransfers();
         std::map<int, Span> steps;
         for (const TaskRecord& record : m_blocks.records)
             steps[record.step].add(record.start, record.end);
@@ -271,13 +271,20 @@ private:
     }
 
     TraceData& m_data;
-    std::vector<Range> m_ranges;
-    std::map<std::pair<int, std::uint32_t>, std::vector<Range>> m_deviceRanges;
-    std::map<int, std::map<int, std::pair<Nanoseconds, Nanoseconds>>> m_steps; ///< per rank and number
+    std::vector<PipelineRange> m_ranges;
+    std::map<std::pair<int, std::uint32_t>, std::vector<PipelineRange>> m_deviceRanges;
+    ProfilerSteps m_steps;
     std::unordered_map<std::uint32_t, std::vector<Launch>> m_launches;
     std::unordered_map<int, std::vector<Launch>> m_otherLaunches;
     std::unordered_map<std::uint64_t, Span> m_kernels, m_transfers;
     std::map<std::tuple<TaskKind, Op, int, int>, std::uint32_t> m_taskIds;
+    struct Arrival {
+        int step = 0, device = 0;
+        Task task;
+        Nanoseconds since = 0, at = 0;
+    };
+    std::vector<Arrival> m_arrivals;
+    std::map<std::tuple<int, bool, int, int>, Nanoseconds> m_sent; ///< by step, gradient, stage and microbatch
     bool m_anyKernels = false;
     RecognisedBlocks m_blocks;
 };

@@ -135,7 +135,9 @@ ImportedTrace importTraces(const std::vector<std::string>& paths, const std::str
     result.ranks = static_cast<int>(ranks.size());
     result.slices = static_cast<std::int64_t>(data.activities.size());
     result.lanes = static_cast<std::int64_t>(data.lanes.size());
-    result.blocks = static_cast<std::int64_t>(blocks.records.size());
+    result.blocks = std::count_if(blocks.records.begin(), blocks.records.end(), [&](const TaskRecord& record) {
+        return blocks.tasks[record.task].kind == TaskKind::Compute;
+    });
     result.steps = static_cast<std::int64_t>(blocks.steps.size());
     result.clocks = data.clocks;
     result.report = data.report;
