@@ -23,20 +23,6 @@ std::string keyOf(DeviceTimeCause cause)
     return key;
 }
 
-TraceStep stretchOf(const StoredActivities& trace, const std::vector<TraceStep>& steps, int step,
-                    const std::string& path)
-{
-    if (step < 0)
-        return {"the whole trace", 0, endOf(trace)};
-    const std::string wanted = fmt::format("ProfilerStep#{}", step);
-    const auto found = std::find_if(steps.begin(), steps.end(), [&](const TraceStep& s) { return s.name == wanted; });
-    if (found == steps.end())
-        throw Error(path, fmt::format("has no step {}", step),
-                    steps.empty() ? "the profiler wrote no ranges ProfilerStep#N into it"
-                                  : fmt::format("the first is {}, the last {}", steps.front().name, steps.back().name));
-    return *found;
-}
-
 } // namespace
 
 Json toJson(const DeviceTimes& times)
@@ -133,11 +119,11 @@ void print(const std::vector<AchievedRate>& rates)
     table.print();
 }
 
-void explainActivities(const std::string& path, int step, bool json)
+void explainActivities(const std::string& path, int step, const StretchChoice& choice, bool json)
 {
     const StoredActivities trace = readActivities(path);
     const std::vector<TraceStep> steps = stepsOf(trace);
-    const TraceStep stretch = stretchOf(trace, steps, step, path);
+    const TraceStep stretch = choice.of(trace, path, step);
     const LaunchCalls launches(trace);
     const DeviceTimes times = deviceTimes(trace, launches, stretch.start, stretch.end);
     if (times.devices.empty())
@@ -158,9 +144,13 @@ void explainActivities(const std::string& path, int step, bool json)
         fmt::print("{}\n", object.dump(Json::InvalidText::Replace));
         return;
     }
-    fmt::print("{}, {}: {} of {}\n\n", path, trace.tool, formatDuration(stretch.end - stretch.start), stretch.name);
+    fmt::print("{}, {}: {}, {}\n", path, trace.tool, stretch.name, formatDuration(stretch.end - stretch.start));
+    if (const Nanoseconds end = endOf(trace); stretch.start > 0 || stretch.end < end)
+        fmt::print("from {} to {} of {}; other stretches with --from and --to\n", formatDuration(stretch.start),
+                   formatDuration(stretch.end), formatDuration(end));
+    fmt::print("\n");
     print(times);
-    if (step < 0 && !steps.empty()) {
+    if (step < 0 && !choice.given() && !steps.empty()) {
         fmt::print("\n");
         TextTable table({"step", "length", "computing", "communication", "host gap", "waiting", "holds up the others"});
         for (const TraceStep& s : steps) {

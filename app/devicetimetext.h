@@ -3,7 +3,7 @@
 // as JSON.
 #pragma once
 
-#include "app/command.h"
+#include "app/stretchchoice.h"
 #include "traces/analysis/achievedrates.h"
 #include "traces/analysis/devicetime.h"
 
@@ -15,7 +15,7 @@ void print(const DeviceTimes& times);
 Json toJson(const std::vector<AchievedRate>& rates);
 void print(const std::vector<AchievedRate>& rates); ///< nothing when there are none
 
-/// Explains a trace that holds no design: the whole, or its step number `step` when that is not below 0.
-void explainActivities(const std::string& path, int step, bool json);
+/// Explains a trace that holds no design: its step number `step` when that is not below 0, else the chosen stretch.
+void explainActivities(const std::string& path, int step, const StretchChoice& choice, bool json);
 
 } // namespace pipewright::app

@@ -24,6 +24,7 @@ struct ExplainOptions {
         command.option("--design", design, "the design to explain it by (the one that the trace holds)")
             .typeName("FILE");
         step.addTo(command);
+        stretch.addTo(command);
         command
             .option("--what-if", changes,
                     "replay the step with a change: F1=2ms, F1.3=0.5x, device1=0.8x, link0-1=50us, host1=0ns; may "
@@ -35,6 +36,7 @@ struct ExplainOptions {
     std::string trace, design, order;
     std::vector<std::string> changes;
     StepChoice step;
+    StretchChoice stretch;
     bool json = false;
 };
 
@@ -55,9 +57,11 @@ int run(const ExplainOptions& options)
         if (!options.changes.empty() || !options.order.empty())
             throw Error(options.trace, "another tool's trace holds no design to replay",
                         "name the design of its blocks with --design");
-        explainActivities(options.trace, options.step.number(), options.json);
+        explainActivities(options.trace, options.step.number(), options.stretch, options.json);
         return exitSuccess;
     }
+    if (options.stretch.given())
+        throw Error("--from", "a design is explained by whole steps", "choose one with --step");
     const TraceReader trace(options.trace);
     LocatedDesign located;
     if (options.design.empty())
@@ -68,7 +72,8 @@ int run(const ExplainOptions& options)
     const StepChoice::Chosen chosen = options.step.of(trace, prediction.program);
     const Timeline& measured = chosen.timeline;
     const StepLengths lengths = stepLengths(trace.steps());
-    const std::vector<AchievedRate> rates = achievedRates(located.design, prediction.program, measured);
+    const std::vector<AchievedRate> rates =
+        achievedRates(workedDesign(trace, located.design), prediction.program, measured);
     const Explanation explanation = explain(prediction.program, located.design.costs, prediction.timeline, measured);
 
     std::vector<Nanoseconds> durations;

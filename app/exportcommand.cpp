@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "app/command.h"
 #include "app/stepchoice.h"
+#include "app/stretchchoice.h"
 #include "core/base/textfile.h"
 
 #include "core/exchange/exchange.h"
@@ -24,7 +25,9 @@ struct ExportCommandOptions {
         for (const ExportFormat& format : exportFormats())
             formats += fmt::format("\n{} ({})", format.name, format.title);
         formats += "\nhtml (report of a trace: pictures, numbers, causes, notes; FILE may be the trace itself)";
-        command.option("file", file, "the design file").required().typeName("FILE");
+        command.option("file", file, "the design file, or a recording, which holds its design")
+            .required()
+            .typeName("FILE");
         command.option("--to", to, formats).required().typeName("FORMAT");
         command.option("-o,--output", output, "the file to write").required().typeName("FILE");
         command
@@ -36,11 +39,13 @@ struct ExportCommandOptions {
                     "chrome, perfetto and the tables: a trace of the design, shown beside the prediction")
             .typeName("TRACE");
         step.addTo(command);
+        stretch.addTo(command, "--until");
         command.flag("--force", force, "replace the file if it exists");
         command.flag("--json", json, "print one JSON object");
     }
     std::string file, to, output, csv, trace;
     StepChoice step;
+    StretchChoice stretch;
     bool force = false, json = false;
 };
 
@@ -51,8 +56,13 @@ std::string reportText(const ExportCommandOptions& options)
     const std::string& path = bare ? options.file : options.trace;
     if (bare && isForeignTrace(path))
         throw Error(path, "this trace is not imported yet", "pipewright import " + path + " -o trace.db");
-    if (bare && holdsActivities(path))
-        return activityReport(readActivities(path), path, readNotes(path));
+    if (bare && holdsActivities(path)) {
+        const StoredActivities activities = readActivities(path);
+        return activityReport(activities, path, options.stretch.of(activities, path, options.step.number()),
+                              readNotes(path));
+    }
+    if (options.stretch.given())
+        throw Error("--from", "a recording of a design is shown by whole steps", "choose one with --step");
     if (bare && !isTrace(path))
         throw Error(path, "a report needs a trace", "name one with --trace");
     const TraceReader trace(path);
@@ -85,17 +95,28 @@ void run(const ExportCommandOptions& options)
         return;
     }
     const ExportFormat& format = exportFormat(options.to);
-    const LocatedDesign located = readLocatedDesign(options.file);
+    const bool isRecording = isTrace(options.file);
+    if (isForeignTrace(options.file) || holdsActivities(options.file))
+        throw Error(options.file, "this is another tool's trace, which holds no design to export",
+                    format.times ? "open the tool's own file in ui.perfetto.dev, or name the design of its blocks: "
+                                   "pipewright export DESIGN --trace TRACE"
+                                 : "name a design");
+    LocatedDesign located;
+    if (isRecording)
+        located.design = TraceReader(options.file).design();
+    else
+        located = readLocatedDesign(options.file);
     const Prediction prediction = predictOrFind(located); // an invalid design is a finding in all formats
     ExportOptions exportOptions;
     exportOptions.csv =
         options.csv.empty() ? std::filesystem::path(options.file).stem().string() + ".csv" : options.csv;
     Timeline measured;
-    if (!options.trace.empty()) {
+    const std::string tracePath = options.trace.empty() && isRecording && format.times ? options.file : options.trace;
+    if (!tracePath.empty()) {
         if (!format.times)
             throw Error("--trace", "this format has no times",
                         "use it with chrome, perfetto, blocks-csv or metrics-csv");
-        const TraceReader trace(options.trace);
+        const TraceReader trace(tracePath);
         measured = options.step.of(trace, prediction.program).timeline;
         exportOptions.measured = &measured;
     }

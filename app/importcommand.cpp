@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <filesystem>
 #include <memory>
 #include <utility>
 
@@ -27,8 +28,8 @@ struct ImportCommandOptions {
             formats += fmt::format("\n{} ({})", format.name, format.title);
         command
             .option("file", files,
-                    "the other tool's file: a schedule, or traces, one per rank (Chrome JSON of PyTorch's "
-                    "profiler, plain or .gz; SQLite exports of Nsight Systems)")
+                    "the other tool's file: a schedule, or traces, one per rank, or a folder of them (Chrome JSON of "
+                    "PyTorch's profiler, plain or .gz; SQLite exports of Nsight Systems)")
             .required()
             .typeName("FILE");
         command.option("-o,--output", output, "the design or trace to write").required().typeName("FILE");
@@ -110,7 +111,10 @@ void runTraces(const ImportCommandOptions& options)
 
 void run(const ImportCommandOptions& options)
 {
-    if (options.from.empty() && traceFormatOf(options.files[0]) != TraceFormat::None) {
+    std::error_code error;
+    if (options.from.empty()
+        && (std::filesystem::is_directory(options.files[0], error)
+            || traceFormatOf(options.files[0]) != TraceFormat::None)) {
         runTraces(options);
         return;
     }

@@ -154,9 +154,18 @@ void TextTable::printInParts() const
 
 void TextTable::printWide() const
 {
-    const std::vector<std::size_t> widths = widestCells(m_rows);
-    for (const Row& row : m_rows)
-        printRow(row, widths);
+    constexpr std::size_t padded = 40; // names of kernels are hundreds of characters long
+    std::vector<std::size_t> widths = widestCells(m_rows);
+    for (std::size_t& width : widths)
+        width = std::min(width, padded);
+    for (const Row& row : m_rows) {
+        std::string line;
+        for (std::size_t column = 0; column < row.size(); ++column)
+            line += column == 0 ? fmt::format("{:<{}}", row[column], widths[column])
+                                : fmt::format("{:{}}{:>{}}", "", gap, row[column], widths[column]);
+        line.erase(line.find_last_not_of(' ') + 1);
+        fmt::print("{}\n", line);
+    }
 }
 
 std::string percent(double share)

@@ -15,7 +15,7 @@ public:
     void addRow(std::vector<std::string> cells) { m_rows.push_back(std::move(cells)); }
     /// 100 characters wide at most, unless two columns of unbreakable words are wider.
     void print() const;
-    void printWide() const; ///< a line per row, however wide
+    void printWide() const; ///< a line per row, however wide; a long cell widens its own row only
 
 private:
     void printInParts() const;

@@ -120,6 +120,8 @@ std::span<const ImportFormat> importFormats()
 
 Imported importDesign(std::string_view text, const std::string& source, const ImportOptions& options)
 {
+    if (text.find_first_not_of(" \t\r\n") == std::string_view::npos)
+        throw Error(source, "the file is empty");
     if (options.format.empty())
         return beginsWithLetter(text) ? importSailLines(text, source) : importPytorchCsv(text, source, options.letters);
     const auto found = std::find_if(importers.begin(), importers.end(),

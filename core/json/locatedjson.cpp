@@ -194,6 +194,8 @@ std::string LocatedJson::placeOf(std::string_view pointer) const
 
 LocatedJson parseLocatedJson(std::string_view text, std::string source)
 {
+    if (text.find_first_not_of(" \t\r\n") == std::string_view::npos)
+        throw Error(source, "the file is empty");
     LocatedJson result;
     result.source = std::move(source);
     Progress progress;

@@ -310,6 +310,7 @@ void TraceWindow::take(const Opened& what)
     m_timesOf.reset();
     const std::shared_ptr<const StoredActivities>& trace = what.trace;
     m_steps = stepsOf(*trace);
+    m_activity = deviceActivity(*trace);
     m_step->clear();
     m_step->addItem(tr("whole trace"));
     for (const TraceStep& step : m_steps)
@@ -379,11 +380,11 @@ void TraceWindow::reportTo(const QString& path)
     if (!m_opened.trace)
         return;
     m_state->setText(tr("writing the report …"));
-    m_worker.start([this, opened = m_opened, notes = m_notes->notes(), path] {
+    m_worker.start([this, opened = m_opened, notes = m_notes->notes(), stretch = explained(), path] {
         QString why;
         try {
-            writeFileAtomically(path.toStdString(), activityReport(*opened.trace, opened.store.toStdString(), notes),
-                                true);
+            writeFileAtomically(path.toStdString(),
+                                activityReport(*opened.trace, opened.store.toStdString(), stretch, notes), true);
         } catch (const std::exception& error) {
             why = QString::fromUtf8(error.what());
         }

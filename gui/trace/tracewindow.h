@@ -88,7 +88,7 @@ private:
     void addShortcuts();
     void chooseStep(int index);
     void showTimes(const DeviceTimes& times);
-    std::pair<Nanoseconds, Nanoseconds> explained() const; ///< the measured range, or else all of the trace
+    TraceStep explained() const; ///< the measured range, or else deviceActivity()
     void showSelection();
     void sumUp(); ///< of the visible or measured range
     void fill(const ActivitySummary& summary);
@@ -119,6 +119,7 @@ private:
     QTreeWidget* m_lanes;
     ActivitySummary m_summary;
     std::vector<TraceStep> m_steps;
+    TraceStep m_activity; ///< what is explained without a measured range
     bool m_summing = false;
     QTimer m_later; ///< delays summing until zooming pauses
     QThreadPool m_worker;

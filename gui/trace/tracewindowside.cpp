@@ -130,9 +130,10 @@ QString TraceWindow::verdict() const
     return m_verdict->text();
 }
 
-std::pair<Nanoseconds, Nanoseconds> TraceWindow::explained() const
+TraceStep TraceWindow::explained() const
 {
-    return m_view->range().value_or(std::pair(Nanoseconds{0}, m_view->total()));
+    const auto range = m_view->range();
+    return range ? TraceStep{"the measured range", range->first, range->second} : m_activity;
 }
 
 void TraceWindow::chooseStep(int index)
@@ -152,7 +153,8 @@ void TraceWindow::sumUp()
     const int request = ++m_request;
     const auto [from, to] = m_view->range().value_or(m_view->window());
     // The devices' times are of the measured range, independent of zoom.
-    const auto whole = explained();
+    const TraceStep stretch = explained();
+    const std::pair whole(stretch.start, stretch.end);
     const bool times = m_timesOf != whole && m_opened.launches;
     // The shared pointer keeps the trace until this work ends.
     m_worker.start([this, request, trace = m_view->sharedTrace(), launches = m_opened.launches, from = from, to = to,

@@ -3,6 +3,7 @@
 #include "app/program.h"
 #include "testmain.h"
 
+#include <QDir>
 #include <QTest>
 
 using namespace pipewright::test;
@@ -143,6 +144,116 @@ private Q_SLOTS:
         QCOMPARE(m_work.run("export kineto.json --to html -o x.html").code, 2);
     }
 
+    void ratesAreOfTheModelThatRan()
+    {
+        QCOMPARE(m_work.run("new 1f1b --devices 2 --microbatches 4 --microbatch-size 8 -o other.json").code, 0);
+        const auto rates = [&](const char* more) {
+            const Outcome outcome = m_work.run(QStringLiteral("explain run.db --json") + more);
+            return outcome.code == 0 ? outcome.json()["rates"].toArray() : QJsonArray();
+        };
+        const auto unitsOf = [](const QJsonArray& rates) {
+            double amount = 0;
+            for (const QJsonValue& rate : rates)
+                amount += rate.toObject()["unit"].toString() == "FLOP/s" ? rate.toObject()["amount"].toDouble() : 0;
+            return amount;
+        };
+        QVERIFY(unitsOf(rates("")) > 0);
+        QCOMPARE(unitsOf(rates(" --design other.json")), unitsOf(rates("")));
+    }
+
+    void whatTheDevicesDidIsNotSharedOutOverTheHostsTime()
+    {
+        // Ten seconds of the host, in which the device works for 30 ms.
+        const auto slice = [](const char* cat, const QByteArray& name, int pid, int from, int length,
+                              const char* args) {
+            return QByteArray("{\"ph\":\"X\",\"cat\":\"") + cat + "\",\"name\":\"" + name
+                   + "\",\"pid\":" + QByteArray::number(pid) + ",\"tid\":1,\"ts\":" + QByteArray::number(from)
+                   + ",\"dur\":" + QByteArray::number(length) + ",\"args\":{" + args + "}}";
+        };
+        const QByteArray kernel = "gemm_" + QByteArray(300, 'x');
+        m_work.write("long.json",
+                     "{\"schemaVersion\":1,\"traceEvents\":[" + slice("user_annotation", "main", 9, 0, 10'000'000, "")
+                         + "," + slice("kernel", kernel, 0, 5'000'000, 10'000, "\"device\":0,\"stream\":1") + ","
+                         + slice("kernel", "short", 0, 5'020'000, 10'000, "\"device\":0,\"stream\":1") + "]}");
+        QCOMPARE(m_work.run("import long.json -o long.db").code, 0);
+        const auto computing = [&](const QString& more) {
+            const QJsonObject object = m_work.run("explain long.db --json" + more).json();
+            const double length = object["end_ns"].toDouble() - object["start_ns"].toDouble();
+            return object["per_device"].toArray()[0].toObject()["computing_ns"].toDouble() / length;
+        };
+        QCOMPARE(computing(""), 20.0 / 30);
+        QCOMPARE(computing(" --from 0s --to 10s"), 20e-3 / 10);
+        QCOMPARE(computing(" --from 5s --to 5.01s"), 1.0);
+        QVERIFY(m_work.run("explain long.db").output.contains("the devices' activity"));
+        QCOMPARE(m_work.run("explain long.db --from 11s").code, 2);
+        QCOMPARE(m_work.run("explain long.db --from 6s --to 5s").code, 2);
+        QCOMPARE(m_work.run("explain run.db --from 1ms").code, 2); // whole steps only
+        QCOMPARE(m_work.run("export long.db --to html -o long.html --from 5.015s").code, 0);
+        const QByteArray page = m_work.read("long.html");
+        QVERIFY(page.contains("5.015s to the end") && page.contains("short") && !page.contains(kernel));
+
+        // One long name does not push every row's numbers out of sight.
+        const Outcome rows = runWith({"query", "long.db", "SELECT value, id FROM StringIds ORDER BY length(value)"});
+        QVERIFY(rows.output.contains(kernel));
+        for (const QString& line : rows.output.split('\n'))
+            QVERIFY2(line.contains(kernel) || line.size() < 60, qPrintable(line));
+
+        // It has kernels and no blocks: who compares is told why.
+        const Outcome compared = m_work.run("compare design.json long.db");
+        QVERIFY2(compared.errors.contains("no block of a schedule was recognised"), qPrintable(compared.errors));
+    }
+
+    void aFolderOfRanksIsImported()
+    {
+        QVERIFY(QDir(m_work.path(".")).mkdir("ranks"));
+        QCOMPARE(m_work.run("import ranks -o folder.db").code, 2);
+        for (int rank = 0; rank < 3; ++rank)
+            m_work.write(QStringLiteral("ranks/rank%1.json").arg(rank),
+                         R"({"schemaVersion":1,"distributedInfo":{"rank":)" + QByteArray::number(rank)
+                             + R"(},"traceEvents":[{"ph":"X","name":"a","pid":1,"tid":1,"ts":1,"dur":1}]})");
+        m_work.write("ranks/notes.txt", "no trace");
+        const Outcome outcome = m_work.run("import ranks -o folder.db --json");
+        QVERIFY2(outcome.code == 0, qPrintable(outcome.errors));
+        QCOMPARE(outcome.json()["ranks"].toInt(), 3);
+        m_work.write("again.json", m_work.read("ranks/rank0.json"));
+        QVERIFY(m_work.run("import ranks again.json -o twice.db").errors.contains("more than one file"));
+    }
+
+    void anEmptyFileIsSaidToBeEmpty_data()
+    {
+        QTest::addColumn<QString>("command");
+        for (const char* command : {"import empty.csv -o x.json", "import blank.json -o x.db", "predict empty.csv",
+                                    "check blank.json", "explain empty.csv"})
+            QTest::newRow(command) << command;
+    }
+
+    void anEmptyFileIsSaidToBeEmpty()
+    {
+        QFETCH(QString, command);
+        m_work.write("empty.csv", "");
+        m_work.write("blank.json", " \n\n");
+        const Outcome outcome = m_work.run(command);
+        QCOMPARE(outcome.code, 2);
+        QVERIFY2(outcome.errors.contains("empty file") || outcome.errors.contains("is empty"),
+                 qPrintable(outcome.errors));
+    }
+
+    void aRecordingIsExportedByItself()
+    {
+        const Outcome outcome = m_work.run("export run.db --to perfetto -o run.perfetto-trace");
+        QVERIFY2(outcome.code == 0, qPrintable(outcome.errors));
+        QCOMPARE(m_work.run("export design.json --trace run.db --to perfetto -o both.perfetto-trace").code, 0);
+        QCOMPARE(m_work.read("run.perfetto-trace"), m_work.read("both.perfetto-trace"));
+        QCOMPARE(m_work.run("export run.db --to pytorch-csv -o run.csv").code, 0);
+        m_work.write("slice.json", R"([{"ph":"X","name":"a","pid":1,"tid":1,"ts":1,"dur":1}])");
+        QCOMPARE(m_work.run("import slice.json -o slice.db").code, 0);
+        for (const char* trace : {"slice.json", "slice.db"}) {
+            const Outcome refused = m_work.run(QStringLiteral("export %1 --to perfetto -o x.trace").arg(trace));
+            QCOMPARE(refused.code, 2);
+            QVERIFY2(refused.errors.contains("holds no design"), qPrintable(refused.errors));
+        }
+    }
+
     void aForeignTraceIsImportedAndCompared()
     {
         QByteArray events;
@@ -166,7 +277,13 @@ private Q_SLOTS:
         const Outcome compared = m_work.run("compare design.json torch.db --json");
         QVERIFY2(compared.code == 0, qPrintable(compared.errors));
         QCOMPARE(compared.json()["blocks"].toObject()["matched"].toInt(), 16);
-        QCOMPARE(m_work.run("explain torch.db --design design.json").code, 0);
+        // The design's model is the built-in one, which PyTorch did not train: no rate is counted by its work.
+        const Outcome explained = m_work.run("explain torch.db --design design.json --json");
+        QCOMPARE(explained.code, 0);
+        QVERIFY(!explained.output.contains("matrix units"));
+        QCOMPARE(
+            m_work.run("new 1f1b --devices 2 --microbatches 4 --model llama-3-8b --forward 1ms -o named.json").code, 0);
+        QVERIFY(m_work.run("explain torch.db --design named.json --json").output.contains("matrix units"));
         const Outcome bare = m_work.run("explain torch.db"); // neither a design nor a device
         QCOMPARE(bare.code, 2);
         QVERIFY(bare.errors.contains("holds no design"));

@@ -88,6 +88,16 @@ std::string rateText(double perSecond, bool flops)
     return fmt::format("{:.3g} {}{}", perSecond, prefixes[prefix], flops ? "FLOP/s" : "B/s");
 }
 
+Design workedDesign(const TraceReader& trace, const Design& given)
+{
+    if (trace.holdsDesign())
+        return trace.design();
+    Design design = given;
+    if (design.workload && design.workload->source.starts_with("built in"))
+        design.workload.reset();
+    return design;
+}
+
 std::vector<AchievedRate> achievedRates(const Design& design, const Program& program, const Timeline& measured)
 {
     const std::vector<StageFlops> flops = flopsOf(design);

@@ -24,12 +24,10 @@ namespace {
 constexpr std::string_view pytorchTool = "PyTorch Kineto";
 
 /// What the trace's typical steps are; Error when it has none.
-StepLengths typicalSteps(const TraceReader& trace, const std::string& traceName)
+StepLengths typicalSteps(const TraceReader& trace)
 {
-    StepLengths lengths = stepLengths(trace.steps());
-    if (lengths.steps == 0)
-        throw Error(traceName, "the trace has no finished step", "let the run finish at least one step");
-    return lengths;
+    (void)trace.medianStep(); // throws the reason where there is none
+    return stepLengths(trace.steps());
 }
 
 using Samples = std::vector<Nanoseconds>;
@@ -178,7 +176,7 @@ Calibration calibrate(const Design& design, const std::vector<NamedTrace>& trace
     bool pytorch = true;
     for (const auto& [trace, traceName] : traces) {
         pytorch = pytorch && trace->header().tool == pytorchTool;
-        for (const int step : result.steps.emplace_back(typicalSteps(*trace, traceName)).typical) {
+        for (const int step : result.steps.emplace_back(typicalSteps(*trace)).typical) {
             const Timeline timeline = trace->timeline(program, step);
             for (TaskId id = 0; id < program.tasks.size(); ++id) {
                 const Task& task = program.tasks[id];

@@ -405,4 +405,16 @@ Nanoseconds endOf(const StoredActivities& trace)
     return end;
 }
 
+TraceStep deviceActivity(const StoredActivities& trace)
+{
+    TraceStep whole{"the whole trace", 0, endOf(trace)}, busy{"the devices' activity", whole.end, 0};
+    for (const Track& track : trace.tracks)
+        for (std::size_t i = 0; i < track.size() && trace.lanes[track.lane].device >= 0; ++i)
+            if (classOf(track.kind[i], false) != Class::None) {
+                busy.start = std::min(busy.start, track.start[i]);
+                busy.end = std::max(busy.end, track.end[i]);
+            }
+    return busy.start < busy.end && busy.end - busy.start < whole.end / 2 ? busy : whole;
+}
+
 } // namespace pipewright

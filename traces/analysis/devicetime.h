@@ -97,4 +97,8 @@ DeviceTimes deviceTimes(const StoredActivities& trace, const LaunchCalls& launch
 /// End of the last slice of the trace.
 Nanoseconds endOf(const StoredActivities& trace);
 
+/// What is looked at where no stretch is named: "the whole trace", or "the devices' activity", from their first kernel
+/// or copy to their last, where that is less than half of the trace.
+TraceStep deviceActivity(const StoredActivities& trace);
+
 } // namespace pipewright

@@ -169,21 +169,23 @@ std::string runReport(const Design& design, const Prediction& prediction, const 
         fmt::format("Critical path of the measured step: {} computing, {} in transfers, {} waiting, over {} tasks.",
                     formatDuration(e.path.computing), formatDuration(e.path.transferring),
                     formatDuration(e.path.waiting), e.criticalPath.size()));
-    addRates(page, achievedRates(design, prediction.program, step.timeline));
+    addRates(page, achievedRates(workedDesign(trace, design), prediction.program, step.timeline));
     addBlocks(page, prediction.program, e, comparison);
     return std::move(page).finish();
 }
 
-std::string activityReport(const StoredActivities& trace, const std::string& store, const std::vector<TraceNote>& notes)
+std::string activityReport(const StoredActivities& trace, const std::string& store, const TraceStep& stretch,
+                           const std::vector<TraceNote>& notes)
 {
-    const Nanoseconds end = endOf(trace);
+    const Nanoseconds from = stretch.start, end = stretch.end;
     const LaunchCalls launches(trace);
-    const DeviceTimes times = deviceTimes(trace, launches, 0, end);
+    const DeviceTimes times = deviceTimes(trace, launches, from, end);
     const std::string name = trace.source.empty() ? store : trace.source;
     HtmlPage page(fileName(name),
-                  fmt::format("{}, {} slices, {} long", trace.tool, trace.slices(), formatDuration(end)));
+                  fmt::format("{}, {} slices, {} long; {}, from {} to {}", trace.tool, trace.slices(),
+                              formatDuration(endOf(trace)), stretch.name, formatDuration(from), formatDuration(end)));
     page.paragraph(sentence(verdict(times)), true);
-    page.picture(activitySvg(trace, 0, end), "Streams of the trace over time");
+    page.picture(activitySvg(trace, from, end), "Streams of the trace over time");
     addNotes(page, notes);
     if (!times.devices.empty()) {
         page.heading("Where the devices' time went");
@@ -196,7 +198,7 @@ std::string activityReport(const StoredActivities& trace, const std::string& sto
         for (const DeviceTime& device : times.devices) {
             std::vector<std::string>& row = rows.emplace_back(std::vector{device.name});
             for (const Nanoseconds part : device.time)
-                row.push_back(fmt::format("{} ({})", formatDuration(part), share(shareOf(part, end))));
+                row.push_back(fmt::format("{} ({})", formatDuration(part), share(shareOf(part, end - from))));
             row.push_back(device.communicating > 0 ? share(device.overlap()) : "");
         }
         page.table(header, rows);
@@ -218,9 +220,9 @@ std::string activityReport(const StoredActivities& trace, const std::string& sto
                             sentence(verdict(deviceTimes(trace, launches, step.start, step.end)))});
         page.table({"step", "length", ""}, rows, false);
     }
-    addRates(page, achievedRates(store, 0, end + 1));
+    addRates(page, achievedRates(store, from, end + 1));
     page.heading("Time by name");
-    const ActivitySummary summary = summarise(trace, 0, end);
+    const ActivitySummary summary = summarise(trace, from, end);
     std::vector<std::vector<std::string>> rows;
     for (std::size_t i = 0; i < std::min(namesShown, summary.names.size()); ++i) {
         const NameSummary& entry = summary.names[i];

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "core/predict/predict.h"
+#include "traces/analysis/devicetime.h"
 #include "traces/analysis/stepvariation.h"
 #include "traces/store/activitystore.h"
 #include "traces/store/notes.h"
@@ -21,8 +22,8 @@ struct MeasuredStep {
 std::string runReport(const Design& design, const Prediction& prediction, const TraceReader& trace,
                       const std::string& tracePath, const MeasuredStep& step, const std::vector<TraceNote>& notes);
 
-/// Another tool's trace; `store` is the imported file, for what only its tables hold. Throws Error.
-std::string activityReport(const StoredActivities& trace, const std::string& store,
+/// A stretch of another tool's trace; `store` is the imported file, for what only its tables hold. Throws Error.
+std::string activityReport(const StoredActivities& trace, const std::string& store, const TraceStep& stretch,
                            const std::vector<TraceNote>& notes);
 
 } // namespace pipewright

@@ -120,6 +120,35 @@ void shift(TraceData& trace, Nanoseconds by)
     }
 }
 
+/// Doubts about what was brought together: times of several ranks that say nothing about each other.
+void warnOfClocks(std::vector<TraceData>& traces)
+{
+    using Span = std::pair<Nanoseconds, Nanoseconds>;
+    std::vector<std::optional<Span>> spans;
+    for (const TraceData& trace : traces) {
+        std::optional<Span>& span = spans.emplace_back();
+        for (const Activity& a : trace.activities)
+            span = span ? Span(std::min(span->first, a.start), std::max(span->second, a.end)) : Span(a.start, a.end);
+    }
+    for (std::size_t i = 0; i < traces.size(); ++i) {
+        const std::string which = "rank " + std::to_string(traces[i].rank) + ", " + traces[i].source;
+        if (traces[i].clocks.front().method == "none")
+            traces[i].report.warn("no clock, message or collective is shared with the other files: times of " + which
+                                      + " mean nothing beside theirs",
+                                  "record all ranks with one tool");
+        const auto meets = [&](std::size_t other) {
+            return other != i && spans[other] && spans[i]->first < spans[other]->second
+                   && spans[other]->first < spans[i]->second;
+        };
+        bool alone = spans[i].has_value();
+        for (std::size_t other = 0; other < traces.size() && alone; ++other)
+            alone = !meets(other);
+        if (alone && traces.size() > 1)
+            traces[i].report.warn("by its clock nothing else ran while this was recorded: " + which,
+                                  "are the files of one run?");
+    }
+}
+
 /// Shifts traces with a wall clock to that of the first. Returns which were shifted.
 std::vector<bool> toWallClock(std::vector<TraceData>& traces, std::vector<Nanoseconds>& shifted)
 {
@@ -192,6 +221,7 @@ void alignClocks(std::vector<TraceData>& traces)
         shift(traces[i], -offsets[i]);
         traces[i].clocks = {clocks[i]};
     }
+    warnOfClocks(traces);
 }
 
 TraceData merged(std::vector<TraceData> traces)

@@ -85,9 +85,8 @@ private:
             StockBlocks stock = stockBlocks(m_data, m_steps);
             m_ranges = std::move(stock.ranges);
             if (!stock.refusal.empty())
-                m_data.report.repair("blocks of a pipeline that cannot be told apart; a schedule that names them as "
-                                     "PP:0F3, run by PyTorch's _PipelineScheduleRuntime, can be compared",
-                                     stock.refusal);
+                m_data.report.warn("the blocks of its pipeline cannot be told apart: " + stock.refusal,
+                                   "run the schedule by PyTorch's _PipelineScheduleRuntime, which names them PP:0F3");
         }
         std::sort(m_ranges.begin(), m_ranges.end(), [&](const PipelineRange& a, const PipelineRange& b) {
             return std::tuple(rankOf(a.lane), a.start, a.name) < std::tuple(rankOf(b.lane), b.start, b.name);

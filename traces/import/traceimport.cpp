@@ -8,6 +8,7 @@
 #include "traces/store/database.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <set>
 #include <utility>
@@ -86,8 +87,12 @@ void giveRanks(std::vector<TraceData>& traces)
                            [&](const TraceLane& l) { return l.rank != trace.lanes[0].rank; });
     };
     for (TraceData& trace : traces)
-        if (trace.rankKnown && !taken.insert(trace.rank).second)
+        if (trace.rankKnown && !taken.insert(trace.rank).second) {
             trace.rankKnown = false;
+            trace.report.warn("rank " + std::to_string(trace.rank) + " has more than one file, and " + trace.source
+                                  + " stands for a rank of its own",
+                              "give one file per rank");
+        }
     int next = 0;
     for (TraceData& trace : traces) {
         if (!trace.rankKnown) {
@@ -107,9 +112,31 @@ void giveRanks(std::vector<TraceData>& traces)
 
 } // namespace
 
-ImportedTrace importTraces(const std::vector<std::string>& paths, const std::string& output, bool overwrite,
+std::vector<std::string> traceFiles(const std::vector<std::string>& paths)
+{
+    std::vector<std::string> files;
+    for (const std::string& path : paths) {
+        std::error_code error;
+        if (!std::filesystem::is_directory(path, error)) {
+            files.push_back(path);
+            continue;
+        }
+        const std::size_t before = files.size();
+        for (const auto& entry : std::filesystem::directory_iterator(path, error))
+            if (entry.is_regular_file(error) && isForeignTrace(entry.path().string()))
+                files.push_back(entry.path().string());
+        std::sort(files.begin() + static_cast<std::ptrdiff_t>(before), files.end());
+        if (files.size() == before)
+            throw Error(path, "no file of this folder is another tool's trace",
+                        "Chrome JSON of PyTorch's profiler, plain or .gz, or SQLite exports of Nsight Systems");
+    }
+    return files;
+}
+
+ImportedTrace importTraces(const std::vector<std::string>& given, const std::string& output, bool overwrite,
                            const WorkProgress& progress)
 {
+    const std::vector<std::string> paths = traceFiles(given);
     std::vector<TraceData> traces;
     const double share = 0.6 / static_cast<double>(std::max<std::size_t>(1, paths.size()));
     for (std::size_t i = 0; i < paths.size(); ++i)

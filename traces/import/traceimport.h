@@ -33,9 +33,12 @@ struct ImportedTrace {
     ImportReport report;
 };
 
-/// Reads all files, aligns their clocks when there are several, and writes `output`, atomically. A file without a rank
-/// gets the first free one. Throws Error.
-ImportedTrace importTraces(const std::vector<std::string>& paths, const std::string& output, bool overwrite,
+/// The files, and in place of a folder the other tools' traces in it, by name. Throws Error for a folder without any.
+std::vector<std::string> traceFiles(const std::vector<std::string>& paths);
+
+/// Reads all files and folders, aligns their clocks when there are several, and writes `output`, atomically. A file
+/// without a rank gets the first free one. Throws Error.
+ImportedTrace importTraces(const std::vector<std::string>& given, const std::string& output, bool overwrite,
                            const WorkProgress& progress = {});
 
 } // namespace pipewright

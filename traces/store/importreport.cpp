@@ -3,26 +3,28 @@
 
 namespace pipewright {
 
-void ImportReport::count(const std::string& reason, const std::string& example, std::int64_t count, bool lost)
+void ImportReport::count(const std::string& reason, const Entry& more)
 {
-    if (count <= 0)
+    if (more.count <= 0)
         return;
-    Entry& entry = m_entries[reason];
-    if (entry.count == 0) {
-        entry.example = example;
-        entry.lost = lost;
-    }
-    entry.count += count;
+    const auto [entry, isNew] = m_entries.try_emplace(reason, more);
+    if (!isNew)
+        entry->second.count += more.count;
 }
 
 void ImportReport::lose(const std::string& reason, const std::string& example, std::int64_t times)
 {
-    count(reason, example, times, true);
+    count(reason, {times, example, true});
 }
 
 void ImportReport::repair(const std::string& reason, const std::string& example, std::int64_t times)
 {
-    count(reason, example, times, false);
+    count(reason, {times, example, false});
+}
+
+void ImportReport::warn(const std::string& what, const std::string& example)
+{
+    count(what, {1, example, false, true});
 }
 
 void ImportReport::add(const ImportReport& other)
@@ -30,7 +32,7 @@ void ImportReport::add(const ImportReport& other)
     read += other.read;
     kept += other.kept;
     for (const auto& [reason, entry] : other.m_entries)
-        count(reason, entry.example, entry.count, entry.lost);
+        count(reason, entry);
 }
 
 std::int64_t ImportReport::lost() const
@@ -44,10 +46,12 @@ std::int64_t ImportReport::lost() const
 Diagnostics ImportReport::diagnostics(const std::string& source) const
 {
     Diagnostics result;
-    for (const auto& [reason, entry] : m_entries)
-        result.push_back({entry.lost ? Severity::Warning : Severity::Note, source,
-                          std::to_string(entry.count) + (entry.lost ? " left out: " : " repaired: ") + reason,
-                          entry.example.empty() ? std::string() : "first: " + entry.example});
+    for (const auto& [reason, entry] : m_entries) {
+        const std::string hint = entry.example.empty() || entry.warning ? entry.example : "first: " + entry.example;
+        const std::string counted = std::to_string(entry.count) + (entry.lost ? " left out: " : " repaired: ");
+        result.push_back({entry.lost || entry.warning ? Severity::Warning : Severity::Note, source,
+                          (entry.warning ? "" : counted) + reason, hint});
+    }
     return result;
 }
 

@@ -185,6 +185,11 @@ try {
     rethrowTraceError(d->m_path, error);
 }
 
+bool TraceReader::holdsDesign() const
+{
+    return d->metaText("design").has_value();
+}
+
 Design TraceReader::design() const
 try {
     const std::optional<std::string> text = d->metaText("design");
@@ -279,7 +284,11 @@ int TraceReader::medianStep() const
 {
     std::vector<StepRecord> finished = steps();
     if (finished.empty())
-        throw Error(d->m_path, "the trace has no finished step", "let the run finish at least one step");
+        throw !holdsDesign()
+            ? Error(d->m_path, "no block of a schedule was recognised in this imported trace",
+                    "PyTorch's blocks are known by ranges such as PP:0F3, and those of ScheduleGPipe and Schedule1F1B "
+                    "by their operators; `pipewright import` says what is missing")
+            : Error(d->m_path, "the trace has no finished step", "let the run finish at least one step");
     if (finished.size() > 1)
         finished.erase(finished.begin());
     const auto middle = finished.begin() + static_cast<std::ptrdiff_t>((finished.size() - 1) / 2);

@@ -19,6 +19,7 @@ public:
     ~TraceReader();
 
     TraceHeader header() const;
+    bool holdsDesign() const; ///< false: it was imported
     Design design() const;
     bool complete() const; ///< the writer finished it
     std::int64_t droppedRecords() const;

@@ -359,7 +359,7 @@ private slots:
         }
         faultOf(std::string(1'000'000, '['));
         QVERIFY(faultOf(std::string(1'000'000, '[')).find("nested") != std::string::npos);
-        QVERIFY(faultOf("").find("design.json:1: error") == 0);
+        QCOMPARE(faultOf(""), std::string("design.json: error: the file is empty"));
         QVERIFY(faultOf("null").find("not a Pipewright design") != std::string::npos);
         QVERIFY(faultOf(std::string("{\"pipewright\": 1, \"\xff\xfe\": 2}")).find("design.json:1: error") == 0);
     }

@@ -86,6 +86,27 @@ private Q_SLOTS:
         QCOMPARE(traces[1].clocks[0].residual, Nanoseconds{0});
     }
 
+    void clocksThatCannotBeBroughtTogetherAreSaidToBe()
+    {
+        const auto warnings = [](std::initializer_list<std::int64_t> origins) {
+            std::vector<TraceData> traces;
+            for (const std::int64_t origin : origins) {
+                TraceData& trace = traces.emplace_back();
+                trace.rank = static_cast<int>(traces.size()) - 1;
+                trace.originEpochNs = origin;
+                addLane(trace, TraceLane::Kind::Thread, trace.rank, 1, 1, -1, "thread");
+                addActivity(trace, 0, ActivityKind::Operator, "op", 5'000, 1'000'000);
+            }
+            alignClocks(traces);
+            return toString(merged(std::move(traces)).report.diagnostics("t"));
+        };
+        constexpr std::int64_t now = 1'700'000'000'000'000'000, year = 31'536'000'000'000'000;
+        QCOMPARE(warnings({now, now + 500, now + 900}), std::string());
+        QVERIFY(warnings({now, 0}).find("warning: no clock, message or collective") != std::string::npos);
+        QVERIFY(warnings({now, now + 500, now + year}).find("nothing else ran while this was recorded: rank 2")
+                != std::string::npos);
+    }
+
     void withoutAnythingInCommonTheWallClockCounts()
     {
         std::vector<TraceData> traces(3);

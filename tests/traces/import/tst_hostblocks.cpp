@@ -47,7 +47,7 @@ struct Written {
         const ImportedTrace imported = import();
         for (const auto& [reason, entry] : imported.report.entries())
             if (reason.find("cannot be told apart") != std::string::npos)
-                return entry.example;
+                return reason;
         return {};
     }
 };
