@@ -4,6 +4,7 @@
 #   - every family that a PyTorch schedule can express, and schedules at random, run as computations alone and with
 #     communication on Gloo processes with the gradients of a plain run, and a few with parameters that FSDP shards;
 #   - PyTorch's own schedules and what it makes of ours are imported, equal our families, and run again;
+#   - 1F1B and GPipe of a model that sleeps are recorded, and from each six schedules predicted and run;
 #   - JaxPP classes and configuration fragments are parsed and compared with the schedule (without PyTorch too).
 #   tests/torch/run.sh [PIPEWRIGHT]     PYTHON names the interpreter (python3)
 # Exits 0 and says so when that Python has no PyTorch.
@@ -128,6 +129,9 @@ printf '%s\n' "0F0,0SEND_F0,0F1,0SEND_F1,0RECV_B0,0B0,0RECV_B1,0B1" "1RECV_F1,1R
 [ "$comms" = pytorch-comms-csv ] && sed -i '1s/$/,0WAIT_SEND_F0,0WAIT_SEND_F1/;2s/$/,1WAIT_SEND_B0,1WAIT_SEND_B1/' "$folder/crossed.csv"
 "$python" "$here/run_schedule.py" --timeout 10 "compute_comms=$folder/crossed.csv" >/dev/null 2>&1 && fail "crossed receives give the right gradients"
 "$pipewright" import "$folder/crossed.csv" -o "$folder/crossed.json" >/dev/null 2>&1 && fail "crossed receives are imported"
+
+# What other schedules take, predicted from one recording.
+"$python" "$here/predict_from_traces.py" --format "$comms" "$pipewright" "$folder" 2>"$folder/said" || fail "$(tail -n 3 "$folder/said")"
 
 [ $failed = 0 ] && echo "tests/torch: everything agrees"
 exit $failed

@@ -60,6 +60,8 @@ public:
 
     StockBlocks run()
     {
+        if (!mayHaveBlocks())
+            return {};
         collect();
         readGpipe();
         if (!m_blocks.ranges.empty()) {
@@ -80,6 +82,17 @@ public:
 
 private:
     bool isAutograd(const Activity& a) const { return m_data.strings.text(a.name).starts_with(autograd); }
+
+    /// Most traces have neither name; their operators need not be sorted.
+    bool mayHaveBlocks() const
+    {
+        for (std::size_t i = 0; i < m_data.strings.size(); ++i) {
+            const std::string& name = m_data.strings.text(static_cast<std::uint32_t>(i));
+            if (isPointToPoint(name) || gpipeAction(name, 0))
+                return true;
+        }
+        return false;
+    }
 
     void collect()
     {
