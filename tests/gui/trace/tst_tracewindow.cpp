@@ -387,6 +387,21 @@ private Q_SLOTS:
         QVERIFY(!fixture.view().range());
     }
 
+    void devicesAreJudgedOverTheTimeInWhichTheyRan()
+    {
+        TraceData data = launches();
+        const auto host = addLane(data, TraceLane::Kind::Thread, 0, 77, 2, -1, "thread 2");
+        addActivity(data, host, ActivityKind::Range, "main", 0, 10'000'000);
+        Fixture fixture(std::move(data));
+        QVERIFY(fixture.isOpen());
+        QVERIFY(fixture.isSummed());
+        const QTreeWidget* devices = fixture.window.devices();
+        QCOMPARE(devices->topLevelItem(0)->text(1), QString("50.0 %")); // 20 of the 40 us from first to last kernel
+        fixture.view().setRange(std::pair(Nanoseconds{0}, Nanoseconds{1'000'000}));
+        QVERIFY(fixture.isSummed());
+        QCOMPARE(devices->topLevelItem(0)->text(1), QString("2.0 %"));
+    }
+
     void notesSurviveAndAreInTheReport()
     {
         Fixture fixture;

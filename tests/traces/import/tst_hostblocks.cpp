@@ -10,6 +10,7 @@
 #include <QTest>
 
 #include <fstream>
+#include <map>
 
 using namespace pipewright;
 using namespace pipewright::test;
@@ -116,6 +117,56 @@ private Q_SLOTS:
         for (TaskId id = 0; id < w.prediction.program.tasks.size(); ++id)
             if (w.prediction.program.label(id) == "I0.0")
                 QCOMPARE(measured.end[id] - measured.start[id], Nanoseconds{12'000});
+    }
+
+    void kernelsAreTheTimesOfAStockScheduleOnADevice()
+    {
+        // The first of two ranks with two microbatches. Its host is far ahead of its device, and autograd has a thread.
+        std::string events;
+        int correlation = 0;
+        const auto slice = [&](const char* category, const char* name, int thread, int from, int to,
+                               const std::string& args = {}) {
+            events +=
+                fmt::format(R"({{"ph":"X","cat":"{}","name":"{}","pid":{},"tid":{},"ts":{},"dur":{},"args":{{{}}}}},)",
+                            category, name, thread == 7 ? 0 : 100, thread, from, to - from, args);
+        };
+        const auto block = [&](bool forward, int microbatch, int call, int from, int to) {
+            const int thread = forward ? 1 : 2;
+            slice("cpu_op", forward ? "aten::linear" : "autograd::engine::evaluate_function: LinearBackward0", thread,
+                  call, call + 5);
+            const std::string id = fmt::format(R"("correlation":{})", ++correlation);
+            slice("cuda_runtime", "cudaLaunchKernel", thread, call + 1, call + 2, id);
+            slice("kernel", "gemm", 7, from, to, id + R"(,"device":0,"stream":7)");
+            events += fmt::format(
+                R"({{"ph":"{}","bp":"e","id":{},"cat":"fwdbwd","name":"fwdbwd","pid":100,"tid":{},"ts":{}}},)",
+                forward ? 's' : 'f', microbatch, thread, call);
+        };
+        slice("user_annotation", "ProfilerStep#1", 1, 0, 10'000);
+        block(true, 0, 10, 1000, 2000);
+        slice("cpu_op", "c10d::send", 1, 20, 21);
+        block(true, 1, 30, 2000, 3000);
+        slice("cpu_op", "c10d::send", 1, 40, 41);
+        slice("cpu_op", "c10d::recv_", 1, 42, 43);
+        block(false, 0, 50, 5000, 7000);
+        slice("cpu_op", "c10d::recv_", 1, 60, 61);
+        block(false, 1, 70, 7500, 9500);
+        const Folder folder;
+        const std::string file = folder / "rank0.json", store = folder / "trace.db";
+        std::ofstream(file) << R"({"schemaVersion":1,"distributedInfo":{"rank":0,"world_size":2},"traceEvents":[)"
+                            << events << "{}]}";
+        QCOMPARE(importTraces({file}, store, true).blocks, std::int64_t{4});
+        const Program program = predict(familyDesign("1f1b", 2, 2)).program;
+        const Timeline measured = TraceReader(store).timeline(program, 0);
+        const std::map<std::string, std::pair<int, int>> expected{
+            {"F0.0", {0, 1000}}, {"F0.1", {1000, 2000}}, {"B0.0", {4000, 6000}}, {"B0.1", {6500, 8500}}};
+        int found = 0;
+        for (TaskId id = 0; id < program.tasks.size(); ++id)
+            if (const auto block = expected.find(program.label(id)); block != expected.end()) {
+                ++found;
+                QCOMPARE(measured.start[id], Nanoseconds{1000} * block->second.first);
+                QCOMPARE(measured.end[id], Nanoseconds{1000} * block->second.second);
+            }
+        QCOMPARE(found, 4);
     }
 
     void whatCannotBeToldApartSaysWhatToSwitchOn()
