@@ -5,7 +5,8 @@
     sleeping_layers.py [options] NAME=SCHEDULE…     a CSV file with communication, Schedule1F1B or ScheduleGPipe
 
 A process per rank, joined by Gloo. Every layer sleeps in its forward, in the gradient of its input and in that of its
-weight, so a step takes the same on a loaded machine. What torch does beside (autograd, queues, transfers) is real.
+weight, so a step takes much the same on a loaded machine, and the same where the system grants real-time priority.
+What torch does beside (autograd, queues, transfers) is real.
 Prints a JSON object with the length of every step by NAME: from the first rank's start to the last rank's end, behind
 a barrier. `--record FOLDER` also records the steps with torch.profiler as it is, to FOLDER/NAME/rank0.json and on.
 """
@@ -120,7 +121,17 @@ def run(name, schedule, options, rank):
     return times[1:]
 
 
+def take_priority():
+    """Where the system allows it, a process that wakes runs at once, whatever else is running. Sleepers hardly run."""
+    try:
+        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
+        return True
+    except (AttributeError, OSError):
+        return False
+
+
 def worker(rank, port, options, reports):
+    take_priority()
     torch.set_num_threads(1)
     logging.disable(logging.WARNING)
     os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))

@@ -316,7 +316,7 @@ private Q_SLOTS:
                 Nanoseconds clock = below(50);
                 for (int i = 0; i < 12; ++i) {
                     const Nanoseconds start = clock + below(60), end = start + below(40), // some take no time
-                                      call = std::max<Nanoseconds>(0, start - below(90));
+                        call = std::max<Nanoseconds>(0, start - below(90));
                     clock = end;
                     const bool copy = lane == m.stream && below(4) == 0;
                     const bool comm = lane == m.comm;
