@@ -212,8 +212,10 @@ void takeFormulaTimes(const DesignRequest& request, FamilyParameters& parameters
     std::vector<int> deviceOfStage;
     for (int stage = 0; stage < stages; ++stage)
         deviceOfStage.push_back(stage % request.devices);
+    const bool given = static_cast<int>(request.layersPerStage.size()) == stages;
     const Costs costs =
-        formulaCosts(workload, evenPartition(workload, stages), clusterOf(request, workload.shape), deviceOfStage);
+        formulaCosts(workload, given ? partitionOf(request, workload, stages) : evenPartition(workload, stages),
+                     clusterOf(request, workload.shape), deviceOfStage);
     const auto perDevice = [&](Nanoseconds StageCosts::*time) {
         Nanoseconds sum = 0;
         for (const StageCosts& stage : costs.stages)

@@ -89,35 +89,42 @@ std::int64_t activeParameterCount(const Workload& workload)
 
 std::vector<int> evenPartition(const Workload& workload, int stages)
 {
-    const int layers = static_cast<int>(
-        std::count_if(workload.layers.begin(), workload.layers.end(), [](const Layer& l) { return isBlock(l.kind); }));
+    const int all = static_cast<int>(workload.layers.size());
+    const auto isRepeated = [](const Layer& layer) { return isBlock(layer.kind); };
+    const auto first = std::find_if(workload.layers.begin(), workload.layers.end(), isRepeated);
+    const int front = static_cast<int>(first - workload.layers.begin());
+    const int layers = static_cast<int>(std::count_if(first, workload.layers.end(), isRepeated));
     if (stages < 1)
         throw Error("stages", "a model cannot be cut into " + std::to_string(stages) + " stages", "use at least 1");
-    if (layers < stages)
+    if (all < stages)
         throw Error("stages",
                     "the model has " + std::to_string(layers)
                         + (workload.shape.architecture == Architecture::Classifier ? " MLP" : " transformer")
-                        + " layers, fewer than the " + std::to_string(stages) + " stages",
-                    "use at most " + std::to_string(layers) + " stages");
+                        + " layers and " + std::to_string(all - layers) + " at its ends, fewer than the "
+                        + std::to_string(stages) + " stages",
+                    "use at most " + std::to_string(all) + " stages");
 
-    std::vector<int> partition(static_cast<std::size_t>(stages), layers / stages);
+    // With more stages than repeated layers the head stands alone, and then the embedding, which has less work.
+    const bool headAlone = stages > layers, embeddingAlone = stages > layers + 1;
+    const int shared = stages - (headAlone ? 1 : 0) - (embeddingAlone ? 1 : 0);
+    std::vector<int> partition(static_cast<std::size_t>(shared), layers / shared);
     // The remainder goes to the stages nearest the middle, lower ones first among equals.
-    std::vector<int> byDistance(static_cast<std::size_t>(stages));
+    std::vector<int> byDistance(static_cast<std::size_t>(shared));
     std::iota(byDistance.begin(), byDistance.end(), 0);
-    std::stable_sort(byDistance.begin(), byDistance.end(), [stages](int a, int b) {
-        return std::abs(2 * a - (stages - 1)) < std::abs(2 * b - (stages - 1));
+    std::stable_sort(byDistance.begin(), byDistance.end(), [shared](int a, int b) {
+        return std::abs(2 * a - (shared - 1)) < std::abs(2 * b - (shared - 1));
     });
-    for (int extra = 0; extra < layers % stages; ++extra)
+    for (int extra = 0; extra < layers % shared; ++extra)
         ++partition[byDistance[extra]];
 
-    // Embedding, head and other layers outside the repeated ones go to the ends.
-    bool seen = false;
-    for (const Layer& layer : workload.layers) {
-        if (isBlock(layer.kind))
-            seen = true;
-        else
-            ++(seen ? partition.back() : partition.front());
-    }
+    if (embeddingAlone)
+        partition.insert(partition.begin(), front);
+    else
+        partition.front() += front;
+    if (headAlone)
+        partition.push_back(all - front - layers);
+    else
+        partition.back() += all - front - layers;
     return partition;
 }
 

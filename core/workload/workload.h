@@ -81,7 +81,8 @@ struct Workload {
 };
 
 /// An even split of the workload's layers over `stages`, the remainder to the middle stages first since the ends also
-/// hold embedding and head. Throws Error when there are fewer repeated layers than stages.
+/// hold embedding and head. With more stages than repeated layers the head is a stage of its own, then the embedding
+/// too. Throws Error when there are fewer layers than stages.
 std::vector<int> evenPartition(const Workload& workload, int stages);
 
 } // namespace pipewright

@@ -113,6 +113,29 @@ private Q_SLOTS:
         QVERIFY(errorOf(r).find("2 numbers for 3 stages") != std::string::npos);
     }
 
+    /// As in arXiv 2405.15362: 30 layers, embedding and head on 16 devices with two stages each.
+    void embeddingAndHeadCanStandAlone()
+    {
+        DesignRequest r = request("v-half", 16, 32);
+        r.model = "gpt-9.6b";
+        const Design even = makeDesign(r);
+        QCOMPARE(even.layersPerStage, std::vector<int>(32, 1));
+        r.layersPerStage.assign(32, 1);
+        const Design stated = makeDesign(r);
+        QCOMPARE(stated.costs, even.costs);
+        QVERIFY(checkDesign(stated).empty());
+        // The embedding has no matrix products, and hands on as much as any layer; the head hands on nothing.
+        QVERIFY(stated.costs.stages[0].forward < stated.costs.stages[1].forward / 10);
+        QCOMPARE(stated.costs.stages[0].output, stated.costs.stages[1].output);
+        QCOMPARE(stated.costs.stages[31].output, Bytes{0});
+        r.layersPerStage.push_back(1);
+        QVERIFY(errorOf(r).find("33 numbers for 32 stages") != std::string::npos);
+        r = request("1f1b", 3, 4);
+        r.model = "byte-gpt";
+        r.layersPerStage = {1, 8, 1};
+        QCOMPARE(makeDesign(r).layersPerStage, (std::vector<int>{1, 8, 1}));
+    }
+
     void aDeviceStandsInTheClusterMadeOfIt()
     {
         DesignRequest r = request();

@@ -72,6 +72,17 @@ private slots:
         QCOMPARE(workload.source, std::string("preset ") + QTest::currentDataTag());
     }
 
+    /// The models of the zero-bubble and controllable-memory tables are named by their size.
+    void sizesAreThoseInTheirNames()
+    {
+        for (const char* size : {"1.5", "6.2", "9.6", "14.6", "21", "28.3", "38.5", "98.5"}) {
+            const Workload workload = library().workload(std::string("gpt-") + size + "b");
+            const double billions = double(parameterCount(workload)) / 1e9;
+            const int digits = QString(size).section('.', 1).size();
+            QCOMPARE(QString::number(billions, 'f', digits), QString(size));
+        }
+    }
+
     void everyPresetCanBeReadAndIsUsable()
     {
         const PresetLibrary presets = library();

@@ -257,7 +257,10 @@ private slots:
             QCOMPARE(int(partition.size()), stages);
             QCOMPARE(std::accumulate(partition.begin(), partition.end(), 0), 12);
         }
-        QVERIFY_THROWS_EXCEPTION(Error, evenPartition(workload, 11));
+        // The head alone, and then the embedding too.
+        QCOMPARE(evenPartition(workload, 11), std::vector<int>({2, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}));
+        QCOMPARE(evenPartition(workload, 12), std::vector<int>(12, 1));
+        QVERIFY_THROWS_EXCEPTION(Error, evenPartition(workload, 13));
         QVERIFY_THROWS_EXCEPTION(Error, evenPartition(workload, 0));
     }
 
