@@ -6,6 +6,7 @@
 #include "core/base/diagnostic.h"
 #include "core/base/units.h"
 #include "core/design/redesign.h"
+#include "core/workload/parallelism.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -71,6 +72,16 @@ InlineDesign::InlineDesign(Command command, bool acceptFile)
     group.option("--layers-per-stage", m_layersPerStage, "partition of the model, such as 3,3,2")
         .delimiter(',')
         .typeName("N,N,…");
+    group.option("--tensor-parallel", m_tensor, "devices of a stage that share every matrix (1)").typeName("N");
+    group.flag("--sequence-parallel", m_splitTokens, "they split the tokens between matrices");
+    group.option("--context-parallel", m_context, "devices of a stage that share every sequence (1)").typeName("N");
+    group.option("--expert-parallel", m_expert, "copies of the pipeline that share out the experts (1)").typeName("N");
+    group
+        .option("--data-parallel", m_data,
+                "copies of the pipeline, each with M microbatches (as many as share out experts)")
+        .typeName("N");
+    group.option("--recompute", m_recompute, "what the backward computes anew: the attention core, or all (none)")
+        .typeName("none|selective|full");
     group.option("--accumulate", m_accumulate, "microbatches per update (asynchronous families)").typeName("T");
     group.option("--optimizer", m_optimizer, "of families that update amid the run (sgd; xpipe: adam)")
         .typeName("sgd|adam|adamw|rmsprop");
@@ -97,6 +108,28 @@ InlineDesign::InlineDesign(Command command, bool acceptFile)
 bool InlineDesign::isFile() const
 {
     return m_acceptFile && findFamily(m_what) == nullptr;
+}
+
+std::optional<Parallelism> InlineDesign::parallel() const
+{
+    bool any = false;
+    for (const char* option : {"--tensor-parallel", "--sequence-parallel", "--context-parallel", "--expert-parallel",
+                               "--data-parallel", "--recompute"})
+        any = any || m_options.given(option);
+    if (!any)
+        return std::nullopt;
+    Parallelism parallel{m_tensor, m_splitTokens, m_context, m_expert, m_data};
+    if (!m_options.given("--data-parallel"))
+        parallel.data = parallel.expert;
+    if (m_options.given("--recompute")) {
+        const Recompute ways[] = {Recompute::None, Recompute::Selective, Recompute::Full};
+        const auto found =
+            std::find_if(std::begin(ways), std::end(ways), [&](Recompute way) { return nameOf(way) == m_recompute; });
+        if (found == std::end(ways))
+            throw Error("--recompute", "\"" + m_recompute + "\" is not known", "use one of none|selective|full");
+        parallel.recompute = *found;
+    }
+    return parallel;
 }
 
 DesignRequest InlineDesign::request() const
@@ -163,6 +196,7 @@ DesignRequest InlineDesign::request() const
     request.cluster = text("--cluster", m_cluster);
     request.sequence = number("--sequence", m_sequence);
     request.microbatchSize = number("--microbatch-size", m_microbatchSize);
+    request.parallel = parallel();
     request.layersPerStage = m_layersPerStage;
     request.name = m_name;
     return request;

@@ -23,6 +23,7 @@ public:
 private:
     bool isFile() const;
     DesignRequest request() const;
+    std::optional<Parallelism> parallel() const;
 
     bool m_acceptFile;
     Command m_command, m_options;
@@ -31,6 +32,9 @@ private:
         m_microbatchSize = 0;
     std::string m_forward, m_inputGrad, m_weightGrad, m_transfer, m_memoryLimit, m_saved, m_savedForWeightGrad;
     std::string m_model, m_device, m_cluster, m_name, m_costsFrom;
+    int m_tensor = 1, m_context = 1, m_expert = 1, m_data = 1;
+    bool m_splitTokens = false;
+    std::string m_recompute;
     std::vector<int> m_layersPerStage;
     std::string m_optimizer, m_predictionSteps, m_rounding, m_layout;
     int m_accumulate = 0, m_workers = 0, m_specTrain = 1;

@@ -7,8 +7,10 @@
 #include "core/design/costorigins.h"
 #include "core/predict/criticalpath.h"
 #include "core/predict/sharedwires.h"
+#include "core/predict/throughput.h"
 #include "core/program/weightreport.h"
 #include "core/search/tradeoffs.h"
+#include "core/workload/parallelism.h"
 
 #include <fmt/format.h>
 
@@ -50,13 +52,20 @@ Json weightsToJson(const Program& program)
     return object;
 }
 
+Parallelism parallelismOf(const Design& design)
+{
+    return design.workload ? design.workload->shape.parallel : Parallelism{};
+}
+
 Json toJson(const Design& design, const Prediction& prediction)
 {
+    const Parallelism parallel = parallelismOf(design);
+    const auto members = static_cast<std::size_t>(parallel.members());
     const Program& program = prediction.program;
     const Metrics& metrics = prediction.metrics;
     Json object;
     object["family"] = design.schedule.family;
-    object["devices"] = program.devices.size();
+    object["devices"] = program.devices.size() * members;
     object["stages"] = program.stages();
     object["microbatches"] = program.microbatches / program.sequencePieces;
     object["blocks"] = program.computeCount();
@@ -70,6 +79,18 @@ Json toJson(const Design& design, const Prediction& prediction)
                         {"ratio_ideal", metrics.ratioIdeal}};
     if (!program.busOfLink.empty())
         object["buses"] = {{"names", busNames(program)}, {"discipline", busDiscipline()}};
+    if (!(parallel == Parallelism{}))
+        object["parallel"] = {{"tensor", parallel.tensor},
+                              {"sequence", parallel.sequence},
+                              {"context", parallel.context},
+                              {"expert", parallel.expert},
+                              {"data", parallel.data},
+                              {"recompute", nameOf(parallel.recompute)},
+                              {"devices_in_all", program.devices.size() * members * parallel.data}};
+    if (design.workload && design.costs.isFormula()) {
+        object["tokens_per_second"] = tokensPerSecond(design, metrics.makespan);
+        object["model_flops_utilization"] = modelFlopsUtilization(design, metrics.makespan);
+    }
     object["costs"] = {{"source", design.costs.source}, {"estimated", estimatesText(design)}};
     object["costs"]["origins"] = Json::array();
     for (int stage = 0; stage < program.stages(); ++stage) {
@@ -86,8 +107,9 @@ Json toJson(const Design& design, const Prediction& prediction)
         object["costs"]["host_gaps"].push_back(std::move(entry));
     }
     object["per_device"] = Json::array();
-    for (std::size_t device = 0; device < metrics.devices.size(); ++device) {
-        const DeviceMetrics& d = metrics.devices[device];
+    for (std::size_t device = 0; device < metrics.devices.size() * members; ++device) {
+        const std::size_t group = device / members; // its members are alike
+        const DeviceMetrics& d = metrics.devices[group];
         Json entry{{"device", device},
                    {"busy_ns", d.busy},
                    {"idle_ns", d.idle},
@@ -95,7 +117,9 @@ Json toJson(const Design& design, const Prediction& prediction)
                    {"peak_activations", d.peakActivations},
                    {"peak_bytes", d.peakBytes}};
         if (gaps)
-            entry["host_ns"] = metrics.idleCauses[device].host;
+            entry["host_ns"] = metrics.idleCauses[group].host;
+        if (members > 1)
+            entry["group"] = group;
         object["per_device"].push_back(std::move(entry));
     }
     if (program.versioned())
@@ -124,6 +148,10 @@ void print(const Design& design, const Prediction& prediction)
         fmt::print("the host takes {}\n", gaps);
     if (!program.busOfLink.empty())
         fmt::print("shared by transfers: {}; {}\n", busNames(program), busDiscipline());
+    if (const Parallelism parallel = parallelismOf(design); !(parallel == Parallelism{}))
+        fmt::print("{}: {} on each device of the schedule, {} in all\n", textOf(parallel),
+                   parallel.members() == 1 ? "one" : fmt::format("a group of {}", parallel.members()),
+                   static_cast<std::int64_t>(program.devices.size()) * parallel.devicesPerStage());
     fmt::print("\n");
     fmt::print("makespan  {:>10}   idle / (devices x makespan)  {:>8}  rate_makespan\n",
                formatDuration(metrics.makespan), percent(metrics.rateMakespan));
@@ -145,7 +173,7 @@ void print(const Design& design, const Prediction& prediction)
                                      fmt::format("{:.4g}", d.peakActivations),
                                      formatSize(d.peakBytes)};
         if (!gaps.empty())
-            row.insert(row.begin() + 3, formatDuration(metrics.idleCauses[device].host));
+            row.insert(row.begin() + 3, formatDuration(metrics.idleCauses[group].host));
         table.addRow(row);
     }
     table.print();

@@ -41,6 +41,18 @@ struct LinkSpec {
     bool operator==(const LinkSpec&) const = default;
 };
 
+/// Where a cluster's devices stand: so many to a node, which has network cards that they share. The link of the
+/// cluster is then the one inside a node. How pipelines are laid over nodes is in nodes.h.
+struct Nodes {
+    int devices = 0;             ///< of one node; 0: the cluster is not made of nodes
+    int count = 1;               ///< how many there are
+    int cards = 1;               ///< of one node
+    LinkSpec network;            ///< of one card
+    int perSwitch = 0;           ///< nodes under one switch; 0: all
+    double oversubscription = 1; ///< between switches, of what their nodes' cards could send
+    bool operator==(const Nodes&) const = default;
+};
+
 /// Collectives of the devices of a group.
 enum class Collective { AllGather, GroupedBroadcast, AllReduce, ReduceScatter, GroupedReduce, AllToAll };
 
@@ -60,7 +72,8 @@ struct Cluster {
     std::map<std::pair<int, int>, LinkSpec> linkOfPair; ///< … unless this directed pair is listed
     std::map<Collective, CollectiveSpec> collectives{}; ///< measured ones; the others follow from the links
     bool groupedCollectives = true;                     ///< false: collectives always pad to the largest piece
-    std::vector<GpuShare> gpus{};                       ///< per device; empty: it does not matter
+    Nodes nodes{};
+    std::vector<GpuShare> gpus{}; ///< per device; empty: it does not matter
     bool operator==(const Cluster&) const = default;
 };
 

@@ -41,12 +41,13 @@ struct StageCosts {
     Nanoseconds inputGrad = 1'000'000;
     Nanoseconds weightGrad = 1'000'000;
     Nanoseconds backward = 2'000'000; ///< the full B; I + W unless measured
-    Nanoseconds update = 0;           ///< optimizer, once per step
+    Nanoseconds update = 0;           ///< optimizer, once per step, and the sum over copies of the pipeline before it
     Nanoseconds recompute = 0;
 
     Bytes savedUntilInputGrad = 0;
     Bytes savedUntilWeightGrad = 0;
     Bytes savedFromInputGrad = 0;
+    Bytes lessInBackward = 0; ///< of these, what a full B does without: it recomputes one layer after the other
     Bytes output = 0; ///< what F hands to the next stage; its gradient is as large
     Bytes sequenceGradient =
         0; ///< with sequence pieces: gradients of keys and values, live from the last piece's backward to the first's

@@ -32,6 +32,10 @@ void checkRequest(const DesignRequest& request)
     if (request.overlapFactor && !(*request.overlapFactor > 0 && *request.overlapFactor <= 100))
         throw Error("--overlap-factor", fmt::format("{}", *request.overlapFactor),
                     "1: a pair takes as long as its blocks one after the other; 0.5: half of that");
+    if (request.parallel && !request.model && !request.device && !request.cluster)
+        throw Error("--tensor-parallel, --context-parallel, --expert-parallel, --data-parallel, --recompute",
+                    "are part of what a model costs on a machine, and none is given",
+                    "give --model PRESET, or --device or --cluster");
     if (request.saved && modelOption)
         throw Error("--saved", "given bytes stand in for a model, and a model's option is given too",
                     "leave out --saved, or --model and what belongs to it");
@@ -108,6 +112,8 @@ Workload workloadOf(const DesignRequest& request, int stages, int pieces)
         shape.sequence = *request.sequence;
     if (request.microbatchSize)
         shape.microbatchSize = *request.microbatchSize;
+    if (request.parallel)
+        shape.parallel = *request.parallel;
     if (shape.sequence % pieces != 0)
         throw Error("--pieces", fmt::format("{} tokens cannot be cut into {} equal pieces", shape.sequence, pieces),
                     "use a divisor of --sequence");
@@ -124,8 +130,11 @@ Cluster clusterOf(const DesignRequest& request, const ModelShape& shape)
         throw Error("--device", "a cluster names its devices, and --cluster is given too", "leave one of the two out");
     if (request.cluster)
         return library.cluster(*request.cluster, request.devices);
-    if (!request.device)
-        return library.cluster(isRunnable(shape) ? "host" : "h200-node", request.devices);
+    if (!request.device) // groups and copies go beyond a node
+        return library.cluster(isRunnable(shape)                      ? "host"
+                               : shape.parallel.devicesPerStage() > 1 ? "h200-nodes"
+                                                                      : "h200-node",
+                               request.devices);
     const DeviceSpec device = library.device(*request.device);
     for (const Preset& preset : library.list(PresetKind::Cluster))
         if (Cluster cluster = library.cluster(preset.name, request.devices); cluster.devices.front() == device)
@@ -244,6 +253,7 @@ void checkAgainst(const DesignRequest& request, const Design& from)
            "--forward, --input-grad, --weight-grad, --transfer", "the times are those");
     refuse(request.saved.has_value(), "--saved", "the bytes are those");
     refuse(request.device || request.cluster, "--device, --cluster", "the machine is the one");
+    refuse(request.parallel.has_value(), "--tensor-parallel and other degrees, --recompute", "the degrees are those");
     if (!from.dataflow.skips.empty())
         throw Error("--costs-from", "its skip connections join stages, and another schedule has other stages",
                     "take the costs of a design without them");

@@ -174,6 +174,21 @@ Design withOwnHead(const Design& base)
     return design;
 }
 
+Design withParallelism(const Design& base, const Parallelism& parallel)
+{
+    if (!isFormula(base) || base.layersPerStage.empty())
+        throw Error("model.parallel", "given or measured times hold for the devices that they are of",
+                    "make a design whose times a formula gives: from a model on a cluster");
+    Design design = base;
+    ModelShape shape = base.workload->shape;
+    shape.parallel = parallel;
+    const StateBytesPerParameter state = base.workload->state;
+    design.workload = makeWorkload(shape, base.workload->optimizer, base.workload->source);
+    design.workload->state = state;
+    refreshFormulaCosts(design);
+    return design;
+}
+
 Design withSchedule(const Design& original, Schedule schedule, std::vector<int> layersPerStage)
 {
     const Design cut = withSequencePieces(original, schedule.sequencePieces);

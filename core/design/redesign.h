@@ -51,6 +51,9 @@ struct FamilyChoice {
 Design withFamily(const Design& base, const Family& family, const FamilyChoice& choice = {},
                   std::function<bool()> stop = {});
 
+/// The same with other degrees of parallelism, or another recomputation. Only a formula knows what those cost.
+Design withParallelism(const Design& base, const Parallelism& parallel);
+
 /// Another cut of the model's layers into as many stages as there are. Needs a model.
 Design withPartition(const Design& base, std::vector<int> layersPerStage);
 

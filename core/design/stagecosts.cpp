@@ -5,7 +5,9 @@
 
 #include "core/base/diagnostic.h"
 #include "core/design/groupcosts.h"
+#include "core/design/membertimes.h"
 #include "core/workload/gptworkspace.h"
+#include "core/workload/parallelism.h"
 #include "core/workload/transformer.h"
 
 #include <fmt/format.h>
@@ -67,7 +69,9 @@ std::int64_t parametersOf(std::span<const Layer> layers)
 void fillBytes(const Workload& workload, std::span<const Layer> layers, StageCosts& stage)
 {
     stage.savedUntilInputGrad = stage.savedUntilWeightGrad = stage.savedFromInputGrad = 0;
+    Bytes mostOfALayer = 0;
     for (const Layer& layer : layers) {
+        const Bytes before = stage.savedFromInputGrad;
         for (const SavedTensor& tensor : layer.saved) {
             switch (tensor.lifetime) {
             case Lifetime::UntilInputGrad: stage.savedUntilInputGrad += tensor.bytes(); break;
@@ -75,7 +79,10 @@ void fillBytes(const Workload& workload, std::span<const Layer> layers, StageCos
             case Lifetime::FromInputGrad: stage.savedFromInputGrad += tensor.bytes(); break;
             }
         }
+        mostOfALayer = std::max(mostOfALayer, stage.savedFromInputGrad - before);
     }
+    const bool layerByLayer = workload.shape.parallel.recompute == Recompute::Full;
+    stage.lessInBackward = layerByLayer ? stage.savedFromInputGrad - mostOfALayer : 0;
     const auto attentions =
         std::count_if(layers.begin(), layers.end(), [](const Layer& layer) { return hasAttention(layer.kind); });
     stage.sequenceGradient = attentions * sequenceGradientElements(workload.shape) * bytesOf(workload.shape.dataType);
@@ -103,7 +110,8 @@ bool gathersRows(LayerKind kind)
     return false;
 }
 
-void fillTimes(std::span<const Layer> layers, const DeviceSpec& device, StageCosts& stage)
+void fillTimes(std::span<const Layer> layers, const DeviceSpec& device, const MemberTimes& members,
+               int gradientBytesPerParameter, StageCosts& stage)
 {
     const double rate = device.peakFlops * device.efficiency;
     double forward = 0, inputGrad = 0, weightGrad = 0;
@@ -116,6 +124,10 @@ void fillTimes(std::span<const Layer> layers, const DeviceSpec& device, StageCos
             forward += traffic;
             weightGrad += traffic;
         }
+        const MemberTimes::Seconds exchanges = members.exchanges(layer);
+        forward += exchanges.forward;
+        inputGrad += exchanges.inputGrad;
+        weightGrad += exchanges.weightGrad;
     }
     stage.forward = toNanoseconds(forward);
     stage.inputGrad = toNanoseconds(inputGrad);
@@ -125,7 +137,8 @@ void fillTimes(std::span<const Layer> layers, const DeviceSpec& device, StageCos
     stage.recompute = stage.forward;
     const Bytes touched = 2 * (stage.parameters + stage.optimizerState) + stage.gradients;
     stage.update =
-        device.memoryBandwidth > 0 ? toNanoseconds(static_cast<double>(touched) / device.memoryBandwidth) : 0;
+        toNanoseconds((device.memoryBandwidth > 0 ? static_cast<double>(touched) / device.memoryBandwidth : 0)
+                      + members.dataSum(layers, gradientBytesPerParameter));
 }
 
 const DeviceSpec& deviceOf(const Cluster& cluster, const std::vector<int>& deviceOfStage, std::size_t stage)
@@ -158,16 +171,17 @@ void shareOut(const Workload& workload, int first, int count, const DeviceSpec& 
     }
 }
 
-std::string describeSource(const Cluster& cluster, const std::vector<int>& deviceOfStage)
+std::string describeSource(const Cluster& cluster, const std::vector<int>& deviceOfStage, const Parallelism& parallel)
 {
+    const std::string groups = parallel == Parallelism{} ? "" : ", " + textOf(parallel);
     const auto describe = [](const DeviceSpec& device) {
         return fmt::format("{} at {:.0f} % of peak", device.name, device.efficiency * 100);
     };
     const std::string first = describe(cluster.devices[deviceOfStage.front()]);
     for (const int device : deviceOfStage)
         if (describe(cluster.devices[device]) != first)
-            return "formula: " + first + " and others";
-    return "formula: " + first;
+            return "formula: " + first + " and others" + groups;
+    return "formula: " + first + groups;
 }
 
 } // namespace
@@ -369,9 +383,9 @@ Costs shareOutCosts(const Costs& costs, const std::vector<int>& fromDeviceOfStag
             share(timeField(op));
         using S = StageCosts;
         for (const auto field :
-             {&S::savedUntilInputGrad, &S::savedUntilWeightGrad, &S::savedFromInputGrad, &S::sequenceGradient,
-              &S::workspaceForward, &S::workspaceInputGrad, &S::workspaceWeightGrad, &S::workspaceBackward,
-              &S::parameters, &S::gradients, &S::optimizerState})
+             {&S::savedUntilInputGrad, &S::savedUntilWeightGrad, &S::savedFromInputGrad, &S::lessInBackward,
+              &S::sequenceGradient, &S::workspaceForward, &S::workspaceInputGrad, &S::workspaceWeightGrad,
+              &S::workspaceBackward, &S::parameters, &S::gradients, &S::optimizerState})
             share(field);
         stage.origin.fill(CostOrigin::Estimated);
     }
@@ -403,34 +417,38 @@ Costs formulaCosts(const Workload& workload, const std::vector<int>& layersPerSt
             "give one number per stage");
     Costs costs;
     applyBytes(workload, layersPerStage, costs);
+    const Parallelism& parallel = workload.shape.parallel;
+    const int devices = 1 + *std::max_element(deviceOfStage.begin(), deviceOfStage.end());
+    const MemberTimes members(cluster, parallel, devices);
     sharding::SharedStages own;
     for (std::size_t stage = 0; stage < stages.size(); ++stage) {
         const DeviceSpec& device = deviceOf(cluster, deviceOfStage, stage);
+        if (device.group && !(parallel == Parallelism{}))
+            throw Error(fmt::format("device {}", deviceOfStage[stage]),
+                        "a cluster's own group of devices, and degrees of parallelism are given too: "
+                            + textOf(parallel),
+                        "use a cluster of single devices, or leave the degrees out");
         if (!device.group)
-            fillTimes(stages[stage], device, costs.stages[stage]);
+            fillTimes(stages[stage], device, members, workload.state.gradient, costs.stages[stage]);
         else
             shareOut(workload, static_cast<int>(stages[stage].data() - workload.layers.data()), layersPerStage[stage],
                      device, deviceOfStage[stage], known ? *known : own, costs.stages[stage]);
     }
 
-    costs.link = linkCosts(cluster.link);
+    members.fillLinks(deviceOfStage, costs);
     for (const auto& [pair, link] : cluster.linkOfPair)
         costs.linkOfPair[pair] = linkCosts(link);
 
     const std::vector<SharedParameter> shared = sharedParametersOf(workload, layersPerStage);
     for (const SharedParameter& parameter : shared) {
-        const std::pair<int, int> pair{deviceOfStage[parameter.otherStage], deviceOfStage[parameter.rootStage]};
-        const auto found = cluster.linkOfPair.find(pair);
-        const LinkSpec& link = found == cluster.linkOfPair.end() ? cluster.link : found->second;
-        const double oneWay = static_cast<double>(link.latency) / 1e9
-                              + (link.bandwidth > 0 ? static_cast<double>(parameter.bytes) / link.bandwidth : 0);
+        const int from = deviceOfStage[parameter.otherStage], to = deviceOfStage[parameter.rootStage];
         // There and back again; on one device there is nothing to carry.
-        if (pair.first != pair.second)
-            costs.reduce = std::max(costs.reduce, toNanoseconds(2 * oneWay));
+        if (from != to)
+            costs.reduce = std::max(costs.reduce, 2 * costs.linkBetween(from, to).transferTime(parameter.bytes));
     }
     if (dataflow)
         dataflow->shared = shared;
-    costs.source = describeSource(cluster, deviceOfStage);
+    costs.source = describeSource(cluster, deviceOfStage, parallel);
     return costs;
 }
 

@@ -2,6 +2,7 @@
 #include "core/exchange/exportedtext.h"
 
 #include "core/schedule/validate.h"
+#include "core/workload/parallelism.h"
 
 #include <fmt/format.h>
 
@@ -55,6 +56,10 @@ Design exportable(const Design& design, Diagnostics& diagnostics)
         diagnostics.push_back({Severity::Warning, "schedule.pins", "pinned start times are left out",
                                "the other tool starts every block as early as it can"});
     result.schedule.pins.clear();
+    if (design.workload && !(design.workload->shape.parallel == Parallelism{}))
+        diagnostics.push_back({Severity::Warning, "model.parallel",
+                               "the file says nothing of " + textOf(design.workload->shape.parallel),
+                               "set the same where the other tool's job is configured"});
     if (!design.dataflow.skips.empty())
         diagnostics.push_back({Severity::Warning, "dataflow.skips", "skip connections are left out",
                                "the other tool hands values only from one stage to the next"});

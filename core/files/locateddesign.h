@@ -44,6 +44,7 @@ void forEachByteField(Stage& stage, Visit visit)
     visit("saved_until_input_grad", stage.savedUntilInputGrad);
     visit("saved_until_weight_grad", stage.savedUntilWeightGrad);
     visit("saved_from_input_grad", stage.savedFromInputGrad);
+    visit("less_in_backward", stage.lessInBackward);
     visit("sequence_gradient", stage.sequenceGradient);
     visit("output", stage.output);
     visit("workspace_forward", stage.workspaceForward);

@@ -273,6 +273,10 @@ GraphFile fromDesign(const std::shared_ptr<const LocatedJson>& document, std::st
     if (!design.workload)
         throw Error(document->placeOf(""), "this design has costs but no model, so there are no tensors to share out",
                     "add \"model\"");
+    if (!(design.workload->shape.parallel == Parallelism{}))
+        throw Error(document->placeOf("/model/parallel"),
+                    "the design's stages are shared out by stated degrees already",
+                    "make the design without them to look for a sharding");
     GraphFile file{{}, design.cluster, document};
     try {
         file.graph = sharding::transformerGraph(design.workload->shape, design.workload->state);

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/predict/throughput.h"
 
+#include "core/workload/transformer.h"
+
 namespace pipewright {
 
 double tokensPerSecond(const Design& design, Nanoseconds makespan)
 {
     if (!design.workload || makespan <= 0)
         return 0;
-    return static_cast<double>(design.workload->shape.tokens()) * design.schedule.microbatches * 1e9
-           / static_cast<double>(makespan);
+    return static_cast<double>(design.workload->shape.tokens()) * design.schedule.microbatches
+           * design.workload->shape.parallel.data * 1e9 / static_cast<double>(makespan);
 }
 
 double modelFlops(const Design& design)
@@ -16,9 +18,9 @@ double modelFlops(const Design& design)
     if (!design.workload)
         return 0;
     double flops = 0;
-    for (const Layer& layer : design.workload->layers)
+    for (const Layer& layer : wholeLayersOf(*design.workload))
         flops += layer.forwardFlops + layer.inputGradFlops + layer.weightGradFlops;
-    return flops * design.schedule.microbatches;
+    return flops * design.schedule.microbatches * design.workload->shape.parallel.data;
 }
 
 double modelFlopsUtilization(const Design& design, Nanoseconds makespan)
@@ -29,8 +31,9 @@ double modelFlopsUtilization(const Design& design, Nanoseconds makespan)
             return 0;
         peak += design.cluster.devices[device].peakFlops;
     }
-    if (makespan <= 0 || !(peak > 0))
+    if (makespan <= 0 || !(peak > 0) || !design.workload)
         return 0;
+    peak *= static_cast<double>(design.workload->shape.parallel.devicesPerStage());
     return modelFlops(design) / (peak * static_cast<double>(makespan) / 1e9);
 }
 

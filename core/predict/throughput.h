@@ -8,7 +8,8 @@
 
 namespace pipewright {
 
-/// Tokens of all microbatches of one step over the makespan; 0 when the design has no workload.
+/// Tokens of all microbatches, and of all copies of the pipeline, of one step over the makespan; 0 when the design has
+/// no workload.
 double tokensPerSecond(const Design& design, Nanoseconds makespan);
 
 /// Floating-point operations of the model for one step, forward and backward, recomputation left out; 0 without

@@ -2,6 +2,7 @@
 #include "core/presets/modeljson.h"
 
 #include "core/json/prettyjson.h"
+#include "core/workload/parallelism.h"
 
 #include <fmt/format.h>
 
@@ -68,6 +69,36 @@ struct OptionReader {
     void operator()(std::string_view key, std::int64_t& field) { reader.read(key, field, 0, anySize); }
 };
 
+OrderedJson parallelToJson(const Parallelism& parallel)
+{
+    OrderedJson json;
+    for (const auto& [key, degree] : {std::pair{"tensor", parallel.tensor},
+                                      {"context", parallel.context},
+                                      {"expert", parallel.expert},
+                                      {"data", parallel.data}})
+        if (degree != 1)
+            json[key] = degree;
+    if (parallel.sequence)
+        json["sequence"] = true;
+    if (parallel.recompute != Recompute::None)
+        json["recompute"] = nameOf(parallel.recompute);
+    return json;
+}
+
+Parallelism readParallel(ObjectReader&& reader)
+{
+    constexpr int most = 65'536;
+    Parallelism parallel;
+    reader.read("tensor", parallel.tensor, 1, most);
+    reader.read("context", parallel.context, 1, most);
+    reader.read("expert", parallel.expert, 1, most);
+    reader.read("data", parallel.data, 1, most);
+    reader.read("sequence", parallel.sequence);
+    reader.readName("recompute", parallel.recompute);
+    reader.finish();
+    return parallel;
+}
+
 } // namespace
 
 nlohmann::ordered_json shapeToJson(const ModelShape& shape)
@@ -98,6 +129,8 @@ nlohmann::ordered_json shapeToJson(const ModelShape& shape)
         if (static_cast<std::int64_t>(field) != usual[at++])
             json[std::string(key)] = field;
     });
+    if (!(shape.parallel == Parallelism{}))
+        json["parallel"] = parallelToJson(shape.parallel);
     return json;
 }
 
@@ -121,6 +154,9 @@ ModelShape readShape(ObjectReader& reader)
     reader.readName("data_type", shape.dataType, dataTypes, Presence::Required);
     reader.readName("attention", shape.attention, attentionMemories);
     forEachOption(shape, OptionReader{reader});
+    if (const Json* parallel = reader.object("parallel"))
+        shape.parallel = readParallel(
+            ObjectReader(reader.document(), *parallel, reader.pointerTo("parallel"), reader.diagnostics()));
     return shape;
 }
 
@@ -199,6 +235,16 @@ nlohmann::ordered_json clusterToJson(const Cluster& cluster)
     for (const auto& [kind, spec] : cluster.collectives)
         json["collectives"][nameIn(collectiveNames, kind)] = {{"latency", exactDuration(spec.latency)},
                                                               {"bandwidth", plainNumber(spec.bandwidth)}};
+    if (const Nodes& nodes = cluster.nodes; nodes.devices > 0) {
+        json["nodes"] = {{"devices", nodes.devices},
+                         {"count", nodes.count},
+                         {"cards", nodes.cards},
+                         {"network", linkToJson(nodes.network)}};
+        if (nodes.perSwitch > 0)
+            json["nodes"]["per_switch"] = nodes.perSwitch;
+        if (nodes.oversubscription != 1)
+            json["nodes"]["oversubscription"] = plainNumber(nodes.oversubscription);
+    }
     if (!cluster.groupedCollectives)
         json["grouped_collectives"] = false;
     for (const GpuShare& share : cluster.gpus) {
@@ -208,6 +254,29 @@ nlohmann::ordered_json clusterToJson(const Cluster& cluster)
         json["gpus"].push_back(std::move(entry));
     }
     return json;
+}
+
+void readNodes(ObjectReader& reader, Cluster& cluster)
+{
+    const Json* value = reader.object("nodes");
+    if (value == nullptr)
+        return;
+    constexpr int most = 65'536;
+    Nodes& nodes = cluster.nodes;
+    ObjectReader entry(reader.document(), *value, reader.pointerTo("nodes"), reader.diagnostics());
+    entry.read("devices", nodes.devices, 1, most, Presence::Required);
+    entry.read("count", nodes.count, 1, most, Presence::Required);
+    entry.read("cards", nodes.cards, 1, most, Presence::Required);
+    entry.read("per_switch", nodes.perSwitch, 1, most);
+    entry.readRate("oversubscription", nodes.oversubscription);
+    if (nodes.oversubscription < 1)
+        entry.fault("oversubscription", "less than 1", "2: half of the nodes' bandwidth leaves the switch");
+    if (const Json* network = entry.object("network", Presence::Required)) {
+        ObjectReader link(reader.document(), *network, entry.pointerTo("network"), reader.diagnostics());
+        nodes.network = readLink(link);
+        link.finish();
+    }
+    entry.finish();
 }
 
 void readCollectives(ObjectReader& reader, Cluster& cluster)
@@ -258,6 +327,7 @@ Cluster readCluster(const LocatedJson& document, const Json& value, const std::s
             entry.finish();
         }
     }
+    readNodes(reader, cluster);
     readCollectives(reader, cluster);
     if (const Json* gpus = reader.array("gpus")) {
         for (std::size_t i = 0; i < gpus->size(); ++i) {

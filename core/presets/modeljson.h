@@ -20,6 +20,8 @@ ModelShape readShape(ObjectReader& reader);
 nlohmann::ordered_json deviceToJson(const DeviceSpec& device);
 /// A device by its numbers, or by "group", a cluster of devices that act as this one. Groups do not nest.
 DeviceSpec readDevice(ObjectReader& reader);
+/// "nodes".
+void readNodes(ObjectReader& reader, Cluster& cluster);
 /// "collectives" and "grouped_collectives".
 void readCollectives(ObjectReader& reader, Cluster& cluster);
 

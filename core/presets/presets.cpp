@@ -194,6 +194,7 @@ Cluster PresetLibrary::cluster(std::string_view name, int devices) const
         cluster.link = readLink(linkReader);
         linkReader.finish();
     }
+    readNodes(reader, cluster);
     readCollectives(reader, cluster);
     reader.finish();
     throwIfAny(std::move(diagnostics));

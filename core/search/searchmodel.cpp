@@ -179,7 +179,7 @@ void SearchModel::addMemory(const Design& design, const MemoryLimit& limit)
             break;
         case Op::B:
             task.freed = untilInput + untilWeight;
-            task.passing = byFactor ? 0 : fromInput + scaled(c.workspaceBackward);
+            task.passing = byFactor ? 0 : fromInput - scaled(c.lessInBackward) + scaled(c.workspaceBackward);
             break;
         case Op::U:
         case Op::R: break; // not part of a search

@@ -186,6 +186,9 @@ StageCosts recomputed(const StageCosts& stage, Bytes input)
 Design withRecompute(const Design& design, std::span<const int> stages)
 {
     Design result = design;
+    if (!stages.empty() && design.workload && design.workload->shape.parallel.recompute != Recompute::None)
+        throw Error("--recompute", "the design's model recomputes activations already",
+                    "make the design with --recompute none");
     for (const int stage : stages) {
         if (stage < 0 || stage >= static_cast<int>(design.costs.stages.size()))
             throw Error("--recompute", fmt::format("unknown stage {}", stage),

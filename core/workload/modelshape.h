@@ -29,6 +29,28 @@ enum class Architecture {
     Classifier, ///< of chunks of `sequence` bytes: a bag of features, residual MLPs … final norm, `vocabulary` classes
 };
 
+/// What a backward pass computes anew instead of keeping it from the forward pass.
+enum class Recompute {
+    None,
+    Selective, ///< the attention core
+    Full,      ///< all of a layer but its input
+};
+
+/// How every stage is shared out over a group of equal devices, and how many copies of the pipeline there are. The
+/// schedule sees a group as one device; what a member computes, keeps and sends is in parallelism.h.
+struct Parallelism {
+    int tensor = 1;        ///< members that share every matrix
+    bool sequence = false; ///< between matrices, tensor-parallel members split the tokens
+    int context = 1;       ///< members with a part of every sequence each
+    int expert = 1;        ///< data-parallel copies that share out the experts
+    int data = 1;          ///< copies of the pipeline, which sum their gradients at the end of a step
+    Recompute recompute = Recompute::None;
+
+    int members() const { return tensor * context; } ///< of a stage's device
+    std::int64_t devicesPerStage() const { return std::int64_t{members()} * data; }
+    bool operator==(const Parallelism&) const = default;
+};
+
 struct ModelShape {
     std::string name = "byte-gpt";
     Architecture architecture = Architecture::Decoder;
@@ -69,6 +91,8 @@ struct ModelShape {
 
     /// Seq1F1B: a microbatch is one of so many pieces of its sequences; its attention looks back on all of them.
     int sequencePieces = 1;
+
+    Parallelism parallel;
 
     /// Rows that the layers work on, each with a target: tokens of a microbatch, or of a piece; a classifier's samples.
     std::int64_t tokens() const

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Ranges of a model's dimensions, and the models that the built-in backends can train.
+#include "core/workload/parallelism.h"
 #include "core/workload/transformer.h"
 
 #include <fmt/format.h>
@@ -69,6 +70,8 @@ Diagnostics checkShape(const ModelShape& shape)
     if (tokens * widest > 1e14 || parameters > 1e17)
         wrong.push_back({Severity::Error, "model", "the dimensions together give sizes beyond any machine",
                          "check sequence, microbatch_size, vocabulary and layers"});
+    for (Diagnostic& diagnostic : checkParallelism(shape))
+        wrong.push_back(std::move(diagnostic));
     return wrong;
 }
 
@@ -79,6 +82,10 @@ Diagnostics whyNotRunnable(const ModelShape& shape)
         if (!holds)
             reasons.push_back({Severity::Error, std::string("model.") + field, what, hint});
     };
+    if (!(shape.parallel == Parallelism{}))
+        reasons.push_back({Severity::Error, "model.parallel",
+                           "groups of devices and recomputation are predicted, not trained: " + textOf(shape.parallel),
+                           "make the design without them"});
     const bool classifier = shape.architecture == Architecture::Classifier;
     need(classifier || shape.architecture == Architecture::Decoder, "architecture",
          "only decoders and classifiers can be trained here", "use decoder or classifier");

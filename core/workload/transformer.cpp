@@ -4,6 +4,7 @@
 
 #include "core/workload/gptworkspace.h"
 #include "core/workload/layerparts.h"
+#include "core/workload/parallelism.h"
 
 #include <algorithm>
 #include <numeric>
@@ -36,24 +37,35 @@ void addWorkspace(const ModelShape& shape, Layer& layer)
 
 std::vector<Layer> layersOf(const ModelShape& shape)
 {
+    const ModelShape member = memberShape(shape);
     std::vector<Layer> layers;
     layers.reserve(static_cast<std::size_t>(shape.layers) + 2);
-    layers.push_back(embeddingLayer(shape));
+    layers.push_back(embeddingLayer(member));
     for (int index = 0; index < shape.layers; ++index)
-        layers.push_back(repeatedLayer(shape, index));
-    layers.push_back(headLayer(shape));
+        layers.push_back(repeatedLayer(member, index));
+    layers.push_back(headLayer(member));
+    for (Layer& layer : layers)
+        asMember(shape, layer);
     if (isRunnable(shape))
         for (Layer& layer : layers)
             addWorkspace(shape, layer);
     return layers;
 }
 
+std::vector<Layer> wholeLayersOf(const Workload& workload)
+{
+    ModelShape whole = workload.shape;
+    whole.parallel = {};
+    return layersOf(whole);
+}
+
 std::int64_t sequenceGradientElements(const ModelShape& shape)
 {
-    const std::int64_t keysAndValues = shape.keyValueLatent > 0
-                                           ? shape.heads * (shape.headSize + shape.rotaryHeadSize + shape.valueHeadSize)
-                                           : 2 * shape.keyValueHeads * shape.headSize;
-    return keysAndValues * shape.tokens() * (shape.sequencePieces - 1);
+    const ModelShape member = memberShape(shape);
+    const std::int64_t keysAndValues =
+        shape.keyValueLatent > 0 ? member.heads * (shape.headSize + shape.rotaryHeadSize + shape.valueHeadSize)
+                                 : 2 * member.keyValueHeads * shape.headSize;
+    return keysAndValues * shape.tokens() * (shape.sequencePieces - 1); // no context members beside pieces
 }
 
 StateBytesPerParameter stateBytes(DataType type, Optimizer optimizer)
@@ -74,7 +86,7 @@ Workload makeWorkload(const ModelShape& shape, Optimizer optimizer, std::string 
 std::int64_t parameterCount(const Workload& workload)
 {
     std::int64_t count = 0;
-    for (const Layer& layer : workload.layers)
+    for (const Layer& layer : wholeLayersOf(workload))
         count += layer.parameters - layer.sharedParameters;
     return count;
 }

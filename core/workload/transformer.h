@@ -23,8 +23,12 @@ bool isRunnable(const ModelShape& shape);
 /// "embedding", "layer 0" …, "head" (final norm, output projection, loss). FLOPs count matrix products only, two per
 /// multiply-add, without a discount for causal masks. A GPT layer: forward 24 b s h^2 (1 + s/6h); input gradient b s h
 /// (24h + 8s), as the attention core has two products for each of forward's; weight gradient 24 b s h^2 (arXiv
-/// 2205.05198 app. A, arXiv 2401.10241 table 1). Precondition: checkShape() is empty.
+/// 2205.05198 app. A, arXiv 2401.10241 table 1). Where devices form groups: of one member (parallelism.h).
+/// Precondition: checkShape() is empty.
 std::vector<Layer> layersOf(const ModelShape& shape);
+
+/// Of the undivided model, with nothing recomputed.
+std::vector<Layer> wholeLayersOf(const Workload& workload);
 
 /// Of one transformer layer and one microbatch of whole sequences: gradients of the keys and values of all pieces but
 /// the last, which later pieces pass to earlier ones. 0 for whole sequences.

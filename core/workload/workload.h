@@ -51,16 +51,29 @@ struct SavedTensor {
     bool operator==(const SavedTensor&) const = default;
 };
 
-/// All work and bytes are for one microbatch.
+/// What the members of a group do together (parallelism.h), over which of its axes, how many times in each pass.
+enum class GroupAxis { Tensor, Context, Expert };
+enum class GroupExchange { AllReduce, GatherOrScatter, AllToAll };
+struct GroupTraffic {
+    GroupAxis axis = GroupAxis::Tensor;
+    GroupExchange exchange = GroupExchange::AllReduce;
+    Bytes bytes = 0; ///< of the whole tensor; of an all-to-all, what one member sends
+    int forward = 0, inputGrad = 0, weightGrad = 0;
+    bool operator==(const GroupTraffic&) const = default;
+};
+
+/// All work and bytes are for one microbatch, and on one member where devices form groups.
 struct Layer {
     std::string name; ///< "layer 3", "embedding", "head"
     LayerKind kind = LayerKind::Other;
     double forwardFlops = 0, inputGradFlops = 0, weightGradFlops = 0;
     std::int64_t parameters = 0;       ///< held by this layer (a tied head holds a copy of the embedding)
+    std::int64_t expertParameters = 0; ///< of these, shared out over expert-parallel copies
     std::int64_t sharedParameters = 0; ///< of these, tied to another layer's
     std::string tiedTo;                ///< name of the layer that owns the shared parameters first
     std::vector<SavedTensor> saved;
     Bytes outputBytes = 0;
+    std::vector<GroupTraffic> traffic;
     Bytes workspaceForward = 0, workspaceInputGrad = 0, workspaceWeightGrad = 0, workspaceBackward = 0;
     bool operator==(const Layer&) const = default;
 };
@@ -74,7 +87,7 @@ struct Workload {
     ModelShape shape;
     Optimizer optimizer = Optimizer::AdamW;
     StateBytesPerParameter state;
-    std::vector<Layer> layers; ///< embedding, transformer layers, head; always layersOf(shape)
+    std::vector<Layer> layers; ///< embedding, transformer layers, head; always layersOf(shape): of a member
     std::string source;        ///< "preset llama-3-8b", "design file"
 
     bool operator==(const Workload&) const = default;

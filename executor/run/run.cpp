@@ -6,6 +6,7 @@
 #include "core/predict/sharedwires.h"
 #include "core/program/compile.h"
 #include "core/schedule/weightplan.h"
+#include "core/workload/parallelism.h"
 #include "core/workload/transformer.h"
 #include "executor/host/hostbackend.h"
 #include "executor/mpi/rankrecords.h"
@@ -86,6 +87,12 @@ Diagnostics whyNotTrainable(const Design& design)
 
 bool shouldTrain(const Design& design, const RunOptions& options, Diagnostics& notes)
 {
+    if (design.workload)
+        if (const Parallelism& parallel = design.workload->shape.parallel; parallel.devicesPerStage() > 1)
+            throw Error("model.parallel",
+                        fmt::format("a stage stands for {} devices ({}), which is predicted and cannot be run here",
+                                    parallel.devicesPerStage(), textOf(parallel)),
+                        "make the design without degrees of parallelism to run it");
     if (options.clock == RunOptions::Clock::Virtual && options.maths == RunOptions::Maths::Training)
         throw Error("clock", "the virtual clock has no maths to train with", "use timed maths or the real clock");
     if (options.clock == RunOptions::Clock::Virtual && options.maths == RunOptions::Maths::Synthetic)

@@ -46,6 +46,7 @@ void ModelWindow::refresh()
     fillLayers();
     fillDevices();
     fillLinks();
+    fillGroups();
     const QString source = QString::fromStdString(m_document.design().costs.source);
     const bool formula = source.startsWith(QLatin1String("formula"));
     m_source->setText(

@@ -5,7 +5,9 @@
 #include "core/base/rates.h"
 #include "core/design/redesign.h"
 #include "core/presets/modeljson.h"
+#include "core/workload/parallelism.h"
 #include "gui/memory/memorybars.h"
+#include "gui/model/parallelismfields.h"
 #include "gui/model/partitionbar.h"
 #include "gui/widgets/labels.h"
 #include "gui/widgets/valuetable.h"
@@ -73,6 +75,7 @@ ModelWindow::ModelWindow(Document& document, QWidget* parent)
                                this)),
       m_mapping(makeCaption({}, TextSize::Small, this)),
       m_links(new ValueTable(tr("Links"), {tr("between"), tr("name"), tr("latency"), tr("bandwidth")}, this)),
+      m_groups(new ParallelismFields(240, this)), m_inGroups(makeCaption({}, TextSize::Small, this)),
       m_memory(new MemoryBars(this)), m_source(makeCaption({}, TextSize::Small, this)), m_fault(new QLabel(this))
 {
     setWindowTitle(tr("Model and cluster"));
@@ -83,6 +86,7 @@ ModelWindow::ModelWindow(Document& document, QWidget* parent)
     m_tabs->addTab(m_layers, tr("Layers"));
     m_tabs->addTab(buildDevices(), tr("Devices"));
     m_tabs->addTab(buildLinks(), tr("Links"));
+    m_tabs->addTab(buildGroups(), tr("Groups"));
     m_fault->setWordWrap(true);
     m_fault->setAccessibleName(tr("Why the edit was refused"));
     setTone(m_fault, Tone::Bad);
@@ -203,6 +207,54 @@ QWidget* ModelWindow::buildLinks()
     connect(remove, &QPushButton::clicked, this, &ModelWindow::removeLink);
     connect(removeKey, &QAction::triggered, this, &ModelWindow::removeLink);
     return page;
+}
+
+QWidget* ModelWindow::buildGroups()
+{
+    auto* page = new QWidget(this);
+    m_inGroups->setWordWrap(true);
+    auto* layout = new QVBoxLayout(page);
+    layout->setContentsMargins(0, 12, 0, 0);
+    layout->setSpacing(10);
+    layout->addWidget(m_inGroups);
+    layout->addWidget(m_groups);
+    layout->addStretch(1);
+    connect(m_groups, &ParallelismFields::edited, this, [this] {
+        const Parallelism wanted = m_groups->value();
+        const QString text = QString::fromStdString(textOf(wanted));
+        commit(text.isEmpty() ? tr("Hold every stage on one device") : tr("Share out every stage: %1").arg(text),
+               [&] { return withParallelism(m_document.design(), wanted); });
+    });
+    return page;
+}
+
+void ModelWindow::fillGroups()
+{
+    const Design& design = m_document.design();
+    m_groups->setEnabled(design.workload.has_value());
+    const Parallelism parallel = design.workload ? design.workload->shape.parallel : Parallelism{};
+    m_groups->setValue(parallel);
+    const auto copies = parallel.devicesPerStage();
+    QString text;
+    if (!design.workload)
+        text = tr("There is no model whose stages could be shared out.");
+    else if (copies == 1)
+        text = tr("Every device of the schedule is one device. Larger degrees make it a group, whose members work "
+                  "alike; such a design is predicted and cannot be run here.");
+    else
+        text = tr("Every device of the schedule stands for %1 that work alike: %2 devices in all. Memory and times are "
+                  "those of one. Such a design is predicted and cannot be run here.")
+                   .arg(copies)
+                   .arg(design.schedule.devices() * copies);
+    if (const Nodes& nodes = design.cluster.nodes; nodes.devices > 0)
+        text += QLatin1Char(' ')
+                + tr("They stand in nodes of %1, tensor-parallel ones side by side and stages far apart; between nodes "
+                     "are %2 network cards each (%3, %4).")
+                      .arg(nodes.devices)
+                      .arg(nodes.cards)
+                      .arg(QString::fromStdString(nodes.network.name),
+                           QString::fromStdString(formatBandwidth(nodes.network.bandwidth)));
+    m_inGroups->setText(text);
 }
 
 QString ModelWindow::fault() const

@@ -15,6 +15,7 @@ class QTabWidget;
 namespace pipewright {
 
 class MemoryBars;
+class ParallelismFields;
 class PartitionBar;
 class ValueTable;
 
@@ -30,6 +31,7 @@ public:
     ValueTable& devices() { return *m_devices; }
     ValueTable& links() { return *m_links; }
     MemoryBars& memory() { return *m_memory; }
+    ParallelismFields& groups() { return *m_groups; }
     QTabWidget* tabs() const { return m_tabs; }
     QString fault() const;   ///< why the last edit was refused
     QString effect() const;  ///< of a drag in progress
@@ -52,12 +54,14 @@ private:
     QWidget* buildStages();
     QWidget* buildDevices();
     QWidget* buildLinks();
+    QWidget* buildGroups();
     void refresh();
     void fillStages();
     void fillLayers();
     void fillDevices();
     void fillLinks();
     void describeMapping();
+    void fillGroups();
     void showEffect(const std::vector<int>& partition);
     void takePartition(const std::vector<int>& partition);
     /// Makes the edit or shows why not, then refreshes the tables.
@@ -74,6 +78,8 @@ private:
     ValueTable* m_devices;
     QLabel* m_mapping;
     ValueTable* m_links;
+    ParallelismFields* m_groups;
+    QLabel* m_inGroups;
     MemoryBars* m_memory;
     QLabel* m_source;
     QLabel* m_fault;

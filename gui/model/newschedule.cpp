@@ -6,6 +6,7 @@
 #include "core/presets/presets.h"
 #include "core/workload/transformer.h"
 #include "gui/document/document.h"
+#include "gui/model/parallelismfields.h"
 #include "gui/widgets/factlist.h"
 #include "gui/widgets/words.h"
 
@@ -98,6 +99,7 @@ NewScheduleDialog::NewScheduleDialog(QWidget* parent)
     connect(m_cluster, &QComboBox::currentIndexChanged, this, &NewScheduleDialog::request);
     connect(m_family, &QComboBox::currentIndexChanged, this, &NewScheduleDialog::takeFamily);
     connect(m_layout, &QComboBox::currentIndexChanged, this, &NewScheduleDialog::request);
+    connect(m_groups, &ParallelismFields::edited, this, &NewScheduleDialog::request);
     for (QSpinBox* spin :
          {m_sequence, m_microbatchSize, m_devices, m_microbatches, m_chunks, m_group, m_pieces, m_workers})
         connect(spin, &QSpinBox::valueChanged, this, &NewScheduleDialog::request);
@@ -128,6 +130,7 @@ QWidget* NewScheduleDialog::buildForm()
     m_cluster = makeCombo(tr("Cluster"), widget);
     fill(m_cluster, *m_presets, PresetKind::Cluster, QStringLiteral("h200-node"));
     m_devices = makeSpin(1, maxDevices, 4, tr("Devices"), widget);
+    m_groups = new ParallelismFields(fieldWidth, widget);
     m_family = makeCombo(tr("Family"), widget);
     for (const Family& family : families())
         m_family->addItem(QString::fromUtf8(family.title.data(), static_cast<int>(family.title.size())),
@@ -169,6 +172,7 @@ QWidget* NewScheduleDialog::buildForm()
     form->addRow(makeHeading(tr("Devices")));
     addRow(form, tr("Cluster"), m_cluster);
     addRow(form, tr("Count"), m_devices);
+    form->addRow(m_groups);
     form->addRow(makeHeading(tr("Schedule")));
     addRow(form, tr("Family"), m_family);
     form->addRow(nullptr, m_description);
@@ -209,6 +213,7 @@ void NewScheduleDialog::takeModel()
         const QSignalBlocker quietSequence(m_sequence), quietSize(m_microbatchSize);
         m_sequence->setValue(static_cast<int>(shape.sequence));
         m_microbatchSize->setValue(static_cast<int>(shape.microbatchSize));
+        m_groups->setValue(shape.parallel);
     } catch (const Error&) {
         // request() reports it
     }
@@ -246,6 +251,7 @@ NewDesign NewScheduleDialog::choice() const
     ModelShape shape = m_presets->model(chosen(m_model));
     shape.sequence = m_sequence->value();
     shape.microbatchSize = m_microbatchSize->value();
+    shape.parallel = m_groups->value();
     choice.workload = makeWorkload(shape, Optimizer::AdamW, "preset " + chosen(m_model));
     choice.cluster = m_presets->cluster(chosen(m_cluster), m_devices->value());
     choice.family = chosen(m_family);

@@ -21,6 +21,7 @@ class QSpinBox;
 namespace pipewright {
 
 class FactList;
+class ParallelismFields;
 class PresetLibrary;
 
 class NewScheduleDialog : public QDialog {
@@ -56,6 +57,7 @@ private:
     QSpinBox* m_microbatchSize;
     QComboBox* m_cluster;
     QSpinBox* m_devices;
+    ParallelismFields* m_groups;
     QComboBox* m_family;
     QLabel* m_description;
     QSpinBox* m_microbatches;

@@ -253,6 +253,54 @@ private Q_SLOTS:
         QVERIFY(faster["ideal_ns"].toInteger() < object["ideal_ns"].toInteger());
     }
 
+    /// 30 layers, embedding and head on 32 stages (arXiv 2405.15362).
+    void embeddingAndHeadMayStandAlone()
+    {
+        const QString ones = QStringList(QList<QString>(32, "1")).join(',');
+        const QJsonObject object =
+            predictInline("v-half --devices 16 --microbatches 32 --model gpt-9.6b --layers-per-stage " + ones);
+        QCOMPARE(object["stages"].toInt(), 32);
+        QCOMPARE(object["per_device"].toArray().at(8).toObject()["peak_activations"].toDouble(), 9.0);
+    }
+
+    void groupsOfDevicesArePredictedAndNotRun()
+    {
+        const QString model = "1f1b --devices 4 --microbatches 8 --model llama-3-8b --cluster h100-nodes";
+        const QJsonObject alone = predictInline(model);
+        const QJsonObject group = predictInline(model
+                                                + " --tensor-parallel 4 --sequence-parallel --context-parallel 2 "
+                                                  "--data-parallel 3 --recompute selective");
+        QCOMPARE(group["devices"].toInt(), 32);
+        QCOMPARE(group["parallel"].toObject()["devices_in_all"].toInt(), 96);
+        const QJsonArray devices = group["per_device"].toArray();
+        QCOMPARE(devices.size(), 32);
+        QCOMPARE(devices.at(15).toObject()["device"].toInt(), 15);
+        QCOMPARE(devices.at(15).toObject()["group"].toInt(), 1);
+        QCOMPARE(devices.at(8).toObject()["peak_bytes"], devices.at(15).toObject()["peak_bytes"]);
+        QVERIFY(group["makespan_ns"].toInteger() < alone["makespan_ns"].toInteger() / 4);
+        QVERIFY(group["tokens_per_second"].toDouble() > 12 * alone["tokens_per_second"].toDouble());
+        QVERIFY(group["model_flops_utilization"].toDouble() < alone["model_flops_utilization"].toDouble());
+        QVERIFY(!alone.contains("parallel"));
+
+        // A model that trains here, and one whose blocks could be timed: neither is run on fewer devices than it has.
+        for (const char* of : {"byte-gpt", "llama-3-8b"}) {
+            const QString degrees = " --tensor-parallel 2 -o group.json --force";
+            QCOMPARE(m_work.run("new 1f1b --devices 2 --microbatches 2 --model " + QString(of) + degrees).code, 0);
+            QCOMPARE(m_work.run("predict group.json --json").json()["devices"].toInt(), 4);
+            for (const char* how : {"", " --synthetic"}) {
+                const Outcome run = m_work.run("run group.json --backend host --steps 1 -o group.db" + QString(how));
+                QCOMPARE(run.code, 2);
+                QVERIFY2(run.errors.contains("a stage stands for 2 devices (tensor 2)"), qPrintable(run.errors));
+            }
+        }
+        // Recomputation alone leaves one device to a stage; it is not trained.
+        QCOMPARE(
+            m_work.run("new 1f1b --devices 2 --microbatches 2 --model byte-gpt --recompute full -o again.json").code,
+            0);
+        const Outcome run = m_work.run("run again.json --backend host --steps 1 -o again.db");
+        QVERIFY2((run.output + run.errors).contains("full recomputation"), qPrintable(run.output + run.errors));
+    }
+
     void everyCommandHasHelp()
     {
         for (const char* command :
@@ -298,6 +346,17 @@ private Q_SLOTS:
                                       << "nowhere.json";
         QTest::newRow("no such model") << "predict 1f1b --devices 2 --microbatches 2 --model gpt-17"
                                        << "gpt-17";
+        QTest::newRow("degrees without a model") << "predict 1f1b --devices 2 --microbatches 2 --tensor-parallel 2"
+                                                 << "--model";
+        QTest::newRow("a degree that divides nothing")
+            << "predict 1f1b --devices 2 --microbatches 2 --model llama-3-8b --tensor-parallel 3"
+            << "32 heads cannot be shared out over 3 members";
+        QTest::newRow("a recomputation nobody knows")
+            << "predict 1f1b --devices 2 --microbatches 2 --model llama-3-8b --recompute some"
+            << "none|selective|full";
+        QTest::newRow("more devices than nodes")
+            << "predict 1f1b --devices 8 --microbatches 8 --model llama-3-8b --cluster h100-nodes --data-parallel 513"
+            << "4104 devices are needed";
         QTest::newRow("family options beside a file") << "predict made.json --devices 2"
                                                       << "--devices";
         QTest::newRow("a picture of no kind") << "render made.json -o picture.gif"

@@ -30,8 +30,6 @@ double firstStageActivationBytes(const ModelShape& shape, ActivationMode mode, i
 /// `bytesPerParameter` (18 for mixed-precision Adam). The papers leave biases, norms and embedding out here.
 double stateBytesPerDevice(const ModelShape& shape, int bytesPerParameter, int tensorParallel, int devices);
 
-enum class Recompute { None, Selective, Full };
-
 /// Floating-point operations of one iteration over `batch` sequences, V the vocabulary:
 ///   None       72 B L s h^2 (1 + s/6h + V/12hL), the model FLOPs whatever is recomputed
 ///   Selective  72 B L s h^2 (1 + s/3h + V/12hL)

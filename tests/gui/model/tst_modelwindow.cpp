@@ -5,6 +5,8 @@
 #include "core/presets/presets.h"
 #include "gui/memory/memorybars.h"
 #include "gui/model/modelwindow.h"
+#include "gui/model/newschedule.h"
+#include "gui/model/parallelismfields.h"
 #include "gui/model/partitionbar.h"
 #include "gui/widgets/theme.h"
 #include "gui/widgets/valuetable.h"
@@ -13,9 +15,12 @@
 #include "testmain.h"
 
 #include <QApplication>
+#include <QCheckBox>
+#include <QComboBox>
 #include <QLineEdit>
 #include <QPushButton>
 #include <QSignalSpy>
+#include <QSpinBox>
 #include <QTabWidget>
 #include <QTest>
 
@@ -60,6 +65,15 @@ struct Fixture {
         QTest::qWait(0);
     }
 };
+
+template<class Field>
+Field* named(QWidget& in, const QString& name)
+{
+    for (Field* field : in.findChildren<Field*>())
+        if (field->accessibleName() == name)
+            return field;
+    return nullptr;
+}
 
 } // namespace
 
@@ -114,6 +128,43 @@ private Q_SLOTS:
         QCOMPARE(fixture.cut()[2], before[2] + 1);
         QCOMPARE(fixture.document.undoStack()->undoText(),
                  QStringLiteral("Cut stage 1 at %1 layers").arg(before[1] - 1));
+    }
+
+    void degreesOfParallelismAreFieldsThatSayWhyNot()
+    {
+        Fixture fixture;
+        const Design before = fixture.document.design();
+        ParallelismFields& groups = fixture.window->groups();
+        auto* tensor = named<QSpinBox>(groups, "Tensor parallel");
+        auto* recompute = named<QComboBox>(groups, "Recomputed");
+        QVERIFY(tensor && recompute);
+        tensor->setValue(4);
+        named<QCheckBox>(groups, "Sequence parallel")->setChecked(true);
+        recompute->setCurrentIndex(2);
+        const Parallelism wanted{.tensor = 4, .sequence = true, .recompute = Recompute::Full};
+        QCOMPARE(fixture.document.design().workload->shape.parallel, wanted);
+        QCOMPARE(fixture.document.undoStack()->undoText(),
+                 QStringLiteral("Share out every stage: tensor 4 with sequence, full recomputation"));
+        QVERIFY(fixture.document.design().costs.stages[1].forward < before.costs.stages[1].forward / 2);
+        tensor->setValue(3);
+        QVERIFY2(fixture.window->fault().contains(QLatin1String("cannot be shared out over 3 members")),
+                 qPrintable(fixture.window->fault()));
+        QCOMPARE(tensor->value(), 4);
+        for (int i = 0; i < 3; ++i)
+            fixture.document.undoStack()->undo();
+        QCOMPARE(fixture.document.design(), before);
+        QCOMPARE(groups.value(), Parallelism{});
+    }
+
+    void aNewScheduleCanBeOfGroups()
+    {
+        NewScheduleDialog dialog;
+        dialog.show();
+        auto* tensor = named<QSpinBox>(dialog, "Tensor parallel");
+        QVERIFY(tensor);
+        tensor->setValue(2);
+        QTRY_VERIFY(dialog.design().workload && dialog.design().workload->shape.parallel.tensor == 2);
+        QVERIFY(dialog.design().costs.source.ends_with("tensor 2"));
     }
 
     void theNumberOfLayersIsAFieldThatSaysWhyNot()

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/cluster/nodes.h"
+
+#include "core/base/diagnostic.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace pipewright {
+
+namespace {
+
+bool isSlower(const LinkSpec& link, const LinkSpec& than)
+{
+    if (link.bandwidth != than.bandwidth) // 0 is unlimited
+        return than.bandwidth == 0 || (link.bandwidth > 0 && link.bandwidth < than.bandwidth);
+    return link.latency > than.latency;
+}
+
+} // namespace
+
+NodeLayout::NodeLayout(const Cluster& cluster, const GroupSizes& sizes)
+    : m_cluster(cluster), m_sizes(sizes), m_members(std::int64_t{sizes.tensor} * sizes.context)
+{
+    const std::int64_t there = std::int64_t{cluster.nodes.devices} * cluster.nodes.count;
+    if (cluster.nodes.devices > 0 && sizes.devices() > there)
+        throw Error("cluster.nodes",
+                    fmt::format("{} devices are needed, and {} nodes of {} have {}", sizes.devices(),
+                                cluster.nodes.count, cluster.nodes.devices, there),
+                    "use smaller degrees of parallelism, fewer pipeline devices, or more nodes");
+}
+
+LinkSpec NodeLayout::hop(std::int64_t from, std::int64_t to, std::int64_t senders) const
+{
+    const Nodes& nodes = m_cluster.nodes;
+    if (nodes.devices == 0 || from / nodes.devices == to / nodes.devices)
+        return m_cluster.link;
+    LinkSpec link = nodes.network;
+    if (link.bandwidth <= 0)
+        return link;
+    senders = std::clamp<std::int64_t>(senders, 1, nodes.devices);
+    link.bandwidth = std::min(link.bandwidth, link.bandwidth * nodes.cards / static_cast<double>(senders));
+    const std::int64_t perSwitch = std::int64_t{nodes.perSwitch} * nodes.devices;
+    if (perSwitch > 0 && from / perSwitch != to / perSwitch) {
+        const double share = nodes.network.bandwidth * nodes.cards / nodes.devices / nodes.oversubscription;
+        link.bandwidth = std::min(link.bandwidth, share);
+    }
+    return link;
+}
+
+LinkSpec NodeLayout::between(int from, int to) const
+{
+    const Nodes& nodes = m_cluster.nodes;
+    const std::int64_t perStage = m_members * m_sizes.data;
+    LinkSpec slowest = hop(from * perStage, to * perStage, perStage);
+    if (nodes.devices == 0)
+        return slowest;
+    std::int64_t sender = from * perStage;
+    for (std::int64_t i = 1; i < perStage; ++i)
+        if (const LinkSpec link = hop(from * perStage + i, to * perStage + i, perStage); isSlower(link, slowest)) {
+            slowest = link;
+            sender = from * perStage + i;
+        }
+    if (perStage < nodes.devices && nodes.cards < nodes.devices
+        && sender / nodes.devices != (sender + (to - from) * perStage) / nodes.devices)
+        slowest.bus = fmt::format("network cards of node {}", sender / nodes.devices);
+    return slowest;
+}
+
+LinkSpec NodeLayout::ring(std::int64_t stride, int count) const
+{
+    if (count < 2 || m_cluster.nodes.devices == 0)
+        return m_cluster.link;
+    LinkSpec slowest;
+    bool any = false;
+    const std::int64_t span = stride * count;
+    for (std::int64_t first = 0; first < m_sizes.devices(); first += span)
+        for (std::int64_t offset = 0; offset < stride; ++offset)
+            for (int i = 0; i < count; ++i) {
+                const std::int64_t from = first + offset + i * stride, to = first + offset + (i + 1) % count * stride;
+                const LinkSpec link = hop(from, to, m_cluster.nodes.devices);
+                if (!any || isSlower(link, slowest))
+                    slowest = link;
+                any = true;
+            }
+    return slowest;
+}
+
+double ringSeconds(const LinkSpec& link, int count, double bytes)
+{
+    if (count < 2)
+        return 0;
+    const double latency = static_cast<double>(link.latency) / 1e9 * (count - 1);
+    return latency + (link.bandwidth > 0 ? bytes * (count - 1) / count / link.bandwidth : 0);
+}
+
+} // namespace pipewright

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// How a pipeline of groups is laid over the nodes of a cluster, and the links that follow. The rule is Megatron's: all
+// devices are numbered node by node, and of the axes of parallelism tensor runs fastest, then context, then data, and
+// the pipeline slowest: device ((p·D + d)·C + c)·T + t. So tensor-parallel members stand in one node as far as it
+// goes, and the stages far apart.
+//
+// A link inside a node is the cluster's. One between nodes is a network card's, as far as there are cards: the members
+// of a stage that stand in one node send at the same time and share them; other stages of the node, where there are
+// fewer cards than devices, queue for them (LinkSpec::bus). Between switches all nodes are taken to send at the same
+// time, so that each has its bandwidth over the oversubscription. A ring goes at the pace of its slowest hop.
+#pragma once
+
+#include "core/cluster/cluster.h"
+
+#include <cstdint>
+
+namespace pipewright {
+
+struct GroupSizes {
+    int tensor = 1, context = 1, data = 1, pipeline = 1;
+    std::int64_t devices() const { return std::int64_t{tensor} * context * data * pipeline; }
+};
+
+class NodeLayout {
+public:
+    /// Throws Error when the nodes have fewer devices than are needed.
+    NodeLayout(const Cluster& cluster, const GroupSizes& sizes);
+
+    /// Between the same members of two pipeline devices: the slowest over all members.
+    LinkSpec between(int from, int to) const;
+    /// Of the rings of tensor-parallel members, of context-parallel members, of `copies` data-parallel ones that
+    /// stand so many copies `apart`: the slowest of all of that kind.
+    LinkSpec tensorRing() const { return ring(1, m_sizes.tensor); }
+    LinkSpec contextRing() const { return ring(m_sizes.tensor, m_sizes.context); }
+    LinkSpec dataRing(int copies, int apart = 1) const { return ring(m_members * apart, copies); }
+
+private:
+    LinkSpec ring(std::int64_t stride, int count) const;
+    /// `senders`: devices of a node that send at the same time.
+    LinkSpec hop(std::int64_t from, std::int64_t to, std::int64_t senders) const;
+
+    const Cluster& m_cluster;
+    GroupSizes m_sizes;
+    std::int64_t m_members; ///< of one stage's device
+};
+
+/// Seconds of an all-gather or a reduce-scatter of `count` devices over a ring of such links, with `bytes` of the whole
+/// tensor; or of an all-to-all in which each device sends `bytes`. An all-reduce is a reduce-scatter and an all-gather.
+double ringSeconds(const LinkSpec& link, int count, double bytes);
+
+} // namespace pipewright

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// O(devices) for the rings, then O(1) per exchange.
+#include "core/design/membertimes.h"
+
+#include "core/design/stagecosts.h"
+
+#include <algorithm>
+
+namespace pipewright {
+
+MemberTimes::MemberTimes(const Cluster& cluster, const Parallelism& parallel, int pipelineDevices)
+    : m_cluster(cluster), m_parallel(parallel),
+      m_layout(cluster, {parallel.tensor, parallel.context, parallel.data, pipelineDevices}),
+      m_tensor(m_layout.tensorRing()), m_context(m_layout.contextRing()), m_expert(m_layout.dataRing(parallel.expert)),
+      m_data(m_layout.dataRing(parallel.data)),
+      m_expertData(m_layout.dataRing(parallel.data / parallel.expert, parallel.expert))
+{
+}
+
+double MemberTimes::seconds(const GroupTraffic& traffic) const
+{
+    const auto bytes = static_cast<double>(traffic.bytes);
+    const auto measured = [&](Collective kind, int times) -> std::optional<double> {
+        const auto found = m_cluster.collectives.find(kind);
+        if (traffic.axis != GroupAxis::Tensor || found == m_cluster.collectives.end())
+            return std::nullopt;
+        const CollectiveSpec& spec = found->second;
+        return times * (static_cast<double>(spec.latency) / 1e9 + (spec.bandwidth > 0 ? bytes / spec.bandwidth : 0));
+    };
+    const auto ring = [&] {
+        switch (traffic.axis) {
+        case GroupAxis::Tensor: return ringSeconds(m_tensor, m_parallel.tensor, bytes);
+        case GroupAxis::Context: return ringSeconds(m_context, m_parallel.context, bytes);
+        case GroupAxis::Expert: break;
+        }
+        return ringSeconds(m_expert, m_parallel.expert, bytes);
+    };
+    switch (traffic.exchange) {
+    case GroupExchange::AllReduce: return measured(Collective::AllReduce, 1).value_or(2 * ring());
+    case GroupExchange::GatherOrScatter: return measured(Collective::AllGather, 1).value_or(ring());
+    case GroupExchange::AllToAll: break;
+    }
+    return measured(Collective::AllToAll, 1).value_or(ring());
+}
+
+MemberTimes::Seconds MemberTimes::exchanges(const Layer& layer) const
+{
+    Seconds sum;
+    for (const GroupTraffic& traffic : layer.traffic) {
+        const double once = seconds(traffic);
+        sum.forward += traffic.forward * once;
+        sum.inputGrad += traffic.inputGrad * once;
+        sum.weightGrad += traffic.weightGrad * once;
+    }
+    return sum;
+}
+
+double MemberTimes::dataSum(std::span<const Layer> layers, int gradientBytesPerParameter) const
+{
+    double experts = 0, others = 0;
+    for (const Layer& layer : layers) {
+        experts += static_cast<double>(layer.expertParameters) * gradientBytesPerParameter;
+        others += static_cast<double>(layer.parameters - layer.expertParameters) * gradientBytesPerParameter;
+    }
+    return 2 * ringSeconds(m_data, m_parallel.data, others)
+           + (experts > 0 ? 2 * ringSeconds(m_expertData, m_parallel.data / m_parallel.expert, experts) : 0);
+}
+
+void MemberTimes::fillLinks(const std::vector<int>& deviceOfStage, Costs& costs) const
+{
+    costs.link = linkCosts(m_cluster.link);
+    if (m_cluster.nodes.devices == 0)
+        return;
+    bool any = false;
+    for (std::size_t s = 1; s < deviceOfStage.size(); ++s)
+        for (const auto& [from, to] :
+             {std::pair{deviceOfStage[s - 1], deviceOfStage[s]}, std::pair{deviceOfStage[s], deviceOfStage[s - 1]}}) {
+            if (from == to)
+                continue;
+            const LinkCosts link = linkCosts(m_layout.between(from, to));
+            costs.linkOfPair[{from, to}] = link;
+            const Bytes probe = Bytes{1} << 20;
+            if (!any || link.transferTime(probe) > costs.link.transferTime(probe))
+                costs.link = link;
+            any = true;
+        }
+    costs.link.bus.clear(); // of no node in particular
+    std::erase_if(costs.linkOfPair, [&](const auto& entry) { return entry.second == costs.link; });
+}
+
+} // namespace pipewright

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// What it takes the members of a group to exchange what their layers say (workload/parallelism.h), over links that
+// follow from where they stand (cluster/nodes.h). Collectives run as rings, or as measured ones of the cluster; none
+// overlaps with compute.
+#pragma once
+
+#include "core/cluster/nodes.h"
+#include "core/design/costs.h"
+#include "core/workload/workload.h"
+
+#include <span>
+
+namespace pipewright {
+
+class MemberTimes {
+public:
+    /// Throws Error when the cluster has fewer devices than the groups need.
+    MemberTimes(const Cluster& cluster, const Parallelism& parallel, int pipelineDevices);
+
+    struct Seconds {
+        double forward = 0, inputGrad = 0, weightGrad = 0;
+    };
+    /// Of one microbatch.
+    Seconds exchanges(const Layer& layer) const;
+
+    /// To sum the gradients of these layers over the copies of the pipeline, once per step.
+    double dataSum(std::span<const Layer> layers, int gradientBytesPerParameter) const;
+
+    /// Links between the devices of neighbouring stages, and the slowest of them for all others.
+    void fillLinks(const std::vector<int>& deviceOfStage, Costs& costs) const;
+
+private:
+    double seconds(const GroupTraffic& traffic) const;
+
+    const Cluster& m_cluster;
+    Parallelism m_parallel;
+    NodeLayout m_layout;
+    LinkSpec m_tensor, m_context, m_expert, m_data, m_expertData;
+};
+
+} // namespace pipewright

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/workload/parallelism.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+
+namespace pipewright {
+
+namespace {
+
+/// Tensors of the full width that every tensor-parallel member holds whole, unless they split the tokens.
+constexpr std::array<std::string_view, 13> wholeOnMembers{
+    "ln1.input",      "ln2.input",       "qkv.input",  "fc1.input",
+    "router.input",   "norm.input",      "head.input", "embedding.outputGrad",
+    "embedding.mask", "projection.mask", "mlp.mask",   "projection.outputGrad",
+    "fc2.outputGrad"};
+
+/// Floating-point operations of the attention core forward: of all work, only the core has none in W.
+double attentionCore(const Layer& layer)
+{
+    return layer.forwardFlops - layer.weightGradFlops;
+}
+
+std::int64_t expertElements(const ModelShape& member)
+{
+    return 3 * member.hidden * member.expertFfn;
+}
+
+void addTensorTraffic(const ModelShape& shape, const ModelShape& member, Layer& layer)
+{
+    const bool split = shape.parallel.sequence;
+    const GroupExchange exchange = split ? GroupExchange::GatherOrScatter : GroupExchange::AllReduce;
+    const Bytes bytes = member.tokens() * shape.hidden * bytesOf(shape.dataType);
+    const auto add = [&](int forward, int inputGrad, int weightGrad) {
+        layer.traffic.push_back({GroupAxis::Tensor, exchange, bytes, forward, inputGrad, weightGrad});
+    };
+    switch (layer.kind) {
+    case LayerKind::Embedding: add(1, 0, split ? 1 : 0); break;
+    case LayerKind::Transformer: // attention and MLP; an all-reduce is a scatter and a gather
+    case LayerKind::Mlp: add(split ? 4 : 2, split ? 4 : 2, 0); break;
+    case LayerKind::Head: add(split ? 1 : 0, 1, 0); break;
+    case LayerKind::Other: break;
+    }
+}
+
+void addContextTraffic(const ModelShape& shape, const ModelShape& member, Layer& layer)
+{
+    const std::int64_t perToken = shape.keyValueLatent > 0 ? shape.keyValueLatent + shape.rotaryHeadSize
+                                                           : 2 * member.keyValueHeads * shape.headSize;
+    const Bytes bytes = shape.tokens() * perToken * bytesOf(shape.dataType);
+    if (hasAttention(layer.kind)) // keys and values for both passes, and their gradients back
+        layer.traffic.push_back({GroupAxis::Context, GroupExchange::GatherOrScatter, bytes, 1, 2, 0});
+}
+
+void addExpertTraffic(const ModelShape& shape, const ModelShape& member, Layer& layer)
+{
+    const std::int64_t tokens = member.tokens() / (shape.parallel.sequence ? shape.parallel.tensor : 1);
+    const Bytes bytes = tokens * shape.expertsPerToken * shape.hidden * bytesOf(shape.dataType);
+    layer.traffic.push_back({GroupAxis::Expert, GroupExchange::AllToAll, bytes, 2, 2, 0});
+}
+
+/// Only the input is kept; the rest is there while a layer's backward runs, and what W needs from I until W.
+void recomputeLayer(const ModelShape& shape, const ModelShape& member, Layer& layer)
+{
+    std::vector<SavedTensor> kept;
+    const std::int64_t tokens = member.tokens() / (shape.parallel.sequence ? shape.parallel.tensor : 1);
+    kept.push_back({"layer.input", tokens * shape.hidden, bytesOf(shape.dataType), Lifetime::UntilInputGrad});
+    Bytes again = 0;
+    for (SavedTensor& tensor : layer.saved) {
+        if (tensor.lifetime == Lifetime::UntilInputGrad) {
+            again += tensor.bytes();
+            continue;
+        }
+        tensor.lifetime = Lifetime::FromInputGrad;
+        kept.push_back(std::move(tensor));
+    }
+    layer.saved = std::move(kept);
+    layer.workspaceInputGrad = layer.workspaceBackward = again;
+    layer.inputGradFlops += layer.forwardFlops;
+    for (GroupTraffic& traffic : layer.traffic)
+        traffic.inputGrad += traffic.forward;
+}
+
+} // namespace
+
+Diagnostics checkParallelism(const ModelShape& shape)
+{
+    Diagnostics wrong;
+    const Parallelism& p = shape.parallel;
+    const auto fault = [&wrong](const char* field, std::string what, std::string hint) {
+        wrong.push_back({Severity::Error, std::string("model.parallel.") + field, std::move(what), std::move(hint)});
+    };
+    constexpr int most = 65'536;
+    for (const auto& [field, degree] :
+         {std::pair{"tensor", p.tensor}, {"context", p.context}, {"expert", p.expert}, {"data", p.data}})
+        if (degree < 1 || degree > most)
+            fault(field, fmt::format("{} is no degree of parallelism", degree), fmt::format("between 1 and {}", most));
+    if (!wrong.empty() || p == Parallelism{})
+        return wrong;
+    const bool classifier = shape.architecture == Architecture::Classifier;
+    const bool vision = shape.architecture == Architecture::Vision;
+    if (classifier && (p.tensor > 1 || p.recompute == Recompute::Selective))
+        fault("tensor", "a classifier has no attention to share out or to recompute", "use 1, and none or full");
+    const auto divides = [&](const char* field, std::string_view what, std::int64_t size, int degree) {
+        if (size % degree != 0)
+            fault(field, fmt::format("{} {} cannot be shared out over {} members", size, what, degree),
+                  "use a divisor");
+    };
+    divides("tensor", "heads", shape.heads, p.tensor);
+    if (shape.experts == 0 || shape.denseLayers > 0)
+        divides("tensor", "columns of the MLP", shape.ffn, p.tensor);
+    if (shape.experts > 0)
+        divides("tensor", "columns of an expert", shape.expertFfn, p.tensor);
+    if (shape.keyValueHeads % p.tensor != 0 && p.tensor % shape.keyValueHeads != 0)
+        fault("tensor",
+              fmt::format("{} key and value heads can neither be shared out nor doubled over {} members",
+                          shape.keyValueHeads, p.tensor),
+              "use a divisor or a multiple");
+    if (p.sequence && p.tensor == 1)
+        fault("sequence", "tokens are split between tensor-parallel members, and there is one",
+              "use it with tensor parallelism");
+    if (p.context > 1 && (classifier || vision || shape.sequencePieces > 1))
+        fault("context",
+              shape.sequencePieces > 1 ? "the schedule cuts sequences into pieces already"
+                                       : "only texts can be cut into parts",
+              "use 1");
+    else
+        divides(p.sequence ? "sequence" : "context", "tokens of a sequence", shape.sequence,
+                p.context * (p.sequence ? p.tensor : 1));
+    if (p.expert > 1 && shape.experts == 0)
+        fault("expert", "the model has no experts", "use 1");
+    else if (p.expert > 1)
+        divides("expert", "experts", shape.experts, p.expert);
+    if (p.data % p.expert != 0)
+        fault("expert", fmt::format("{} data-parallel copies cannot share out experts by {}", p.data, p.expert),
+              "use a divisor of the copies");
+    return wrong;
+}
+
+ModelShape memberShape(const ModelShape& shape)
+{
+    const Parallelism& p = shape.parallel;
+    ModelShape member = shape;
+    member.parallel = {};
+    member.heads /= p.tensor;
+    member.keyValueHeads = std::max(1, shape.keyValueHeads / p.tensor);
+    member.ffn /= p.tensor;
+    member.expertFfn /= p.tensor;
+    if (shape.architecture != Architecture::Classifier)
+        member.vocabulary = (shape.vocabulary + p.tensor - 1) / p.tensor; // the last part is padded
+    member.sequencePieces *= p.context;
+    if (p.recompute == Recompute::Selective && shape.attention == AttentionMemory::Stored)
+        member.attention = AttentionMemory::Recomputed;
+    return member;
+}
+
+void asMember(const ModelShape& shape, Layer& layer)
+{
+    const Parallelism& p = shape.parallel;
+    if (p == Parallelism{})
+        return;
+    const ModelShape member = memberShape(shape);
+    if (p.sequence) {
+        for (SavedTensor& tensor : layer.saved)
+            if (std::find(wholeOnMembers.begin(), wholeOnMembers.end(), tensor.name) != wholeOnMembers.end())
+                tensor.elements /= p.tensor;
+        layer.outputBytes /= p.tensor;
+    }
+    const bool experts = std::any_of(layer.saved.begin(), layer.saved.end(),
+                                     [](const SavedTensor& tensor) { return tensor.name == "experts.input"; });
+    if (experts) {
+        layer.expertParameters = shape.experts / p.expert * expertElements(member);
+        layer.parameters -= (shape.experts - shape.experts / p.expert) * expertElements(member);
+    }
+    if (p.tensor > 1)
+        addTensorTraffic(shape, member, layer);
+    if (p.context > 1)
+        addContextTraffic(shape, member, layer);
+    if (experts && p.expert > 1)
+        addExpertTraffic(shape, member, layer);
+    switch (p.recompute) {
+    case Recompute::None: break;
+    case Recompute::Selective:
+        if (hasAttention(layer.kind))
+            layer.inputGradFlops += attentionCore(layer);
+        break;
+    case Recompute::Full:
+        if (isBlock(layer.kind))
+            recomputeLayer(shape, member, layer);
+        break;
+    }
+}
+
+std::string textOf(const Parallelism& p)
+{
+    std::vector<std::string> parts;
+    if (p.tensor > 1)
+        parts.push_back(fmt::format("tensor {}{}", p.tensor, p.sequence ? " with sequence" : ""));
+    if (p.context > 1)
+        parts.push_back(fmt::format("context {}", p.context));
+    if (p.expert > 1)
+        parts.push_back(fmt::format("expert {}", p.expert));
+    if (p.data > 1)
+        parts.push_back(fmt::format("data {}", p.data));
+    if (p.recompute != Recompute::None)
+        parts.push_back(fmt::format("{} recomputation", nameOf(p.recompute)));
+    return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+} // namespace pipewright

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "gui/model/parallelismfields.h"
+
+#include "gui/widgets/labels.h"
+#include "gui/widgets/theme.h"
+
+#include <QCheckBox>
+#include <QComboBox>
+#include <QFormLayout>
+#include <QLabel>
+#include <QSignalBlocker>
+#include <QSpinBox>
+
+namespace pipewright {
+
+ParallelismFields::ParallelismFields(int fieldWidth, QWidget* parent)
+    : QWidget(parent), m_sequence(new QCheckBox(tr("split tokens between matrices"), this)),
+      m_recompute(new QComboBox(this))
+{
+    auto* form = new QFormLayout(this);
+    form->setContentsMargins(0, 0, 0, 0);
+    form->setHorizontalSpacing(16);
+    form->setVerticalSpacing(9);
+    const auto addRow = [&](const QString& text, QWidget* field, const QString& tip) {
+        auto* label = makeCaption(text);
+        label->setBuddy(field);
+        field->setAccessibleName(text);
+        field->setToolTip(tip);
+        field->setFixedWidth(fieldWidth);
+        form->addRow(label, field);
+    };
+    const auto spin = [&](const QString& text, const QString& tip) {
+        auto* field = new QSpinBox(this);
+        field->setRange(1, 65'536);
+        field->setButtonSymbols(QAbstractSpinBox::NoButtons);
+        field->setKeyboardTracking(false);
+        field->setFont(Theme::numbers());
+        addRow(text, field, tip);
+        connect(field, &QSpinBox::valueChanged, this, &ParallelismFields::edited);
+        return field;
+    };
+    m_tensor = spin(tr("Tensor parallel"), tr("Devices of a stage that share every matrix"));
+    addRow(tr("Sequence parallel"), m_sequence, tr("Tensor-parallel devices split the tokens between matrices"));
+    m_context = spin(tr("Context parallel"), tr("Devices of a stage that share every sequence"));
+    m_expert = spin(tr("Expert parallel"), tr("Copies of the pipeline that share out the experts"));
+    m_data = spin(tr("Data parallel"), tr("Copies of the pipeline, which sum their gradients after a step"));
+    for (const auto& [recompute, name] : {std::pair{Recompute::None, tr("nothing")},
+                                          {Recompute::Selective, tr("the attention core")},
+                                          {Recompute::Full, tr("whole layers")}})
+        m_recompute->addItem(name, int(recompute));
+    addRow(tr("Recomputed"), m_recompute, tr("What the backward pass computes anew instead of keeping it"));
+    connect(m_sequence, &QCheckBox::toggled, this, &ParallelismFields::edited);
+    connect(m_recompute, &QComboBox::currentIndexChanged, this, &ParallelismFields::edited);
+}
+
+Parallelism ParallelismFields::value() const
+{
+    return {m_tensor->value(), m_sequence->isChecked(), m_context->value(),
+            m_expert->value(), m_data->value(),         static_cast<Recompute>(m_recompute->currentData().toInt())};
+}
+
+void ParallelismFields::setValue(const Parallelism& parallel)
+{
+    const QSignalBlocker quiet(this);
+    m_tensor->setValue(parallel.tensor);
+    m_sequence->setChecked(parallel.sequence);
+    m_context->setValue(parallel.context);
+    m_expert->setValue(parallel.expert);
+    m_data->setValue(parallel.data);
+    m_recompute->setCurrentIndex(m_recompute->findData(int(parallel.recompute)));
+}
+
+} // namespace pipewright
