@@ -130,7 +130,6 @@ QWidget* NewScheduleDialog::buildForm()
     m_cluster = makeCombo(tr("Cluster"), widget);
     fill(m_cluster, *m_presets, PresetKind::Cluster, QStringLiteral("h200-node"));
     m_devices = makeSpin(1, maxDevices, 4, tr("Devices"), widget);
-    m_groups = new ParallelismFields(fieldWidth, widget);
     m_family = makeCombo(tr("Family"), widget);
     for (const Family& family : families())
         m_family->addItem(QString::fromUtf8(family.title.data(), static_cast<int>(family.title.size())),
@@ -172,7 +171,6 @@ QWidget* NewScheduleDialog::buildForm()
     form->addRow(makeHeading(tr("Devices")));
     addRow(form, tr("Cluster"), m_cluster);
     addRow(form, tr("Count"), m_devices);
-    form->addRow(m_groups);
     form->addRow(makeHeading(tr("Schedule")));
     addRow(form, tr("Family"), m_family);
     form->addRow(nullptr, m_description);
@@ -198,6 +196,9 @@ QWidget* NewScheduleDialog::buildPreview()
     m_faults->setTextInteractionFlags(Qt::TextSelectableByMouse);
     m_faults->setAccessibleName(tr("What is wrong"));
     m_faults->setMinimumWidth(240);
+    m_groups = new ParallelismFields(fieldWidth, widget); // here, as the form is as high as small screens are
+    layout->addWidget(makeHeading(tr("Groups and copies of devices"), widget));
+    layout->addWidget(m_groups);
     layout->addWidget(makeHeading(tr("Predicted"), widget));
     layout->addWidget(m_numbers);
     layout->addWidget(m_state);
