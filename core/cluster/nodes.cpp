@@ -23,6 +23,9 @@ bool isSlower(const LinkSpec& link, const LinkSpec& than)
 NodeLayout::NodeLayout(const Cluster& cluster, const GroupSizes& sizes)
     : m_cluster(cluster), m_sizes(sizes), m_members(std::int64_t{sizes.tensor} * sizes.context)
 {
+    constexpr std::int64_t most = 1'000'000; // every device is looked at
+    if (sizes.devices() > most)
+        throw Error("cluster", fmt::format("{} devices are needed", sizes.devices()), fmt::format("at most {}", most));
     const std::int64_t there = std::int64_t{cluster.nodes.devices} * cluster.nodes.count;
     if (cluster.nodes.devices > 0 && sizes.devices() > there)
         throw Error("cluster.nodes",

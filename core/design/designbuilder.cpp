@@ -32,7 +32,7 @@ void checkRequest(const DesignRequest& request)
     if (request.overlapFactor && !(*request.overlapFactor > 0 && *request.overlapFactor <= 100))
         throw Error("--overlap-factor", fmt::format("{}", *request.overlapFactor),
                     "1: a pair takes as long as its blocks one after the other; 0.5: half of that");
-    if (request.parallel && !request.model && !request.device && !request.cluster)
+    if (request.parallel && !request.model && !request.device && !request.cluster && !request.costsFrom)
         throw Error("--tensor-parallel, --context-parallel, --expert-parallel, --data-parallel, --recompute",
                     "are part of what a model costs on a machine, and none is given",
                     "give --model PRESET, or --device or --cluster");

@@ -94,12 +94,15 @@ Diagnostics checkParallelism(const ModelShape& shape)
         wrong.push_back({Severity::Error, std::string("model.parallel.") + field, std::move(what), std::move(hint)});
     };
     constexpr int most = 65'536;
+    constexpr std::int64_t mostDevices = 1'000'000;
     for (const auto& [field, degree] :
          {std::pair{"tensor", p.tensor}, {"context", p.context}, {"expert", p.expert}, {"data", p.data}})
         if (degree < 1 || degree > most)
             fault(field, fmt::format("{} is no degree of parallelism", degree), fmt::format("between 1 and {}", most));
     if (!wrong.empty() || p == Parallelism{})
         return wrong;
+    if (std::int64_t{p.tensor} * p.context > mostDevices || std::int64_t{p.tensor} * p.context * p.data > mostDevices)
+        fault("data", fmt::format("more than {} devices for each of the schedule", mostDevices), "use smaller degrees");
     const bool classifier = shape.architecture == Architecture::Classifier;
     const bool vision = shape.architecture == Architecture::Vision;
     if (classifier && (p.tensor > 1 || p.recompute == Recompute::Selective))

@@ -179,6 +179,7 @@ private Q_SLOTS:
         QCOMPARE(NodeLayout(cluster, {4, 1, 8, 1}).dataRing(4, 2), (LinkSpec{"card", 15'000, 5e9}));
         QCOMPARE(NodeLayout(cluster, {2, 4, 1, 4}).contextRing(), cluster.link);
         QVERIFY_THROWS_EXCEPTION(Error, NodeLayout(cluster, {8, 1, 2, 4})); // 64 of 32
+        QVERIFY_THROWS_EXCEPTION(Error, NodeLayout(Cluster{}, {1000, 1, 1000, 2}));
     }
 
     void pipelinesTakeTheLinksOfTheirNodes()

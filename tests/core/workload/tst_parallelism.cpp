@@ -200,6 +200,8 @@ private Q_SLOTS:
         QVERIFY(faultOf("mixtral-8x7b", {.expert = 8}).find("data-parallel copies") != std::string::npos);
         QVERIFY(faultOf("mixtral-8x7b", {.expert = 3, .data = 3}).find("8 experts") != std::string::npos);
         QVERIFY(faultOf("vit-l-16", {.context = 2}).find("model.parallel.context") != std::string::npos);
+        QVERIFY(faultOf("megatron-22b", {.context = 2048, .data = 65536}).find("more than 1000000 devices")
+                != std::string::npos);
         QVERIFY(faultOf("byte-mlp", {.tensor = 2}).find("classifier") != std::string::npos);
         QVERIFY(faultOf("megatron-22b", {.tensor = 8, .sequence = true, .context = 2}).empty());
         QVERIFY_THROWS_EXCEPTION(Error, makeDesign(request("seq1f1b", 2, 4, "megatron-22b", {.context = 2})));
