@@ -104,7 +104,7 @@ void calibrateShares(GraphFile file, Backend& backend, const std::string& path, 
 {
     const int devices = static_cast<int>(file.cluster.devices.size());
     refuseLarge(file, devices, "--calibrate");
-    MemberTimes times;
+    MeasuredGroup times;
     try {
         times = measureDevices(file.graph, backend);
     } catch (const Error& error) {

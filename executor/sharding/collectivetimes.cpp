@@ -129,7 +129,7 @@ double timeOf(const TimedCollective& collective, const std::vector<std::unique_p
 
 } // namespace
 
-MemberTimes measureDevices(const TensorGraph& graph, Backend& backend, const MemberTimesOptions& options)
+MeasuredGroup measureDevices(const TensorGraph& graph, Backend& backend, const MeasuredGroupOptions& options)
 {
     if (Diagnostics found = whyNotRunnable(graph); !found.empty())
         throw Error(std::move(found));
@@ -139,7 +139,7 @@ MemberTimes measureDevices(const TensorGraph& graph, Backend& backend, const Mem
     if (!(flops > 0))
         throw Error(graph.name, "a model without matrix products says nothing about a device's rate",
                     "calibrate with a model that has linear layers");
-    MemberTimes times;
+    MeasuredGroup times;
     const int devices = backend.devices();
     const LeafValues leaves = randomLeaves(graph, 1);
     std::vector<std::unique_ptr<MemberDevice>> members;
@@ -172,7 +172,7 @@ MemberTimes measureDevices(const TensorGraph& graph, Backend& backend, const Mem
     return times;
 }
 
-Cluster calibrated(Cluster cluster, const MemberTimes& times)
+Cluster calibrated(Cluster cluster, const MeasuredGroup& times)
 {
     for (std::size_t d = 0; d < times.rates.size(); ++d) {
         cluster.devices[d].peakFlops = times.rates[d];

@@ -11,20 +11,20 @@
 
 namespace pipewright::sharding {
 
-struct MemberTimes {
+struct MeasuredGroup {
     std::vector<double> rates; ///< FLOP/s of every device, in the units of the graph's own FLOPs
     std::vector<CollectiveSample> samples;
 };
 
-struct MemberTimesOptions {
+struct MeasuredGroupOptions {
     std::vector<std::int64_t> elements{1 << 10, 1 << 14, 1 << 18, 1 << 20}; ///< of a whole tensor
     int repetitions = 5;                                                    ///< the median counts; one more warms up
 };
 
 /// All devices at once. Throws Error with whyNotRunnable(), or when the graph has no FLOPs to go by.
-MemberTimes measureDevices(const TensorGraph& graph, Backend& backend, const MemberTimesOptions& options = {});
+MeasuredGroup measureDevices(const TensorGraph& graph, Backend& backend, const MeasuredGroupOptions& options = {});
 
 /// The same devices and memories with measured rates and collectives. Memory bandwidth is in the rates.
-Cluster calibrated(Cluster cluster, const MemberTimes& times);
+Cluster calibrated(Cluster cluster, const MeasuredGroup& times);
 
 } // namespace pipewright::sharding

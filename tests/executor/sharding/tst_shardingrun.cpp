@@ -325,7 +325,7 @@ private Q_SLOTS:
         const TensorGraph graph = mlpGraph({6, {4, 8, 4}, "gelu", true});
         for (const bool nccl : {false, true}) {
             const auto gpus = pretendedGpus(2, nccl);
-            const MemberTimes times = measureDevices(graph, *gpus, {{64}, 1});
+            const MeasuredGroup times = measureDevices(graph, *gpus, {{64}, 1});
             QCOMPARE(times.rates.size(), std::size_t(2));
             QCOMPARE(times.samples.size(), std::size_t(collectiveKinds) * 3);
             for (const double rate : times.rates)
