@@ -120,8 +120,12 @@ void SearchWorker::tryFamilies(const std::function<bool()>& stop)
             own.chunks = m_model.stages / m_model.devices;
         else if (family.defaultChunks * m_model.devices != m_model.stages)
             continue;
-        for (const StageCosts& stage : m_design.costs.stages)
-            own.stageTimes.push_back({stage.forward, stage.inputGrad, stage.weightGrad});
+        for (int s = 0; s < m_model.stages; ++s) { // with the host's gaps, as the tasks of the model
+            const auto time = [&](Op op) {
+                return m_design.costs.duration(op, s) + m_design.costs.hostGap(op, m_model.deviceOfStage[s]);
+            };
+            own.stageTimes.push_back({time(Op::F), time(Op::I), time(Op::W)});
+        }
         try {
             offerSchedule(makeSchedule(family.name, own), family.name.data());
         } catch (const Error&) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Files and runs: opening, saving, overlaid recordings, and closing the window.
 #include "core/base/textfile.h"
+#include "core/design/costorigins.h"
 #include "core/exchange/timelinepicture.h"
 #include "gui/designer/mainwindow.h"
 #include "gui/designer/numberbar.h"
@@ -39,6 +40,19 @@
 namespace pipewright {
 
 namespace {
+
+/// What a person must know of the costs just taken.
+QString calibrationText(const Calibration& calibration)
+{
+    QString text = MainWindow::tr("Medians over %1 steps").arg(calibration.steps.front().typical.size());
+    if (const std::string gaps = hostGapsText(calibration.design); !gaps.empty())
+        text += MainWindow::tr("; the host takes %1").arg(QString::fromStdString(gaps));
+    if (const std::string estimates = estimatesText(calibration.design); !estimates.empty())
+        text += MainWindow::tr("; estimated, not measured: %1").arg(QString::fromStdString(estimates));
+    for (const std::string& note : calibration.notes)
+        text += QStringLiteral("; ") + QString::fromStdString(note);
+    return text;
+}
 
 /// Shows the wait cursor during long work.
 class WaitCursor {
@@ -235,8 +249,10 @@ void MainWindow::calibrateFromOverlay()
         const WaitCursor wait;
         const QString path = m_document.overlay()->path;
         const TraceReader trace(path.toStdString());
-        Design calibrated = calibrate(m_document.design(), trace, QFileInfo(path).fileName().toStdString());
-        m_document.replaceDesign(std::move(calibrated), tr("Take the measured costs"));
+        Calibration calibration = calibrate(m_document.design(), {{&trace, QFileInfo(path).fileName().toStdString()}});
+        const QString text = calibrationText(calibration);
+        m_document.replaceDesign(std::move(calibration.design), tr("Take the measured costs"));
+        m_numbers->setHint(text);
     } catch (const std::exception& error) {
         complain(tr("Cannot calibrate"), QString::fromUtf8(error.what()));
     }

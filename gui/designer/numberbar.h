@@ -30,6 +30,7 @@ public:
     void setWarning(const QString& name, const QString& text, const QString& source);
     /// One line about the item under the cursor, in place of the evaluation time; empty: none.
     void setHint(const QString& text);
+    QString hint() const { return m_hint; }
     QString value(const QString& name) const;
     QString change(const QString& name) const; ///< "+2.1 %"; empty where there is none
 

@@ -146,8 +146,15 @@ void RunErrors::fillSteps()
     m_step->addItem(tr("median: step %1, %2").arg(overlay.medianStep).arg(lengthOf(overlay.medianStep)),
                     Document::medianStep);
     m_step->addItem(tr("typical: each block's median"), Document::typicalStep);
-    for (const StepRecord& record : overlay.steps)
-        m_step->addItem(tr("step %1, %2").arg(record.step).arg(durationText(record.end - record.start)), record.step);
+    const std::vector<StepLengths::Outlier>& outliers = overlay.lengths.outliers;
+    for (const StepRecord& record : overlay.steps) {
+        const bool outlier = std::any_of(outliers.begin(), outliers.end(),
+                                         [&](const StepLengths::Outlier& each) { return each.step == record.step; });
+        m_step->addItem((outlier ? tr("step %1, %2, an outlier") : tr("step %1, %2"))
+                            .arg(record.step)
+                            .arg(durationText(record.end - record.start)),
+                        record.step);
+    }
     m_step->setCurrentIndex(
         m_step->findData(overlay.step == overlay.medianStep ? int(Document::medianStep) : overlay.step));
     const StepLengths& lengths = overlay.lengths;

@@ -198,6 +198,35 @@ private slots:
         }
     }
 
+    /// In real time nothing is shorter than it was asked to be.
+    void modelledWorkKeepsTheHostsGapsInRealTime()
+    {
+        tiny::Case which = tiny::oneForwardOneBackward();
+        constexpr Nanoseconds gap = 400'000;
+        which.costs.hostGaps.assign(2, {});
+        for (HostGaps& gaps : which.costs.hostGaps)
+            gaps.before.fill(gap);
+        const Program program = tiny::compiled(which);
+        MemorySink sink;
+        const auto backend = createHostBackend(2);
+        TimedWork work(taskDurations(program, which.costs), TimedWork::Pace::Sleep);
+        Recorder recorder(sink, backend->devices(), 1024);
+        Runtime runtime(program, *backend, work, &recorder, {.hostGaps = hostGaps(program, which.costs)});
+        runtime.runStep(0);
+        recorder.finish();
+        std::vector<Nanoseconds> ends(program.tasks.size(), 0);
+        for (const TaskRecord& record : sink.tasks)
+            ends[record.task] = record.end;
+        int behind = 0;
+        for (const TaskRecord& record : sink.tasks)
+            if (const TaskId before = program.afterOnDevice[record.task];
+                before != none && program.tasks[record.task].kind != TaskKind::Transfer) {
+                QVERIFY2(record.start >= ends[before] + gap, QByteArray::fromStdString(program.label(record.task)));
+                ++behind;
+            }
+        QVERIFY(behind >= 14);
+    }
+
     void everyTaskIsRecordedOncePerStepAndMemoryAddsUpToThePeak()
     {
         const Program program = tiny::compiled(tiny::zeroBubble());

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // A recorded run laid over the design: the table of errors, causes, steps, notes and the report.
 #include "gui/designer/mainwindowfixture.h"
+#include "gui/designer/numberbar.h"
 #include "gui/designer/windowactions.h"
 #include "gui/inspector/blockexplanation.h"
 #include "gui/inspector/inspector.h"
@@ -106,6 +107,21 @@ private Q_SLOTS:
         fixture.window.windowActions().clearOverlay->trigger();
         QVERIFY(!fixture.window.runErrors().isVisible());
         QCOMPARE(table->errors().rowCount(), 0);
+    }
+
+    void whatTheMeasuredCostsAreTakenOverIsSaid()
+    {
+        Fixture fixture;
+        const QString path = fixture.folder.filePath(QStringLiteral("run.db"));
+        recordSlowDevice(fixture.document(), path, 2, {1.0, 1.2, 1.2, 1.2, 1.2, 9.0});
+        fixture.document().setOverlay(path);
+        const QComboBox* steps = fixture.window.runErrors().stepPicker();
+        QVERIFY(steps->itemText(steps->findData(5)).contains(QLatin1String("outlier")));
+        QVERIFY(!steps->itemText(steps->findData(4)).contains(QLatin1String("outlier")));
+        fixture.window.windowActions().calibrate->trigger();
+        const QString hint = fixture.window.numbers().hint();
+        QVERIFY2(hint.contains(QLatin1String("Medians over 4 steps")), qPrintable(hint));
+        QVERIFY(QString::fromStdString(fixture.document().design().costs.source).contains(QLatin1String("run.db")));
     }
 
     void aSlowRunIsExplainedStepByStepWithNotesAndAReport()
