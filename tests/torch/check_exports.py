@@ -45,6 +45,9 @@ def stand_in():
         def make(cls, stage_id, mubatch_idx, fwd_or_bwd, latency=None):
             return cls(stage_id, mubatch_idx, fwd_or_bwd, latency or (2 if fwd_or_bwd is TaskType.BWD else 1))
 
+    class FusedTask(tuple):
+        """Tasks that are one unit."""
+
     @dataclasses.dataclass(eq=True, frozen=True)
     class BaseSchedule:
         num_stages: int
@@ -56,7 +59,7 @@ def stand_in():
         def tasks(self, n_mubatches):
             raise NotImplementedError
 
-    module.TaskType, module.Task, module.BaseSchedule = TaskType, Task, BaseSchedule
+    module.TaskType, module.Task, module.FusedTask, module.BaseSchedule = TaskType, Task, FusedTask, BaseSchedule
     package = types.ModuleType("jaxpp")
     package.schedules = module
     sys.modules.update({"jaxpp": package, "jaxpp.schedules": module})
@@ -98,7 +101,11 @@ def check_jaxpp(file, rows, jaxpp):
     assert schedule.num_stages == len(stages), "num_stages"
     assert all(schedule.get_mpmd_idx(stage) == rank for stage, rank in stages.items()), "get_mpmd_idx"
     names = {"F": "FWD", "B": "BWD", "I": "BWD_I", "W": "BWD_W"}
-    listed = [[(task.stage_id, task.fwd_or_bwd.name, task.mubatch_idx) for task in tasks] for tasks in schedule.tasks(microbatches)]
+    units = [[unit if isinstance(unit, tuple) else (unit,) for unit in units] for units in schedule.tasks(microbatches)]
+    listed = [
+        [(task.stage_id, task.fwd_or_bwd.name, task.mubatch_idx) for unit in units_of for task in unit]
+        for units_of in units
+    ]
     expected = [[(stage, names[op], microbatch) for stage, op, microbatch in as_jaxpp(row, split)] for row in rows]
     assert listed == expected, "the tasks differ from the schedule"
     try:
