@@ -141,9 +141,10 @@ public:
 
 private:
     struct Lane {
-        std::size_t next = 0;     ///< instruction
-        Nanoseconds freeFrom = 0; ///< never: in a rendezvous
-        TaskId pairIssued = none; ///< the second of a pair, which runs already
+        std::size_t next = 0;       ///< instruction
+        Nanoseconds freeFrom = 0;   ///< never: in a rendezvous
+        Nanoseconds launch = never; ///< when the host has launched the next block
+        TaskId pairIssued = none;   ///< the second of a pair, which runs already
     };
     struct Bus {
         Nanoseconds freeFrom = 0;
@@ -249,6 +250,17 @@ private:
                            [&](const Pin& pin) { return pin.block == task.block() && pin.earliestStart > m_now; });
     }
 
+    /// The host is not waited for where the step begins.
+    Nanoseconds gapBefore(TaskId t) const
+    {
+        const Task& task = m_program.tasks[t];
+        const auto device = static_cast<std::size_t>(task.device);
+        const bool launched = task.kind == TaskKind::Compute || task.kind == TaskKind::Update;
+        return m_now == 0 || !launched || device >= m_costs.hostGaps.size()
+                   ? 0
+                   : m_costs.hostGaps[device].before[static_cast<std::size_t>(task.op)];
+    }
+
     void begin(TaskId task, Nanoseconds duration)
     {
         start[task] = m_now;
@@ -285,6 +297,11 @@ private:
             if (!areThere(t) || pinned(m_program.tasks[t])
                 || (second != none && (!areThere(second) || pinned(m_program.tasks[second]))))
                 return false;
+            if (lane.launch == never)
+                lane.launch = m_now + std::max(gapBefore(t), second != none ? gapBefore(second) : 0);
+            if (lane.launch > m_now)
+                return false;
+            lane.launch = never;
             const TaskKind kind = m_program.tasks[t].kind;
             const bool takesTime = kind == TaskKind::Compute || kind == TaskKind::Update;
             begin(t, second != none ? pairTime(t, second) : takesTime ? blockTime(m_program.tasks[t]) : 0);
@@ -389,8 +406,10 @@ private:
             if (time > m_now)
                 next = std::min(next, time);
         };
-        for (const Lane& lane : m_lanes)
+        for (const Lane& lane : m_lanes) {
             see(lane.freeFrom);
+            see(lane.launch);
+        }
         for (const Nanoseconds time : m_available)
             see(time);
         for (const auto& [name, bus] : m_buses)

@@ -30,6 +30,7 @@ enum Feature {
     Workers,
     ShardedStates,
     Scales,
+    HostGapsBefore,
     Blocking,
     Buses,
     BlockingOnBuses,
@@ -47,6 +48,7 @@ const char* const featureNames[] = {"replicas",
                                     "workers",
                                     "sharded states",
                                     "uneven microbatches",
+                                    "host gaps",
                                     "blocking transfers",
                                     "buses",
                                     "blocking transfers on buses",
@@ -143,6 +145,11 @@ private:
             for (int m = 0; m < schedule.microbatches; ++m)
                 costs.microbatches.push_back(
                     {0.25 + static_cast<double>(upTo(12)) / 8, static_cast<double>(upTo(6)) / 4});
+        if (chance(3))
+            costs.hostGaps.resize(1 + upTo(schedule.order.size() - 1));
+        for (HostGaps& gaps : costs.hostGaps)
+            for (Nanoseconds& gap : gaps.before)
+                gap = static_cast<Nanoseconds>(upTo(700));
         costs.overlapFactor = 0.5 + static_cast<double>(upTo(64)) / 128;
         costs.reduce = time();
         costs.blockingTransfers = chance(3);
@@ -237,6 +244,7 @@ void note(const Design& design, std::array<int, features>& seen)
                                 !s.dataParallelDevices.empty(),
                                 s.shardedStates,
                                 !design.costs.microbatches.empty(),
+                                !design.costs.hostGaps.empty(),
                                 design.costs.blockingTransfers,
                                 bus,
                                 bus && design.costs.blockingTransfers,
