@@ -173,7 +173,7 @@ void print(const Design& design, const Prediction& prediction)
                                      fmt::format("{:.4g}", d.peakActivations),
                                      formatSize(d.peakBytes)};
         if (!gaps.empty())
-            row.insert(row.begin() + 3, formatDuration(metrics.idleCauses[group].host));
+            row.insert(row.begin() + 3, formatDuration(metrics.idleCauses[device].host));
         table.addRow(row);
     }
     table.print();

@@ -48,7 +48,7 @@ struct StageCosts {
     Bytes savedUntilWeightGrad = 0;
     Bytes savedFromInputGrad = 0;
     Bytes lessInBackward = 0; ///< of these, what a full B does without: it recomputes one layer after the other
-    Bytes output = 0; ///< what F hands to the next stage; its gradient is as large
+    Bytes output = 0;         ///< what F hands to the next stage; its gradient is as large
     Bytes sequenceGradient =
         0; ///< with sequence pieces: gradients of keys and values, live from the last piece's backward to the first's
     Bytes workspaceForward = 0, workspaceInputGrad = 0, workspaceWeightGrad = 0, workspaceBackward = 0;

@@ -40,7 +40,8 @@ std::vector<TradeOffCandidate> tradeOffCandidates(const Design& base)
                 candidates.push_back({&family, {std::nullopt, limit}});
         } else if (family.chunksSelectable) {
             for (const int chunks : chunkCounts)
-                if (!base.workload || chunks * base.schedule.devices() <= static_cast<int>(base.workload->layers.size()))
+                if (!base.workload
+                    || chunks * base.schedule.devices() <= static_cast<int>(base.workload->layers.size()))
                     candidates.push_back({&family, {chunks, std::nullopt}});
         } else {
             candidates.push_back({&family, {}});
