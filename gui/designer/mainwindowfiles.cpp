@@ -132,8 +132,7 @@ bool MainWindow::mayDiscard()
 {
     if (m_document.undoStack()->isClean())
         return true;
-    QMessageBox box(QMessageBox::Question, tr("Unsaved changes"),
-                    tr("Save the changes to %1?").arg(documentName()),
+    QMessageBox box(QMessageBox::Question, tr("Unsaved changes"), tr("Save the changes to %1?").arg(documentName()),
                     QMessageBox::Save | QMessageBox::Discard | QMessageBox::Cancel, this);
     box.setDefaultButton(QMessageBox::Save);
     switch (box.exec()) {
