@@ -71,3 +71,5 @@ void ParallelismFields::setValue(const Parallelism& parallel)
 }
 
 } // namespace pipewright
+
+#include "moc_parallelismfields.cpp"
