@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/exchange/blockscsv.h"
 
-#include "core/predict/metrics.h"
+#include "core/predict/bubbles.h"
 
 #include <fmt/format.h>
 

@@ -3,7 +3,7 @@
 // follow from all devices. Sums of integers, so a pass may begin wherever the state before it was kept.
 #pragma once
 
-#include "core/predict/metrics.h"
+#include "core/predict/bubbles.h"
 
 #include <algorithm>
 #include <limits>

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "core/design/design.h"
-#include "core/predict/metrics.h"
+#include "core/predict/bubbles.h"
 
 namespace pipewright {
 

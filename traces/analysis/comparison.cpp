@@ -2,7 +2,7 @@
 // Subtracts matched blocks and summarises by quantiles. O(tasks log tasks).
 #include "traces/analysis/comparison.h"
 
-#include "core/predict/metrics.h"
+#include "core/predict/bubbles.h"
 
 #include <algorithm>
 #include <cmath>

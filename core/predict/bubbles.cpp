@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Adds up busy and idle time per device in one pass over the tasks; an idle interval is split between computing its
 // input, moving it and everything else. O(tasks + devices + samples of the memory curves).
-#include "core/predict/metrics.h"
+#include "core/predict/bubbles.h"
 
 #include "core/predict/lanemeter.h"
 
