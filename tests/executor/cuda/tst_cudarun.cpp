@@ -243,6 +243,18 @@ private slots:
         QCOMPARE(result.maths, std::string("synthetic"));
         QVERIFY(result.stepTimes.front() >= 4 * 6'000'000); // the least that one device's blocks take
         QCOMPARE(result.peakBytes, result.predictedPeakBytes);
+        const auto isAboutBuses = [](const Diagnostic& note) { return note.where == "costs.link.bus"; };
+        QVERIFY(std::none_of(result.notes.begin(), result.notes.end(), isAboutBuses));
+        // Only the host emulates buses: a run that cannot says so.
+        Design shared = design;
+        shared.costs.link.bus = "switch";
+        const RunResult alone = run(shared, options);
+        const auto told = std::find_if(alone.notes.begin(), alone.notes.end(), isAboutBuses);
+        QVERIFY(told != alone.notes.end());
+        CONTAINS(told->what, "transfers do not wait for switch");
+        options.createBackend = {};
+        const std::vector<Diagnostic> host = run(shared, options).notes;
+        QVERIFY(std::none_of(host.begin(), host.end(), isAboutBuses));
     }
 
     void aStuckScheduleEndsAtItsDeadlineAndNamesWhoWaits_data()
