@@ -6,6 +6,7 @@
 #include "core/design/stagecosts.h"
 #include "core/program/compile.h"
 #include "core/program/overlaps.h"
+#include "traces/analysis/recordedorder.h"
 #include "traces/analysis/replay.h"
 
 #include <fmt/format.h>
@@ -157,6 +158,17 @@ private:
     std::map<TaskId, Samples> m_together; ///< by first block
 };
 
+/// Of another schedule's blocks the times would be right, and what lies between them wrong.
+void refuseOtherOrder(const Program& program, const Timeline& timeline, const std::string& traceName)
+{
+    if (const std::optional<Disorder> other = disorderOf(program, timeline))
+        throw Error(traceName,
+                    fmt::format("another schedule ran: on device {} {} came before {}, which the design has first",
+                                other->device, program.label(other->early), program.label(other->late)),
+                    "calibrate a design of the schedule that ran, and carry its costs over with `pipewright new FAMILY "
+                    "--costs-from THAT_DESIGN`");
+}
+
 } // namespace
 
 Design calibrate(const Design& design, const TraceReader& trace, const std::string& traceName)
@@ -178,6 +190,7 @@ Calibration calibrate(const Design& design, const std::vector<NamedTrace>& trace
         pytorch = pytorch && trace->header().tool == pytorchTool;
         for (const int step : result.steps.emplace_back(typicalSteps(*trace)).typical) {
             const Timeline timeline = trace->timeline(program, step);
+            refuseOtherOrder(program, timeline, traceName);
             for (TaskId id = 0; id < program.tasks.size(); ++id) {
                 const Task& task = program.tasks[id];
                 if (timeline.start[id] == notRun || task.kind == TaskKind::Transfer)

@@ -2,6 +2,7 @@
 // Blocks in traces of PyTorch on CPUs: waits are no work, and stock schedules are read without names.
 #include "makers/designs.h"
 #include "testmain.h"
+#include "traces/analysis/calibration.h"
 #include "traces/import/gloo.h"
 #include "traces/import/traceimport.h"
 #include "traces/store/recording.h"
@@ -167,6 +168,20 @@ private Q_SLOTS:
                 QCOMPARE(measured.end[id], Nanoseconds{1000} * block->second.second);
             }
         QCOMPARE(found, 4);
+    }
+
+    void aTraceTeachesOnlyADesignOfTheScheduleThatRan()
+    {
+        Written gpipe("gpipe");
+        gpipe.writeAll(GlooSchedule::GPipe);
+        (void)gpipe.import();
+        const TraceReader trace(gpipe.store);
+        const auto complaint = [&](const char* family) {
+            return errorOf([&] { calibrate(familyDesign(family, ranks, microbatches), trace, "gpipe.db"); });
+        };
+        QCOMPARE(complaint("gpipe"), std::string());
+        const std::string why = complaint("1f1b");
+        QVERIFY2(why.find("another schedule ran: on device 0 F0.4 came before B0.0") != std::string::npos, why.c_str());
     }
 
     void whatCannotBeToldApartSaysWhatToSwitchOn()
