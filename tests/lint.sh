@@ -36,9 +36,9 @@ elif tidy=$(version_14 clang-tidy); then
     commands=build/lint/compile_commands.json
     cmake --preset dev -B build/lint -DCMAKE_UNITY_BUILD=OFF -DPIPEWRIGHT_CUDA=OFF >build/lint.log 2>&1 ||
         { cat build/lint.log >&2; exit 1; }
-    # What moc made for tests that were built; tests that were not are left out, and named.
+    # What moc made for files that were built and include it; files that were not are left out, and named.
     made=()
-    for folder in build/dev/tests/*_autogen/include; do [ ! -d "$folder" ] || made+=("--extra-arg=-I$PWD/$folder"); done
+    for folder in build/dev/{,tests/}*_autogen/include; do [ ! -d "$folder" ] || made+=("--extra-arg=-I$PWD/$folder"); done
     # A changed header is checked through the .cpp of its name, or else through one that includes it.
     while IFS= read -r file; do
         case $file in
@@ -50,9 +50,10 @@ elif tidy=$(version_14 clang-tidy); then
         sort -u | while IFS= read -r file; do
             if ! grep -qF "\"$PWD/$file\"" "$commands"; then
                 echo "Not built here, so not checked: $file" >&2
-            elif grep -q '^#include ".*\.moc"' "$file" &&
-                ! compgen -G "build/dev/tests/*_autogen/include/$(basename "${file%.cpp}").moc" >/dev/null; then
-                echo "Its test is not built in build/dev, so not checked: $file" >&2
+            elif wanted=$(sed -nE 's/^#include "(moc_.*\.cpp|.*\.moc)"/\1/p' "$file") && [ -n "$wanted" ] &&
+                ! compgen -G "build/dev/*_autogen/include/$wanted" >/dev/null &&
+                ! compgen -G "build/dev/tests/*_autogen/include/$wanted" >/dev/null; then
+                echo "Not built in build/dev, so not checked: $file" >&2
             else
                 echo "$file"
             fi
