@@ -6,6 +6,7 @@
 #include "executor/runtime/runtime.h"
 #include "executor/runtime/timedwork.h"
 #include "makers/tinydesigns.h"
+#include "memorysink.h"
 #include "testmain.h"
 
 #include <QTest>
@@ -14,24 +15,9 @@
 #include <map>
 
 using namespace pipewright;
+using test::MemorySink;
 
 namespace {
-
-struct MemorySink final : RecordSink {
-    void append(const std::vector<TaskRecord>& records) override
-    {
-        tasks.insert(tasks.end(), records.begin(), records.end());
-    }
-    void append(const std::vector<MemoryRecord>& records) override
-    {
-        memory.insert(memory.end(), records.begin(), records.end());
-    }
-    void append(const StepRecord& record) override { steps.push_back(record); }
-    void commit() override {}
-    std::vector<TaskRecord> tasks;
-    std::vector<MemoryRecord> memory;
-    std::vector<StepRecord> steps;
-};
 
 /// Runs the blocks one after the other on one device's worth of memory: what every schedule must equal.
 std::vector<std::byte> sequentialChecksum(const tiny::Case& which)
@@ -196,35 +182,6 @@ private slots:
             QVERIFY2(record.start - zero == predicted.start[record.task], label);
             QVERIFY2(record.end - zero == predicted.end[record.task], label);
         }
-    }
-
-    /// In real time nothing is shorter than it was asked to be.
-    void modelledWorkKeepsTheHostsGapsInRealTime()
-    {
-        tiny::Case which = tiny::oneForwardOneBackward();
-        constexpr Nanoseconds gap = 400'000;
-        which.costs.hostGaps.assign(2, {});
-        for (HostGaps& gaps : which.costs.hostGaps)
-            gaps.before.fill(gap);
-        const Program program = tiny::compiled(which);
-        MemorySink sink;
-        const auto backend = createHostBackend(2);
-        TimedWork work(taskDurations(program, which.costs), TimedWork::Pace::Sleep);
-        Recorder recorder(sink, backend->devices(), 1024);
-        Runtime runtime(program, *backend, work, &recorder, {.hostGaps = hostGaps(program, which.costs)});
-        runtime.runStep(0);
-        recorder.finish();
-        std::vector<Nanoseconds> ends(program.tasks.size(), 0);
-        for (const TaskRecord& record : sink.tasks)
-            ends[record.task] = record.end;
-        int behind = 0;
-        for (const TaskRecord& record : sink.tasks)
-            if (const TaskId before = program.afterOnDevice[record.task];
-                before != none && program.tasks[record.task].kind != TaskKind::Transfer) {
-                QVERIFY2(record.start >= ends[before] + gap, QByteArray::fromStdString(program.label(record.task)));
-                ++behind;
-            }
-        QVERIFY(behind >= 14);
     }
 
     void everyTaskIsRecordedOncePerStepAndMemoryAddsUpToThePeak()
@@ -448,123 +405,6 @@ private slots:
         }
         for (TaskId task = 0; task < program.tasks.size(); ++task)
             QVERIFY(paired[task] || spent[task] == predicted[task]);
-    }
-
-    void aBlockingTransferHoldsUpBothDevices()
-    {
-        tiny::Case which = tiny::oneForwardOneBackward();
-        which.costs.link = {2'000'000, 0};
-        which.costs.blockingTransfers = true;
-        const Program program = tiny::compiled(which);
-        MemorySink sink;
-        const auto backend = createHostBackend(2);
-        TimedWork work(workTimes(program, which.costs), TimedWork::Pace::Sleep);
-        Recorder recorder(sink, 2, 1024);
-        Runtime runtime(program, *backend, work, &recorder,
-                        {.eagerSlots = 2, .emulateLinks = true, .durations = taskDurations(program, which.costs)});
-        runtime.runStep(0);
-        recorder.finish();
-        for (const TaskRecord& transfer : sink.tasks)
-            for (const TaskRecord& block : sink.tasks) {
-                const Task& moved = program.tasks[transfer.task];
-                const int device = program.tasks[block.task].device;
-                if (moved.kind != TaskKind::Transfer || program.tasks[block.task].kind != TaskKind::Compute
-                    || (device != moved.device && device != moved.peer))
-                    continue;
-                QVERIFY(block.end <= transfer.start || block.start >= transfer.start + 2'000'000);
-            }
-    }
-
-    /// Two pipelines of two devices side by side, whose transfers pass one bus.
-    static tiny::Case twoPipelinesOnOneBus()
-    {
-        tiny::Case which = tiny::make({0, 1}, 2, {"F0.0 B0.0", "F1.0 B1.0", "F0.1/1 B0.1/1", "F1.1/1 B1.1/1"});
-        which.schedule.replicaPlacements = {{2, 3}};
-        for (StageCosts& stage : which.costs.stages) {
-            stage.forward = 2'000'000;
-            stage.backward = 3'000'000;
-            stage.output = 10'000;
-        }
-        which.costs.link = {1'000'000, 1e6, "switch"}; // 10 ms on the wire
-        return which;
-    }
-
-    void aBusCarriesOneTransferAfterTheOther_data()
-    {
-        QTest::addColumn<int>("eager");
-        QTest::addColumn<bool>("blocking");
-        QTest::newRow("rendezvous") << 0 << false;
-        QTest::newRow("eager") << 2 << false;
-        QTest::newRow("blocking") << 0 << true;
-    }
-    void aBusCarriesOneTransferAfterTheOther()
-    {
-        QFETCH(int, eager);
-        QFETCH(bool, blocking);
-        tiny::Case which = twoPipelinesOnOneBus();
-        which.costs.blockingTransfers = blocking;
-        const Program program = tiny::compiled(which);
-        MemorySink sink;
-        const auto backend = createHostBackend(4);
-        TimedWork work(workTimes(program, which.costs), TimedWork::Pace::Sleep);
-        Recorder recorder(sink, 4, 1024);
-        Runtime runtime(program, *backend, work, &recorder,
-                        {.eagerSlots = eager,
-                         .emulateLinks = true,
-                         .durations = taskDurations(program, which.costs),
-                         .busUses = busUses(program, which.costs)});
-        const StepOutcome outcome = runtime.runStep(0);
-        recorder.finish();
-        std::vector<Nanoseconds> starts;
-        for (const TaskRecord& record : sink.tasks)
-            if (program.tasks[record.task].kind == TaskKind::Transfer)
-                starts.push_back(record.start);
-        std::sort(starts.begin(), starts.end());
-        QCOMPARE(starts.size(), std::size_t(4));
-        for (std::size_t i = 1; i < starts.size(); ++i)
-            QVERIFY(starts[i] - starts[i - 1] >= 10'000'000);
-        Timeline predicted;
-        Evaluator(program, which.costs).evaluate(predicted);
-        const Nanoseconds makespan = *std::max_element(predicted.end.begin(), predicted.end.end());
-        QVERIFY(makespan > 40'000'000);
-        QVERIFY(outcome.end - outcome.start >= makespan);
-    }
-
-    void sharedWiresMustBeKnown()
-    {
-        const tiny::Case which = twoPipelinesOnOneBus();
-        const Program program = tiny::compiled(which);
-        const auto backend = createHostBackend(4);
-        TimedWork work(workTimes(program, which.costs), TimedWork::Pace::Virtual);
-        const std::string text = failureOf([&] {
-            Runtime runtime(program, *backend, work, nullptr,
-                            {.virtualClock = true, .durations = taskDurations(program, which.costs)});
-        });
-        QVERIFY2(text.find("which transfers share a bus") != std::string::npos, text.c_str());
-    }
-
-    void emulatedLinksTakeTheirTime()
-    {
-        tiny::Case which = tiny::oneForwardOneBackward();
-        which.costs.link = {3'000'000, 0};
-        const Program program = tiny::compiled(which);
-        MemorySink sink;
-        const auto backend = createHostBackend(2);
-        TimedWork work(taskDurations(program, which.costs), TimedWork::Pace::Sleep);
-        Recorder recorder(sink, 2, 1024);
-        Runtime runtime(program, *backend, work, &recorder,
-                        {.emulateLinks = true, .durations = taskDurations(program, which.costs)});
-        runtime.runStep(0);
-        recorder.finish();
-        std::map<TaskId, TaskRecord> records;
-        for (const TaskRecord& record : sink.tasks)
-            records[record.task] = record;
-        for (TaskId task = 0; task < program.tasks.size(); ++task) {
-            if (program.tasks[task].kind == TaskKind::Transfer)
-                QVERIFY(records[task].end - records[task].start >= 3'000'000);
-            else if (program.tasks[task].kind == TaskKind::Compute && program.afterData[task] != none)
-                QVERIFY(records[task].start >= records[program.afterData[task]].end);
-        }
     }
 
 private:
