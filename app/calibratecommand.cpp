@@ -2,6 +2,7 @@
 #include "app/command.h"
 #include "app/stepchoice.h"
 #include "app/table.h"
+#include "app/terminal.h"
 
 #include "core/design/costorigins.h"
 #include "core/files/designfile.h"
@@ -99,10 +100,10 @@ void printConfidence(const CalibrateOptions& options, const Calibration& calibra
 {
     for (std::size_t i = 0; i < calibration.steps.size(); ++i) {
         const StepLengths& lengths = calibration.steps[i];
-        fmt::print("\n{}: medians over {} step{}", options.traces[i], lengths.typical.size(),
-                   lengths.typical.size() == 1 ? "" : "s");
+        printText("\n{}: medians over {} step{}", options.traces[i], lengths.typical.size(),
+                  lengths.typical.size() == 1 ? "" : "s");
         if (!lengths.outliers.empty())
-            fmt::print("; left out: {}", outliersText(lengths));
+            printText("; left out: {}", outliersText(lengths));
     }
     struct Row {
         std::string name;
@@ -126,20 +127,20 @@ void printConfidence(const CalibrateOptions& options, const Calibration& calibra
         std::stable_sort(rows.begin(), rows.end(), [&](const Row& a, const Row& b) { return unsure(a) > unsure(b); });
         rows.resize(most);
     }
-    fmt::print("\n\n");
+    printText("\n\n");
     TextTable table({"measured", "median", "half within", "samples"});
     for (const Row& row : rows)
         table.addRow({row.name, formatDuration(row.typical.value), formatDuration(row.typical.spread),
                       std::to_string(row.typical.samples)});
     table.print();
     if (all > most)
-        fmt::print("the {} least sure of {}; all of them: --json\n", most, all);
+        printText("the {} least sure of {}; all of them: --json\n", most, all);
 }
 
 void print(const CalibrateOptions& options, const Design& before, const Calibration& calibration)
 {
     const Design& after = calibration.design;
-    fmt::print("{}: costs measured in {}\n\n", options.output, fmt::join(options.traces, ", "));
+    printText("{}: costs measured in {}\n\n", options.output, fmt::join(options.traces, ", "));
     const auto change = [](Nanoseconds from, Nanoseconds to) {
         return from == to ? formatDuration(to) : fmt::format("{} -> {}", formatDuration(from), formatDuration(to));
     };
@@ -152,23 +153,23 @@ void print(const CalibrateOptions& options, const Design& before, const Calibrat
     }
     table.print();
     if (const std::string estimates = estimatesText(after); !estimates.empty())
-        fmt::print("\nsplit estimated, not measured: {}\n", estimates);
+        printText("\nsplit estimated, not measured: {}\n", estimates);
     if (!calibration.unmeasured.empty())
-        fmt::print("\nnot in the traces, the design's costs stay: stage{} {}\n",
-                   calibration.unmeasured.size() == 1 ? "" : "s", fmt::join(calibration.unmeasured, ", "));
+        printText("\nnot in the traces, the design's costs stay: stage{} {}\n",
+                  calibration.unmeasured.size() == 1 ? "" : "s", fmt::join(calibration.unmeasured, ", "));
     for (const std::string& note : calibration.notes)
-        fmt::print("\n{}\n", note);
+        printText("\n{}\n", note);
     printConfidence(options, calibration);
-    fmt::print("\nlink      {}\n", change(before.costs.link.latency, after.costs.link.latency));
+    printText("\nlink      {}\n", change(before.costs.link.latency, after.costs.link.latency));
     if (after.costs.link.bytesPerSecond > 0)
-        fmt::print("          and {:.3g} GB/s\n", after.costs.link.bytesPerSecond * 1e-9);
+        printText("          and {:.3g} GB/s\n", after.costs.link.bytesPerSecond * 1e-9);
     if (const std::string gaps = hostGapsText(after); !gaps.empty())
-        fmt::print("host      {}\n", gaps);
+        printText("host      {}\n", gaps);
     const Nanoseconds predicted = makespanOf(after);
-    fmt::print("makespan  {}\n", change(makespanOf(before), predicted));
+    printText("makespan  {}\n", change(makespanOf(before), predicted));
     if (calibration.makespan && *calibration.makespan > 0)
-        fmt::print("measured  {}, so this prediction is off by {}\n", formatDuration(*calibration.makespan),
-                   signedPercent(static_cast<double>(predicted) / static_cast<double>(*calibration.makespan) - 1));
+        printText("measured  {}, so this prediction is off by {}\n", formatDuration(*calibration.makespan),
+                  signedPercent(static_cast<double>(predicted) / static_cast<double>(*calibration.makespan) - 1));
 }
 
 } // namespace

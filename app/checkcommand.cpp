@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "app/command.h"
+#include "app/terminal.h"
 
 #include "core/design/costorigins.h"
 #include "core/predict/designcheck.h"
@@ -64,10 +65,10 @@ Json toJson(const std::string& file, const Diagnostics& diagnostics, const std::
 
 void printValid(const std::string& file, const Design& design)
 {
-    fmt::print("{}: {} can run: {} blocks on {} devices\n", file, design.name, design.schedule.blocks(),
-               design.schedule.devices());
+    printText("{}: {} can run: {} blocks on {} devices\n", file, design.name, design.schedule.blocks(),
+              design.schedule.devices());
     if (const std::string gaps = hostGapsText(design); !gaps.empty())
-        fmt::print("the host takes {}\n", gaps);
+        printText("the host takes {}\n", gaps);
 }
 
 } // namespace

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "app/commandline.h"
 
+#include "app/terminal.h"
+
 #include <CLI/CLI.hpp>
 
 #include <cstdint>
+#include <sstream>
 #include <utility>
 
 namespace pipewright::app {
@@ -118,7 +121,11 @@ CommandLine::Outcome CommandLine::parse(int argc, char** argv)
         m_app->parse(argc, argv);
     } catch (const CLI::ParseError& error) {
         // Help and version are errors of the parser, but successful outcomes.
-        return m_app->exit(error) == 0 ? Outcome::Informed : Outcome::BadUsage;
+        std::ostringstream output, errors;
+        const int code = m_app->exit(error, output, errors);
+        writeEscaped(stdout, output.str());
+        writeEscaped(stderr, errors.str());
+        return code == 0 ? Outcome::Informed : Outcome::BadUsage;
     }
     return m_app->get_subcommands().empty() ? Outcome::NoCommand : Outcome::Called;
 }

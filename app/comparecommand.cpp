@@ -4,6 +4,7 @@
 #include "app/picture.h"
 #include "app/stepchoice.h"
 #include "app/table.h"
+#include "app/terminal.h"
 
 #include "traces/analysis/comparison.h"
 #include "traces/analysis/replay.h"
@@ -66,10 +67,10 @@ RunToRun runToRun(const std::string& firstRun, const Program& program, const Com
 
 void print(const RunToRun& runs, const Comparison& comparison)
 {
-    fmt::print("\nfrom run to run: {} in the first, {} in this one, changed by {}\n", formatDuration(runs.first),
-               formatDuration(runs.second), signedPercent(runs.change));
-    fmt::print("the prediction is off by {} against the first and {} against this one\n",
-               signedPercent(runs.errorOfFirst), signedPercent(comparison.makespanError));
+    printText("\nfrom run to run: {} in the first, {} in this one, changed by {}\n", formatDuration(runs.first),
+              formatDuration(runs.second), signedPercent(runs.change));
+    printText("the prediction is off by {} against the first and {} against this one\n",
+              signedPercent(runs.errorOfFirst), signedPercent(comparison.makespanError));
 }
 
 /// Whether the costs come from another run than this.
@@ -105,8 +106,8 @@ Json toJson(const Comparison& comparison)
 
 void print(const Program& program, const Comparison& comparison, const std::string& step)
 {
-    fmt::print("{}: predicted {}, measured {}, error {}\n\n", step, formatDuration(comparison.predictedMakespan),
-               formatDuration(comparison.measuredMakespan), signedPercent(comparison.makespanError));
+    printText("{}: predicted {}, measured {}, error {}\n\n", step, formatDuration(comparison.predictedMakespan),
+              formatDuration(comparison.measuredMakespan), signedPercent(comparison.makespanError));
     TextTable devices({"device", "busy predicted", "measured", "error", "peak predicted", "measured", "error"});
     for (std::size_t device = 0; device < comparison.devices.size(); ++device) {
         const Comparison::Device& d = comparison.devices[device];
@@ -116,14 +117,14 @@ void print(const Program& program, const Comparison& comparison, const std::stri
                         d.peakError ? signedPercent(*d.peakError) : "-"});
     }
     devices.print();
-    fmt::print("\n{} blocks matched, {} not measured\n", comparison.matched, comparison.unmatched);
-    fmt::print("start error     median {:>8}  95th percentile {:>8}  of the makespan\n",
-               percent(comparison.startError.median), percent(comparison.startError.p95));
-    fmt::print("duration error  median {:>8}  95th percentile {:>8}  of the block\n",
-               percent(comparison.durationError.median), percent(comparison.durationError.p95));
+    printText("\n{} blocks matched, {} not measured\n", comparison.matched, comparison.unmatched);
+    printText("start error     median {:>8}  95th percentile {:>8}  of the makespan\n",
+              percent(comparison.startError.median), percent(comparison.startError.p95));
+    printText("duration error  median {:>8}  95th percentile {:>8}  of the block\n",
+              percent(comparison.durationError.median), percent(comparison.durationError.p95));
     if (comparison.blocks.empty())
         return;
-    fmt::print("\nblocks furthest from their prediction:\n");
+    printText("\nblocks furthest from their prediction:\n");
     constexpr std::size_t shown = 5;
     TextTable blocks({"block", "device", "duration error", "measured - predicted"});
     for (std::size_t i = 0; i < std::min(shown, comparison.blocks.size()); ++i) {
@@ -186,15 +187,15 @@ int compareFiles(const CompareOptions& options)
         printJson(object);
     } else {
         print(prediction.program, comparison, chosen.name);
-        fmt::print("\ncauses of the difference (more: pipewright explain):\n");
+        printText("\ncauses of the difference (more: pipewright explain):\n");
         constexpr std::size_t causesShown = 4;
         printCauses(prediction.program, explanation, causesShown);
         app::print(lengths);
         if (runs)
             print(*runs, comparison);
         else if (fromAnotherRun(located.design.costs, options.trace))
-            fmt::print("\nthe costs are of another run ({}): --first-run says how much two runs differ by themselves\n",
-                       located.design.costs.source);
+            printText("\nthe costs are of another run ({}): --first-run says how much two runs differ by themselves\n",
+                      located.design.costs.source);
     }
 
     Diagnostics findings;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "app/command.h"
 #include "app/ranks.h"
+#include "app/terminal.h"
 
 #include "executor/cuda/gpushares.h"
 #include "executor/cuda/loader.h"
@@ -71,18 +72,18 @@ std::optional<Mapping> mappingOf(const std::string& file, const CudaStatus& cuda
 
 void printCuda(const CudaStatus& cuda)
 {
-    fmt::print("cuda  {}  {}\n", cuda.table ? "on " : "off",
-               cuda.table ? fmt::format("driver for CUDA {}.{}, plugin for {}", cuda.driverVersion / 1000,
-                                        cuda.driverVersion % 1000 / 10, cuda.buildInfo)
-                          : cuda.reason);
+    printText("cuda  {}  {}\n", cuda.table ? "on " : "off",
+              cuda.table ? fmt::format("driver for CUDA {}.{}, plugin for {}", cuda.driverVersion / 1000,
+                                       cuda.driverVersion % 1000 / 10, cuda.buildInfo)
+                         : cuda.reason);
     for (std::size_t i = 0; i < cuda.devices.size(); ++i) {
         const PipewrightCudaDevice& gpu = cuda.devices[i];
-        fmt::print("           GPU {}: {}, {} of memory, {} multiprocessors\n", i, gpu.name, formatSize(gpu.memory),
-                   gpu.multiprocessors);
+        printText("           GPU {}: {}, {} of memory, {} multiprocessors\n", i, gpu.name, formatSize(gpu.memory),
+                  gpu.multiprocessors);
     }
     for (const CudaLibrary& library : cuda.libraries)
-        fmt::print("           {}: {}\n", library.name,
-                   library.path.empty() ? "not found, so no " + library.purpose : library.path);
+        printText("           {}: {}\n", library.name,
+                  library.path.empty() ? "not found, so no " + library.purpose : library.path);
 }
 
 Json toJson(const CudaStatus& cuda, const std::optional<Mapping>& mapping)
@@ -112,16 +113,16 @@ Json toJson(const CudaStatus& cuda, const std::optional<Mapping>& mapping)
 
 void print(const HostDevice& host, const CudaStatus& cuda, const std::optional<Mapping>& mapping)
 {
-    fmt::print("host  on   {}: {} threads{}, {} of memory\n", host.name, host.threads,
-               host.cores > 0 ? fmt::format(" on {} cores", host.cores) : std::string(), formatSize(host.memory));
+    printText("host  on   {}: {} threads{}, {} of memory\n", host.name, host.threads,
+              host.cores > 0 ? fmt::format(" on {} cores", host.cores) : std::string(), formatSize(host.memory));
     printCuda(cuda);
     if (mapping && !cuda.table)
-        fmt::print("           {}: not checked, as there is no GPU here\n", mapping->located.source);
+        printText("           {}: not checked, as there is no GPU here\n", mapping->located.source);
     else if (mapping && !hasErrors(mapping->diagnostics))
-        fmt::print("           {}: its {} devices fit here\n", mapping->located.source,
-                   mapping->located.design.schedule.devices());
+        printText("           {}: its {} devices fit here\n", mapping->located.source,
+                  mapping->located.design.schedule.devices());
     const std::string whyNoMpi = whyNoRanks();
-    fmt::print("mpi   {}  {}\n", whyNoMpi.empty() ? "on " : "off", whyNoMpi.empty() ? ranksDescription() : whyNoMpi);
+    printText("mpi   {}  {}\n", whyNoMpi.empty() ? "on " : "off", whyNoMpi.empty() ? ranksDescription() : whyNoMpi);
 }
 
 Json toJson(const HostDevice& host, const CudaStatus& cuda, const std::optional<Mapping>& mapping)

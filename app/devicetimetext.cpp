@@ -2,6 +2,7 @@
 #include "app/devicetimetext.h"
 
 #include "app/table.h"
+#include "app/terminal.h"
 
 #include <fmt/format.h>
 
@@ -78,7 +79,7 @@ void print(const DeviceTimes& times)
     table.print();
     if (!times.links.empty()) {
         // A transfer's own time begins when the last participant arrives.
-        fmt::print("\n");
+        printText("\n");
         TextTable links({"moved", "transfers", "each", "of the usual", "exposed beyond it", "waited for the last"});
         for (const LinkTime& link : times.links)
             links.addRow({link.name, std::to_string(link.transfers), formatDuration(link.time / link.transfers),
@@ -88,7 +89,7 @@ void print(const DeviceTimes& times)
     }
     std::string sentence = verdict(times);
     sentence[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(sentence[0])));
-    fmt::print("\n{}.\n", sentence);
+    printText("\n{}.\n", sentence);
 }
 
 Json toJson(const std::vector<AchievedRate>& rates)
@@ -110,7 +111,7 @@ void print(const std::vector<AchievedRate>& rates)
 {
     if (rates.empty())
         return;
-    fmt::print("\n");
+    printText("\n");
     TextTable table({"achieved", "count", "rate", "best", "ceiling", "share"});
     for (const AchievedRate& rate : rates)
         table.addRow({rate.what, std::to_string(rate.count), rateText(rate.rate(), rate.flops),
@@ -141,17 +142,17 @@ void explainActivities(const std::string& path, int step, const StretchChoice& c
         }
         object["rates"] = toJson(rates);
         // Names may hold invalid UTF-8.
-        fmt::print("{}\n", object.dump(Json::InvalidText::Replace));
+        printText("{}\n", object.dump(Json::InvalidText::Replace));
         return;
     }
-    fmt::print("{}, {}: {}, {}\n", path, trace.tool, stretch.name, formatDuration(stretch.end - stretch.start));
+    printText("{}, {}: {}, {}\n", path, trace.tool, stretch.name, formatDuration(stretch.end - stretch.start));
     if (const Nanoseconds end = endOf(trace); stretch.start > 0 || stretch.end < end)
-        fmt::print("from {} to {} of {}; other stretches with --from and --to\n", formatDuration(stretch.start),
-                   formatDuration(stretch.end), formatDuration(end));
-    fmt::print("\n");
+        printText("from {} to {} of {}; other stretches with --from and --to\n", formatDuration(stretch.start),
+                  formatDuration(stretch.end), formatDuration(end));
+    printText("\n");
     print(times);
     if (step < 0 && !choice.given() && !steps.empty()) {
-        fmt::print("\n");
+        printText("\n");
         TextTable table({"step", "length", "computing", "communication", "host gap", "waiting", "holds up the others"});
         for (const TraceStep& s : steps) {
             const DeviceTimes of = deviceTimes(trace, launches, s.start, s.end);

@@ -6,6 +6,7 @@
 #include "app/defaultdata.h"
 #include "app/progress.h"
 #include "app/table.h"
+#include "app/terminal.h"
 
 #include "core/base/outputfile.h"
 #include "core/base/textfile.h"
@@ -128,7 +129,7 @@ void runToys(const Options& given)
         object["runs"].push_back(entry);
         if (given.json)
             continue;
-        fmt::print("{}\n", file);
+        printText("{}\n", file);
         TextTable table({"stage", "weight after each update"});
         for (std::size_t stage = 0; stage < run.weights.size(); ++stage) {
             std::string text;

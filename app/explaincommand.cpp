@@ -3,6 +3,7 @@
 #include "app/devicetimetext.h"
 #include "app/explanationtext.h"
 #include "app/stepchoice.h"
+#include "app/terminal.h"
 
 #include "core/predict/evaluator.h"
 #include "traces/analysis/whatif.h"
@@ -47,8 +48,8 @@ Json toJson(const WhatIf& answer)
 
 void print(const WhatIf& answer, const std::string& what)
 {
-    fmt::print("\n{}: {} -> {} ({})\n", what, formatDuration(answer.before), formatDuration(answer.after),
-               signedDuration(answer.after - answer.before));
+    printText("\n{}: {} -> {} ({})\n", what, formatDuration(answer.before), formatDuration(answer.after),
+              signedDuration(answer.after - answer.before));
 }
 
 int run(const ExplainOptions& options)
@@ -99,7 +100,7 @@ int run(const ExplainOptions& options)
         printJson(object);
         return exitSuccess;
     }
-    fmt::print("{}: ", chosen.name);
+    printText("{}: ", chosen.name);
     app::print(prediction.program, explanation);
     app::print(rates);
     app::print(lengths);

@@ -2,6 +2,7 @@
 #include "app/explanationtext.h"
 
 #include "app/table.h"
+#include "app/terminal.h"
 
 #include <fmt/format.h>
 
@@ -101,17 +102,17 @@ void printCauses(const Program& program, const Explanation& explanation, std::si
     if (shown > 0)
         table.print();
     else
-        fmt::print("nothing differs from the prediction\n");
+        printText("nothing differs from the prediction\n");
 }
 
 void print(const Program& program, const Explanation& explanation)
 {
-    fmt::print("predicted {}, measured {} ({}); with every cause put right {}\n\n",
-               formatDuration(explanation.predicted), formatDuration(explanation.measured),
-               signedDuration(explanation.measured - explanation.predicted), formatDuration(explanation.allRight));
+    printText("predicted {}, measured {} ({}); with every cause put right {}\n\n",
+              formatDuration(explanation.predicted), formatDuration(explanation.measured),
+              signedDuration(explanation.measured - explanation.predicted), formatDuration(explanation.allRight));
     constexpr std::size_t causesShown = 8;
     printCauses(program, explanation, causesShown);
-    fmt::print("\n");
+    printText("\n");
     TextTable devices({"device", "computing", "warm-up", "late data", "transfer", "host gap", "memory", "cool-down",
                        "transfers overlapped", "slowness"});
     for (std::size_t d = 0; d < explanation.devices.size(); ++d) {
@@ -123,11 +124,11 @@ void print(const Program& program, const Explanation& explanation)
     }
     devices.print();
     if (explanation.straggler >= 0)
-        fmt::print("\ndevice {} is a straggler: its blocks take {:.2f} times what the median device's do\n",
-                   explanation.straggler, explanation.devices[explanation.straggler].slowness);
-    fmt::print("\ncritical path of the measured step: {} computing, {} in transfers, {} waiting, {} tasks\n",
-               formatDuration(explanation.path.computing), formatDuration(explanation.path.transferring),
-               formatDuration(explanation.path.waiting), explanation.criticalPath.size());
+        printText("\ndevice {} is a straggler: its blocks take {:.2f} times what the median device's do\n",
+                  explanation.straggler, explanation.devices[explanation.straggler].slowness);
+    printText("\ncritical path of the measured step: {} computing, {} in transfers, {} waiting, {} tasks\n",
+              formatDuration(explanation.path.computing), formatDuration(explanation.path.transferring),
+              formatDuration(explanation.path.waiting), explanation.criticalPath.size());
 }
 
 } // namespace pipewright::app

@@ -2,6 +2,7 @@
 #include "app/command.h"
 #include "app/stepchoice.h"
 #include "app/stretchchoice.h"
+#include "app/terminal.h"
 #include "core/base/textfile.h"
 
 #include "core/exchange/exchange.h"
@@ -85,7 +86,7 @@ void writeReport(const ExportCommandOptions& options)
         printJson(
             {{"output", options.output}, {"format", "html"}, {"bytes", text.size()}, {"warnings", Json::array()}});
     else
-        fmt::print("{}: report\n", options.output);
+        printText("{}: report\n", options.output);
 }
 
 void run(const ExportCommandOptions& options)
@@ -138,7 +139,7 @@ void run(const ExportCommandOptions& options)
                    {"bytes", exported.text.size()},
                    {"warnings", warnings}});
     } else {
-        fmt::print("{}: {}\n", options.output, format.title);
+        printText("{}: {}\n", options.output, format.title);
     }
 }
 

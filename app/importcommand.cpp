@@ -2,6 +2,7 @@
 #include "app/cancel.h"
 #include "app/command.h"
 #include "app/progress.h"
+#include "app/terminal.h"
 
 #include "core/base/textfile.h"
 #include "core/exchange/exchange.h"
@@ -97,16 +98,16 @@ void runTraces(const ImportCommandOptions& options)
         printJson(toJson(imported, options.output));
         return;
     }
-    fmt::print("{}: {}; {} slices on {} lanes of {} rank{}, {} long\n", options.output, imported.tool, imported.slices,
-               imported.lanes, imported.ranks, imported.ranks == 1 ? "" : "s", formatDuration(imported.length));
+    printText("{}: {}; {} slices on {} lanes of {} rank{}, {} long\n", options.output, imported.tool, imported.slices,
+              imported.lanes, imported.ranks, imported.ranks == 1 ? "" : "s", formatDuration(imported.length));
     if (imported.blocks > 0)
-        fmt::print("{} blocks of a schedule in {} step{}: compare a design with it\n", imported.blocks, imported.steps,
-                   imported.steps == 1 ? "" : "s");
+        printText("{} blocks of a schedule in {} step{}: compare a design with it\n", imported.blocks, imported.steps,
+                  imported.steps == 1 ? "" : "s");
     for (const ClockOffset& clock : imported.clocks)
         if (clock.method != "reference")
-            fmt::print("rank {}: clock moved by {}{} ({}, {} events, off by {} in the median)\n", clock.rank,
-                       clock.offset < 0 ? "-" : "", formatDuration(std::abs(clock.offset)), clock.method, clock.events,
-                       formatDuration(clock.residual));
+            printText("rank {}: clock moved by {}{} ({}, {} events, off by {} in the median)\n", clock.rank,
+                      clock.offset < 0 ? "-" : "", formatDuration(std::abs(clock.offset)), clock.method, clock.events,
+                      formatDuration(clock.residual));
 }
 
 void run(const ImportCommandOptions& options)
@@ -138,8 +139,8 @@ void run(const ImportCommandOptions& options)
                    {"blocks", schedule.blocks()},
                    {"backward", schedule.backward == BackwardStyle::Full ? "full" : "split"}});
     else
-        fmt::print("{}: {} blocks of {} stages on {} devices, {} microbatches\n", options.output, schedule.blocks(),
-                   schedule.stages(), schedule.devices(), schedule.microbatches);
+        printText("{}: {} blocks of {} stages on {} devices, {} microbatches\n", options.output, schedule.blocks(),
+                  schedule.stages(), schedule.devices(), schedule.microbatches);
 }
 
 } // namespace

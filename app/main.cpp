@@ -2,11 +2,13 @@
 // The program: parses the command line, calls one command, and turns what it throws into diagnostics and an
 // exit code. Without a command it opens the designer.
 #include "app/command.h"
+#include "app/terminal.h"
 #include "core/base/freedmemory.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <csignal>
 #include <filesystem>
 
 namespace {
@@ -63,11 +65,9 @@ int run(int argc, char** argv)
     return exitBadInput;
 }
 
-} // namespace
-
-int main(int argc, char** argv)
+/// run(), with what it throws told and turned into an exit code.
+int runTelling(int argc, char** argv)
 {
-    keepFreedMemory();
     try {
         return run(argc, argv);
     } catch (const Finding& finding) {
@@ -81,4 +81,14 @@ int main(int argc, char** argv)
         printDiagnostics({{Severity::Error, {}, error.what(), {}}});
     }
     return exitBadInput;
+}
+
+} // namespace
+
+int main(int argc, char** argv)
+{
+    keepFreedMemory();
+    reserveStandardStreams();
+    std::signal(SIGXFSZ, SIG_IGN); // writing beyond the limit of a file's size then fails with a reason
+    return exitCodeAfterWriting(runTelling(argc, argv));
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "app/command.h"
 #include "app/inlinedesign.h"
+#include "app/terminal.h"
 
 #include "core/design/costorigins.h"
 #include "core/files/designfile.h"
@@ -44,10 +45,10 @@ void addNewCommand(CommandLine& line, int& exitCode)
                        {"blocks", schedule.blocks()},
                        {"estimated", estimatesText(design)}});
         else {
-            fmt::print("{}: {}, {} blocks on {} devices\n", options->output, design.name, schedule.blocks(),
-                       schedule.devices());
+            printText("{}: {}, {} blocks on {} devices\n", options->output, design.name, schedule.blocks(),
+                      schedule.devices());
             if (const std::string estimates = estimatesText(design); !estimates.empty())
-                fmt::print("estimated, not measured: {}\n", estimates);
+                printText("estimated, not measured: {}\n", estimates);
         }
         exitCode = exitSuccess;
     });

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "app/command.h"
+#include "app/terminal.h"
 
 #include <fmt/format.h>
 
@@ -11,13 +12,13 @@ namespace pipewright::app {
 
 void printJson(const Json& object)
 {
-    fmt::print("{}\n", object.dump());
+    printText("{}\n", object.dump());
 }
 
 void printDiagnostics(const Diagnostics& diagnostics)
 {
     for (const Diagnostic& diagnostic : diagnostics)
-        fmt::print(stderr, "{}\n", toString(diagnostic));
+        printError("{}\n", toString(diagnostic));
 }
 
 Prediction predictOrFind(const LocatedDesign& located)

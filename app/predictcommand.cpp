@@ -3,6 +3,7 @@
 #include "app/inlinedesign.h"
 #include "app/noiseoptions.h"
 #include "app/table.h"
+#include "app/terminal.h"
 
 #include "core/design/costorigins.h"
 #include "core/predict/criticalpath.h"
@@ -137,29 +138,29 @@ void print(const Design& design, const Prediction& prediction)
 {
     const Program& program = prediction.program;
     const Metrics& metrics = prediction.metrics;
-    fmt::print("{}: {} on {} devices, {} stages, {} microbatches\n", design.name, design.schedule.family,
-               program.devices.size(), program.stages(), program.microbatches / program.sequencePieces);
-    fmt::print("{} blocks, {} transfers; costs: {}\n", program.computeCount(), program.transferCount(),
-               design.costs.source);
+    printText("{}: {} on {} devices, {} stages, {} microbatches\n", design.name, design.schedule.family,
+              program.devices.size(), program.stages(), program.microbatches / program.sequencePieces);
+    printText("{} blocks, {} transfers; costs: {}\n", program.computeCount(), program.transferCount(),
+              design.costs.source);
     if (const std::string estimates = estimatesText(design); !estimates.empty())
-        fmt::print("estimated, not measured: {}\n", estimates);
+        printText("estimated, not measured: {}\n", estimates);
     const std::string gaps = hostGapsText(design);
     if (!gaps.empty())
-        fmt::print("the host takes {}\n", gaps);
+        printText("the host takes {}\n", gaps);
     if (!program.busOfLink.empty())
-        fmt::print("shared by transfers: {}; {}\n", busNames(program), busDiscipline());
+        printText("shared by transfers: {}; {}\n", busNames(program), busDiscipline());
     if (const Parallelism parallel = parallelismOf(design); !(parallel == Parallelism{}))
-        fmt::print("{}: {} on each device of the schedule, {} in all\n", textOf(parallel),
-                   parallel.members() == 1 ? "one" : fmt::format("a group of {}", parallel.members()),
-                   static_cast<std::int64_t>(program.devices.size()) * parallel.devicesPerStage());
-    fmt::print("\n");
-    fmt::print("makespan  {:>10}   idle / (devices x makespan)  {:>8}  rate_makespan\n",
-               formatDuration(metrics.makespan), percent(metrics.rateMakespan));
-    fmt::print("span      {:>10}   (span - its work) / span     {:>8}  rate_span\n", formatDuration(metrics.span),
-               percent(metrics.rateSpan));
-    fmt::print("{:>20}   (span - ideal) / span        {:>8}  rate_papers\n", "", percent(metrics.ratePapers));
-    fmt::print("ideal     {:>10}   (makespan - ideal) / ideal   {:>8}  ratio_ideal\n\n", formatDuration(metrics.ideal),
-               percent(metrics.ratioIdeal));
+        printText("{}: {} on each device of the schedule, {} in all\n", textOf(parallel),
+                  parallel.members() == 1 ? "one" : fmt::format("a group of {}", parallel.members()),
+                  static_cast<std::int64_t>(program.devices.size()) * parallel.devicesPerStage());
+    printText("\n");
+    printText("makespan  {:>10}   idle / (devices x makespan)  {:>8}  rate_makespan\n",
+              formatDuration(metrics.makespan), percent(metrics.rateMakespan));
+    printText("span      {:>10}   (span - its work) / span     {:>8}  rate_span\n", formatDuration(metrics.span),
+              percent(metrics.rateSpan));
+    printText("{:>20}   (span - ideal) / span        {:>8}  rate_papers\n", "", percent(metrics.ratePapers));
+    printText("ideal     {:>10}   (makespan - ideal) / ideal   {:>8}  ratio_ideal\n\n", formatDuration(metrics.ideal),
+              percent(metrics.ratioIdeal));
     std::vector<std::string> head{"device", "busy", "idle", "span", "activations", "peak memory"};
     if (!gaps.empty())
         head.insert(head.begin() + 3, "of it host");
@@ -179,7 +180,7 @@ void print(const Design& design, const Prediction& prediction)
     table.print();
     if (!program.versioned())
         return;
-    fmt::print("\nweights: {}, {}\n", titleOf(program.weightPolicy.rule), nameOf(program.weightPolicy.optimizer));
+    printText("\nweights: {}, {}\n", titleOf(program.weightPolicy.rule), nameOf(program.weightPolicy.optimizer));
     TextTable weights({"stage", "updates", "staleness", "mean", "predicted F", "B", "versions", "copies", "in flight"});
     for (const StageWeights& stage : weightReport(program))
         weights.addRow({std::to_string(stage.stage), std::to_string(stage.updates), std::to_string(stage.staleness),
@@ -225,10 +226,10 @@ void rankFamilies(const Design& design, const PredictOptions& given)
         }
         return printJson(object);
     }
-    fmt::print("{}; costs: {}\n", design.name, design.costs.source);
+    printText("{}; costs: {}\n", design.name, design.costs.source);
     if (noise)
-        fmt::print("{}\n", describe(*noise));
-    fmt::print("\n");
+        printText("{}\n", describe(*noise));
+    printText("\n");
     std::vector<std::string> titles{"family", "makespan"};
     if (noise)
         titles.insert(titles.end(), {"median", "95th percentile"});
@@ -247,7 +248,7 @@ void rankFamilies(const Design& design, const PredictOptions& given)
     table.print();
     for (const TradeOff& each : ranked)
         if (!each.possible)
-            fmt::print("not possible: {}: {}\n", each.candidate.label(), each.reason);
+            printText("not possible: {}: {}\n", each.candidate.label(), each.reason);
 }
 
 } // namespace
@@ -274,8 +275,8 @@ void addPredictCommand(CommandLine& line, int& exitCode)
         }
         print(located.design, prediction);
         if (noise)
-            fmt::print("\n{}: median {}, 95th percentile {}\n", describe(*noise), formatDuration(step.median),
-                       formatDuration(step.p95));
+            printText("\n{}: median {}, 95th percentile {}\n", describe(*noise), formatDuration(step.median),
+                      formatDuration(step.p95));
     });
 }
 

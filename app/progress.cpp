@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "app/progress.h"
 
+#include "app/terminal.h"
+
 #include "core/base/diagnostic.h"
 
 #include <fmt/format.h>
@@ -28,7 +30,7 @@ ProgressPrinter::ProgressPrinter(const std::string& choice)
 ProgressPrinter::~ProgressPrinter()
 {
     if (m_drawn > 0)
-        fmt::print(stderr, "\n");
+        printError("\n");
 }
 
 void ProgressPrinter::show(double fraction, const Text& beside, const Text& object)
@@ -41,14 +43,15 @@ void ProgressPrinter::show(double fraction, const Text& beside, const Text& obje
     const int full = std::clamp(static_cast<int>(fraction * width), 0, width);
     const std::string line = fmt::format("[{:=<{}}{:<{}}] {}", "", full, "", width - full, beside());
     // Blanks overwrite the end of a longer previous line.
-    fmt::print(stderr, "\r{:<{}}", line, std::max(m_drawn, line.size()));
+    std::fputc('\r', stderr); // the one control character that is meant
+    printError("{:<{}}", line, std::max(m_drawn, line.size()));
     m_drawn = line.size();
 }
 
 void ProgressPrinter::writeLine(const std::string& object)
 {
     if (m_style == Style::Json)
-        fmt::print(stderr, "{}\n", object);
+        printError("{}\n", object);
 }
 
 } // namespace pipewright::app

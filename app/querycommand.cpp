@@ -2,6 +2,7 @@
 #include "app/cancel.h"
 #include "app/command.h"
 #include "app/table.h"
+#include "app/terminal.h"
 
 #include "core/base/units.h"
 #include "traces/store/query.h"
@@ -59,8 +60,8 @@ void showSchema(const QueryOptions& options)
     const std::vector<TableShape> tables = schemaOf(options.trace);
     if (!options.json) {
         for (const TableShape& table : tables)
-            fmt::print("{} ({}): {} row{}\n", table.name, fmt::join(table.columns, ", "), table.rows,
-                       table.rows == 1 ? "" : "s");
+            printText("{} ({}): {} row{}\n", table.name, fmt::join(table.columns, ", "), table.rows,
+                      table.rows == 1 ? "" : "s");
         return;
     }
     Json object{{"tables", Json::array()}};
@@ -92,7 +93,7 @@ void run(const QueryOptions& options)
             object["rows"].push_back(std::move(cells));
         }
         // Names may hold invalid UTF-8.
-        fmt::print("{}\n", object.dump(Json::InvalidText::Replace));
+        printText("{}\n", object.dump(Json::InvalidText::Replace));
         return;
     }
     TextTable table(result.columns);
@@ -104,7 +105,7 @@ void run(const QueryOptions& options)
     }
     table.printWide(); // rows are data: one line each, for other programs too
     if (result.cut)
-        fmt::print(stderr, "the first {} rows; more with --limit\n", options.limit);
+        printError("the first {} rows; more with --limit\n", options.limit);
 }
 
 } // namespace

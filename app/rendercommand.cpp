@@ -2,6 +2,7 @@
 #include "app/command.h"
 #include "app/picture.h"
 #include "app/stepchoice.h"
+#include "app/terminal.h"
 
 #include "traces/store/tracereader.h"
 
@@ -57,7 +58,7 @@ void addRenderCommand(CommandLine& line, int& exitCode)
             printJson(
                 {{"picture", options->picture}, {"design", options->file}, {"measured", picture.measured != nullptr}});
         else
-            fmt::print("{}: {}\n", options->picture, located.design.name);
+            printText("{}: {}\n", options->picture, located.design.name);
         exitCode = exitSuccess;
     });
 }

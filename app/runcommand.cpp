@@ -6,6 +6,7 @@
 #include "app/progress.h"
 #include "app/ranks.h"
 #include "app/table.h"
+#include "app/terminal.h"
 
 #include "core/base/outputfile.h"
 #include "core/base/units.h"
@@ -183,8 +184,8 @@ std::string keptParts(const std::vector<HeldMemory>& devices)
 
 void print(const RunResult& result)
 {
-    fmt::print("{} steps of {} maths on {} devices ({})\n\n", result.stepTimes.size(), result.maths, result.devices,
-               result.backend);
+    printText("{} steps of {} maths on {} devices ({})\n\n", result.stepTimes.size(), result.maths, result.devices,
+              result.backend);
     TextTable table({"device", "peak", "predicted peak", "predicted overhead", "predicted total", "allocated"});
     bool exact = !result.cancelled;
     for (std::size_t device = 0; device < result.peakBytes.size(); ++device) {
@@ -196,22 +197,22 @@ void print(const RunResult& result)
     table.print();
     const std::string parts = keptParts(result.memory);
     if (!parts.empty())
-        fmt::print("overhead: memory of a device outside its buffers, at most {}\n", parts);
+        printText("overhead: memory of a device outside its buffers, at most {}\n", parts);
     if (exact)
-        fmt::print("every device allocated exactly as many bytes as were predicted before the run\n");
-    fmt::print("\n");
+        printText("every device allocated exactly as many bytes as were predicted before the run\n");
+    printText("\n");
     if (!result.stepTimes.empty())
-        fmt::print("last step   {}\n", formatDuration(result.stepTimes.back()));
+        printText("last step   {}\n", formatDuration(result.stepTimes.back()));
     if (!result.losses.empty() && !std::isnan(result.losses.back()))
-        fmt::print("loss        {:.4f} -> {:.4f}\n", result.losses.front(), result.losses.back());
+        printText("loss        {:.4f} -> {:.4f}\n", result.losses.front(), result.losses.back());
     if (result.gradients)
-        fmt::print("gradients   {}\n", result.gradients->bitEqual
-                                           ? "bit-equal to the sequential reference"
-                                           : fmt::format("differ from the sequential reference by {:.3g} relative",
-                                                         result.gradients->maxRelativeError));
+        printText("gradients   {}\n", result.gradients->bitEqual
+                                          ? "bit-equal to the sequential reference"
+                                          : fmt::format("differ from the sequential reference by {:.3g} relative",
+                                                        result.gradients->maxRelativeError));
     if (result.droppedRecords > 0)
-        fmt::print("dropped     {} records\n", result.droppedRecords);
-    fmt::print("trace       {}\n", result.trace);
+        printText("dropped     {} records\n", result.droppedRecords);
+    printText("trace       {}\n", result.trace);
 }
 
 std::unique_ptr<Backend> hostRank(std::unique_ptr<Mesh> mesh, Nanoseconds deadline)
@@ -284,7 +285,7 @@ int runDesign(const RunCommandOptions& given)
     if (!result.speaks)
         return result.cancelled ? exitFinding : exitSuccess;
     if (given.json)
-        fmt::print("{}\n", result.toJson());
+        printText("{}\n", result.toJson());
     else
         print(result);
     printDiagnostics(result.notes);

@@ -5,6 +5,7 @@
 #include "app/noiseoptions.h"
 #include "app/progress.h"
 #include "app/table.h"
+#include "app/terminal.h"
 
 #include "core/base/outputfile.h"
 #include "core/base/units.h"
@@ -216,15 +217,15 @@ std::string verdict(const SearchResult& result, const std::string& costs)
 
 void print(const SearchResult& result, const Design& design, const SearchCommandOptions& given)
 {
-    fmt::print("{:<9} {}\n", given.objective, formatDuration(result.value));
+    printText("{:<9} {}\n", given.objective, formatDuration(result.value));
     if (const auto noise = given.noise.noise(given.seed))
-        fmt::print("{}: median {}, 95th percentile {}\n", describe(*noise), formatDuration(result.noisy.median),
-                   formatDuration(result.noisy.p95));
-    fmt::print("bound     {}: {}\n", formatDuration(result.bound.value), result.bound.why);
-    fmt::print("gap       {}\n", verdict(result, costsText(design, given)));
+        printText("{}: median {}, 95th percentile {}\n", describe(*noise), formatDuration(result.noisy.median),
+                  formatDuration(result.noisy.p95));
+    printText("bound     {}: {}\n", formatDuration(result.bound.value), result.bound.why);
+    printText("gap       {}\n", verdict(result, costsText(design, given)));
     for (const SearchPoint& point : result.history)
-        fmt::print("  {:>8.3f} s  {:>10}  {}\n", point.seconds, formatDuration(point.value), point.source);
-    fmt::print("{}\n", given.output);
+        printText("  {:>8.3f} s  {:>10}  {}\n", point.seconds, formatDuration(point.value), point.source);
+    printText("{}\n", given.output);
 }
 
 /// Adds the file's name and line to errors.
@@ -284,7 +285,7 @@ void searchFront(const SearchCommandOptions& given, const LocatedDesign& located
         printJson(object);
     } else {
         table.print();
-        fmt::print("gaps and proofs hold for these costs: {}\n", costs);
+        printText("gaps and proofs hold for these costs: {}\n", costs);
     }
 }
 

@@ -3,6 +3,7 @@
 #include "app/gpus.h"
 #include "app/shardrun.h"
 #include "app/table.h"
+#include "app/terminal.h"
 
 #include "core/base/units.h"
 #include "core/files/tensorgraphfile.h"
@@ -229,22 +230,22 @@ void print(const GraphFile& file, const Machine& machine, const ShardingPlan& pl
 {
     const CostParts parts = costParts(plan.program, machine, plan.ratios);
     const auto time = [](double seconds) { return formatDuration(toNanoseconds(seconds)); };
-    fmt::print("step      {} ({} computing, {} communicating)\n", time(plan.cost), time(parts.compute),
-               time(parts.communication));
-    fmt::print("ratios    {}\n", sharesText(plan.ratios));
-    fmt::print("memory   ");
+    printText("step      {} ({} computing, {} communicating)\n", time(plan.cost), time(parts.compute),
+              time(parts.communication));
+    printText("ratios    {}\n", sharesText(plan.ratios));
+    printText("memory   ");
     for (const double bytes : plan.memory)
-        fmt::print(" {}", formatSize(static_cast<Bytes>(std::ceil(bytes - 1e-6))));
-    fmt::print("\nprogram   {}, {} expansions\n\n",
-               plan.proved ? std::string("proved for these rates and links: none is cheaper at these ratios")
-                           : fmt::format("at most {} above the best at these ratios", percent(plan.gap)),
-               plan.expansions);
+        printText(" {}", formatSize(static_cast<Bytes>(std::ceil(bytes - 1e-6))));
+    printText("\nprogram   {}, {} expansions\n\n",
+              plan.proved ? std::string("proved for these rates and links: none is cheaper at these ratios")
+                          : fmt::format("at most {} above the best at these ratios", percent(plan.gap)),
+              plan.expansions);
     TextTable table({"instruction", "gives", "cost"});
     for (const sharding::ShardingInstruction& instruction : plan.program.instructions)
         table.addRow({actionText(instruction, file.graph), toString(instruction.after.relation),
                       time(seconds(instruction.charges, machine, plan.ratios))});
     table.print();
-    fmt::print("\n");
+    printText("\n");
     TextTable others({"instead", "step", "longer", "fits"});
     for (const auto* list : {&runners, &common})
         for (const Alternative& alternative : *list)

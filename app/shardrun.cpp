@@ -2,6 +2,7 @@
 #include "app/shardrun.h"
 
 #include "app/table.h"
+#include "app/terminal.h"
 #include "core/base/rates.h"
 #include "core/base/textfile.h"
 #include "core/base/units.h"
@@ -89,10 +90,10 @@ Json toJson(const ShardRun& run)
 
 void print(const ShardRun& run)
 {
-    fmt::print("\nran       on {}: loss {:.6g} (one device: {:.6g}), gradients off by {:.1e}\n", run.backend,
-               run.checked.loss, run.single.loss, gradientError(run.checked, run.single));
-    fmt::print("checked   {} properties and {} gradients, off by {:.1e} at most\n\n", run.checked.verified,
-               run.checked.verifiedGradients, run.checked.largestError);
+    printText("\nran       on {}: loss {:.6g} (one device: {:.6g}), gradients off by {:.1e}\n", run.backend,
+              run.checked.loss, run.single.loss, gradientError(run.checked, run.single));
+    printText("checked   {} properties and {} gradients, off by {:.1e} at most\n\n", run.checked.verified,
+              run.checked.verifiedGradients, run.checked.largestError);
     TextTable table({"measured", "step", "predicted", "error"});
     for (const MeasuredStrategy& strategy : run.strategies)
         table.addRow({strategy.name, formatDuration(toNanoseconds(strategy.median())),
@@ -127,7 +128,7 @@ void calibrateShares(GraphFile file, Backend& backend, const std::string& path, 
         return;
     }
     for (std::size_t d = 0; d < times.rates.size(); ++d)
-        fmt::print("device {}  {:.3g} FLOP/s\n", d, times.rates[d]);
+        printText("device {}  {:.3g} FLOP/s\n", d, times.rates[d]);
     TextTable table({"collective", "latency", "bandwidth"});
     for (const auto& [kind, spec] : file.cluster.collectives)
         table.addRow({std::string(nameOf(kind)), formatDuration(spec.latency), formatBandwidth(spec.bandwidth)});

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "app/stepchoice.h"
+#include "app/terminal.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -52,11 +53,11 @@ Json toJson(const StepLengths& lengths)
 void print(const StepLengths& lengths)
 {
     if (lengths.steps > 1)
-        fmt::print("\n{} steps after the first: {} to {}, median {}, eight of ten within {}\n", lengths.steps,
-                   formatDuration(lengths.shortest), formatDuration(lengths.longest), formatDuration(lengths.median),
-                   formatDuration(lengths.spread));
+        printText("\n{} steps after the first: {} to {}, median {}, eight of ten within {}\n", lengths.steps,
+                  formatDuration(lengths.shortest), formatDuration(lengths.longest), formatDuration(lengths.median),
+                  formatDuration(lengths.spread));
     if (!lengths.outliers.empty())
-        fmt::print("left out of what is typical: {}\n", outliersText(lengths));
+        printText("left out of what is typical: {}\n", outliersText(lengths));
 }
 
 std::string outliersText(const StepLengths& lengths)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Lays out columns by narrowing the widest first, then splits the table into parts of page width. O(cells).
 #include "app/table.h"
+#include "app/terminal.h"
 
 #include <algorithm>
 #include <cctype>
@@ -112,7 +113,7 @@ void printRow(const Row& row, const std::vector<std::size_t>& widths)
                                 : fmt::format("{:{}}{:>{}}", "", gap, text, widths[column]);
         }
         line.erase(line.find_last_not_of(' ') + 1);
-        fmt::print("{}\n", line);
+        printText("{}\n", line);
     }
 }
 
@@ -147,7 +148,7 @@ void TextTable::printInParts() const
                 part.m_rows.back().push_back(row[column]);
         }
         if (begin > 1)
-            fmt::print("\n");
+            printText("\n");
         part.print();
     }
 }
@@ -164,7 +165,7 @@ void TextTable::printWide() const
             line += column == 0 ? fmt::format("{:<{}}", row[column], widths[column])
                                 : fmt::format("{:{}}{:>{}}", "", gap, row[column], widths[column]);
         line.erase(line.find_last_not_of(' ') + 1);
-        fmt::print("{}\n", line);
+        printText("{}\n", line);
     }
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/base/diagnostic.h"
 
+#include "core/base/utf8.h"
+
 #include <algorithm>
 #include <utility>
 
@@ -25,30 +27,6 @@ Diagnostics neverEmpty(Diagnostics diagnostics)
     return diagnostics;
 }
 
-/// Length of the printable UTF-8 character at the front; 0: none.
-std::size_t printableLength(std::string_view text)
-{
-    const auto byte = [text](std::size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0u; };
-    const auto continues = [&](std::size_t i) { return (byte(i) & 0xc0) == 0x80; };
-    const unsigned first = byte(0);
-    if (first < 0x80)
-        return first >= ' ' && first != 0x7f ? 1 : 0;
-    if (first >= 0xc2 && first < 0xe0 && continues(1))
-        return first == 0xc2 && byte(1) < 0xa0 ? 0 : 2; // control characters of Latin-1
-    if (first >= 0xe0 && first < 0xf0 && continues(1) && continues(2)) {
-        const unsigned code = (first & 0xf) << 12 | (byte(1) & 0x3f) << 6 | (byte(2) & 0x3f);
-        const bool surrogate = code >= 0xd800 && code < 0xe000;
-        const bool directs = (code >= 0x200b && code <= 0x200f) || (code >= 0x2028 && code <= 0x202e)
-                             || (code >= 0x2060 && code <= 0x206f);
-        return code >= 0x800 && !surrogate && !directs ? 3 : 0;
-    }
-    if (first >= 0xf0 && first < 0xf5 && continues(1) && continues(2) && continues(3)) {
-        const unsigned code = (first & 7) << 18 | (byte(1) & 0x3f) << 12;
-        return code >= 0x10000 && code < 0x110000 ? 4 : 0;
-    }
-    return 0;
-}
-
 } // namespace
 
 std::string inQuotes(std::string_view text)
@@ -57,14 +35,14 @@ std::string inQuotes(std::string_view text)
     std::string result = "\"";
     std::size_t at = 0;
     while (at < std::min(longest, text.size())) {
-        const std::size_t length = printableLength(text.substr(at));
-        if (at + length > longest)
+        const Utf8Character character = firstCharacter(text.substr(at));
+        if (at + character.length > longest)
             break;
-        if (length == 0)
-            result += '?';
+        if (isPrintable(character))
+            result += text.substr(at, character.length);
         else
-            result += text.substr(at, length);
-        at += std::max<std::size_t>(length, 1);
+            result.append(character.length, '?');
+        at += character.length;
     }
     return result + (at < text.size() ? "…\"" : "\"");
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/exchange/svgwriter.h"
 
+#include "core/base/utf8.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -17,22 +19,6 @@ std::string number(double value)
     std::string text;
     appendNumber(text, value);
     return text;
-}
-
-// Names come from files: special characters are escaped, forbidden ones become spaces.
-std::string escaped(std::string_view text)
-{
-    std::string result;
-    for (const char c : text) {
-        switch (c) {
-        case '&': result += "&amp;"; break;
-        case '<': result += "&lt;"; break;
-        case '>': result += "&gt;"; break;
-        case '"': result += "&quot;"; break;
-        default: result += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
-        }
-    }
-    return result;
 }
 
 std::string geometry(const Rectangle& area, double radius)
@@ -78,7 +64,7 @@ SvgWriter::SvgWriter(double width, double height, std::string_view title)
 {
     m_text = fmt::format("<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0}\" height=\"{1}\" viewBox=\"0 0 {0} "
                          "{1}\">\n<title>{2}</title>\n",
-                         number(width), number(height), escaped(title));
+                         number(width), number(height), escapedForMarkup(title));
 }
 
 void SvgWriter::fill(const Rectangle& area, std::string_view colour, double radius, double opacity)
@@ -113,7 +99,7 @@ void SvgWriter::text(double x, double baseline, std::string_view text, const Tex
     m_text += fmt::format("<text x=\"{}\" y=\"{}\" font-family=\"{}\" font-size=\"{}\"{}{} fill=\"{}\"{}>{}</text>\n",
                           number(x), number(baseline), style.mono ? "monospace" : "sans-serif", number(style.size),
                           style.bold ? " font-weight=\"bold\"" : "", anchors[static_cast<int>(style.anchor)],
-                          style.colour, optional("fill-opacity", style.opacity), escaped(text));
+                          style.colour, optional("fill-opacity", style.opacity), escapedForMarkup(text));
 }
 
 void SvgWriter::strokedPath(std::string_view data, std::string_view colour, double strokeWidth, double opacity,

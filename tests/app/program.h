@@ -73,6 +73,18 @@ public:
         return outcome;
     }
 
+    /// A shell's command, in which $pipewright is the program.
+    Outcome shell(const QString& script) const
+    {
+        QProcess process;
+        QProcessEnvironment environment = QProcessEnvironment::systemEnvironment();
+        environment.insert("pipewright", PIPEWRIGHT_PROGRAM);
+        process.setProcessEnvironment(environment);
+        process.setWorkingDirectory(m_folder.path());
+        process.start("/bin/sh", {"-c", script});
+        return finish(process);
+    }
+
     Outcome run(const QString& words, const QStringList& unset = {}) const { return finish(*start(words, unset)); }
 
 private:

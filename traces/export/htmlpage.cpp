@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "traces/export/htmlpage.h"
 
+#include "core/base/utf8.h"
+
 #include <cstddef>
 #include <utility>
 
@@ -21,66 +23,24 @@ th { font-weight: 600; color: #667085; } th:first-child, td:first-child, .words 
 .scroll, figure { overflow-x: auto; } figure { margin: 12px 0; } svg { max-width: 100%; height: auto; }
 )";
 
-/// Length of the UTF-8 sequence at the front; 0: invalid.
-std::size_t sequenceAt(std::string_view text)
-{
-    const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-    const unsigned first = byte(0);
-    const std::size_t length = first < 0x80    ? 1
-                               : first >= 0xf5 ? 0
-                               : first >= 0xf0 ? 4
-                               : first >= 0xe0 ? 3
-                               : first >= 0xc2 ? 2
-                                               : 0;
-    if (length == 0 || length > text.size())
-        return 0;
-    for (std::size_t i = 1; i < length; ++i)
-        if ((byte(i) & 0xc0) != 0x80)
-            return 0;
-    return length;
-}
-
 } // namespace
-
-std::string escapedForHtml(std::string_view text)
-{
-    std::string result;
-    while (!text.empty()) {
-        const std::size_t length = sequenceAt(text);
-        const char c = text.front();
-        if (length == 0 || (static_cast<unsigned char>(c) < 0x20 && c != '\n' && c != '\t'))
-            result += "\xef\xbf\xbd";
-        else if (c == '&')
-            result += "&amp;";
-        else if (c == '<')
-            result += "&lt;";
-        else if (c == '>')
-            result += "&gt;";
-        else if (c == '"')
-            result += "&quot;";
-        else
-            result += text.substr(0, length);
-        text.remove_prefix(length == 0 ? 1 : length);
-    }
-    return result;
-}
 
 HtmlPage::HtmlPage(std::string_view title, std::string_view subtitle)
 {
-    const std::string name = escapedForHtml(title);
+    const std::string name = escapedForMarkup(title);
     m_text = "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n<title>" + name + "</title>\n<style>"
              + std::string(style) + "</style></head>\n<body><main>\n<h1>" + name + "</h1>\n<p class=\"sub\">"
-             + escapedForHtml(subtitle) + "</p>\n";
+             + escapedForMarkup(subtitle) + "</p>\n";
 }
 
 void HtmlPage::heading(std::string_view text)
 {
-    m_text += "<h2>" + escapedForHtml(text) + "</h2>\n";
+    m_text += "<h2>" + escapedForMarkup(text) + "</h2>\n";
 }
 
 void HtmlPage::paragraph(std::string_view text, bool strong)
 {
-    m_text += (strong ? "<p class=\"strong\">" : "<p>") + escapedForHtml(text) + "</p>\n";
+    m_text += (strong ? "<p class=\"strong\">" : "<p>") + escapedForMarkup(text) + "</p>\n";
 }
 
 void HtmlPage::table(const std::vector<std::string>& header, const std::vector<std::vector<std::string>>& rows,
@@ -88,12 +48,12 @@ void HtmlPage::table(const std::vector<std::string>& header, const std::vector<s
 {
     m_text += numbers ? "<div class=\"scroll\"><table>\n<tr>" : "<div class=\"scroll\"><table class=\"words\">\n<tr>";
     for (const std::string& cell : header)
-        m_text += "<th>" + escapedForHtml(cell) + "</th>";
+        m_text += "<th>" + escapedForMarkup(cell) + "</th>";
     m_text += "</tr>\n";
     for (const auto& row : rows) {
         m_text += "<tr>";
         for (const std::string& cell : row)
-            m_text += "<td>" + escapedForHtml(cell) + "</td>";
+            m_text += "<td>" + escapedForMarkup(cell) + "</td>";
         m_text += "</tr>\n";
     }
     m_text += "</table></div>\n";
@@ -104,7 +64,7 @@ void HtmlPage::picture(std::string_view svg, std::string_view description)
     // An XML declaration is invalid inside a page.
     if (const std::size_t begin = svg.find("<svg"); begin != std::string_view::npos)
         svg.remove_prefix(begin);
-    m_text += "<figure role=\"img\" aria-label=\"" + escapedForHtml(description) + "\">\n" + std::string(svg)
+    m_text += "<figure role=\"img\" aria-label=\"" + escapedForMarkup(description) + "\">\n" + std::string(svg)
               + "\n</figure>\n";
 }
 

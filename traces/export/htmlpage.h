@@ -26,6 +26,4 @@ private:
     std::string m_text;
 };
 
-std::string escapedForHtml(std::string_view text);
-
 } // namespace pipewright

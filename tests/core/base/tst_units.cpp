@@ -3,6 +3,7 @@
 #include "core/base/diagnostic.h"
 #include "core/base/parallelfor.h"
 #include "core/base/units.h"
+#include "core/base/utf8.h"
 #include "core/json/jsonvalue.h"
 #include "testmain.h"
 
@@ -80,6 +81,27 @@ private slots:
         QFETCH(QByteArray, text);
         QFETCH(QByteArray, printed);
         QCOMPARE(QByteArray::fromStdString(inQuotes(text.toStdString())), printed);
+    }
+
+    void controlCharactersReachNoTerminal()
+    {
+        const auto escaped = [](const char* text) { return QByteArray::fromStdString(escapedForTerminal(text)); };
+        QCOMPARE(escaped("601 µs\tand\n\xf0\x9f\x9a\x82"), "601 µs\tand\n\xf0\x9f\x9a\x82");
+        QCOMPARE(escaped("\x1b[31mred\r\x7f"), "\\u001b[31mred\\u000d\\u007f");
+        QCOMPARE(escaped("\xc2\x9b"), "\\u009b");
+        QCOMPARE(escaped("\xe2\x80\xae"), "\\u202e");
+        QCOMPARE(escaped("\x9b\xff"), "\\x9b\\xff");
+        QCOMPARE(escaped("\xed\xa0\x80"), "\\xed\\xa0\\x80");
+    }
+
+    void whatMarkupForbidsIsReplaced()
+    {
+        const auto escaped = [](const char* text) { return QByteArray::fromStdString(escapedForMarkup(text)); };
+        QCOMPARE(escaped("<a href=\"&\">µ"), "&lt;a href=&quot;&amp;&quot;&gt;µ");
+        // U+FFFE, U+FFFF, U+FDD0, U+1FFFE, an escape, a surrogate, a byte alone.
+        for (const char* text : {"\xef\xbf\xbe", "\xef\xbf\xbf", "\xef\xb7\x90", "\xf0\x9f\xbf\xbe", "\x1b", "\xff"})
+            QCOMPARE(escaped(text), "\xef\xbf\xbd");
+        QCOMPARE(escaped("\xed\xa0\x80"), "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd");
     }
 
     void durationsAreReadExactly()

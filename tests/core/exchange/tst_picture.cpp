@@ -109,7 +109,7 @@ private slots:
     void namesAreEscaped()
     {
         Scene scene = chains(1, 1, 5, 5);
-        scene.design.name = "<b> & \"quotes\"\n";
+        scene.design.name = "<b> & \"quotes\"\n\x1b\xef\xbf\xbe\xef\xbf\xbf\xff";
         bool wellFormed = false;
         elementsOf(timelineSvg(scene.design, scene.prediction, {}), &wellFormed);
         QVERIFY(wellFormed);

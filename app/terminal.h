@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Everything that commands say on standard output and standard error goes through here. Control characters in it, which
+// names from files may hold, are escaped, so that no file can command a terminal. A text that could not be written
+// ends no work; it is remembered, and makes the exit code a failure.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <string_view>
+
+namespace pipewright::app {
+
+void writeEscaped(std::FILE* stream, std::string_view text);
+
+template<class... Values>
+void printText(fmt::format_string<Values...> format, Values&&... values)
+{
+    writeEscaped(stdout, fmt::vformat(format, fmt::make_format_args(values...)));
+}
+
+template<class... Values>
+void printError(fmt::format_string<Values...> format, Values&&... values)
+{
+    writeEscaped(stderr, fmt::vformat(format, fmt::make_format_args(values...)));
+}
+
+/// Gives the standard streams that are closed a place that cannot be written to: the next file to be opened would
+/// otherwise become standard output.
+void reserveStandardStreams();
+
+/// The exit code after a command: `exitCode`, or exitBadInput in place of success when not all it said was written.
+int exitCodeAfterWriting(int exitCode);
+
+} // namespace pipewright::app

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Characters of untrusted text: names from designs, traces and file names may hold control characters, which command a
+// terminal, noncharacters, which XML forbids, and bytes that are no UTF-8 at all.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+namespace pipewright {
+
+struct Utf8Character {
+    char32_t code = 0;
+    std::size_t length = 1; ///< in bytes
+    bool valid = false;     ///< otherwise `code` is the byte
+};
+
+/// The first character of a text that is not empty.
+Utf8Character firstCharacter(std::string_view text);
+
+/// No control character, and none that changes the direction of the text around it.
+bool isPrintable(const Utf8Character& character);
+
+/// For a terminal: what is not printable becomes \u001b, a byte that is no UTF-8 \x9b; line feeds and tabs stay.
+/// JSON stays the same value.
+std::string escapedForTerminal(std::string_view text);
+
+/// For XML and HTML, also within attributes: characters that both forbid become U+FFFD.
+std::string escapedForMarkup(std::string_view text);
+
+} // namespace pipewright

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// What the program says: an answer that is lost is no success, and no name from a file commands the terminal.
+#include "app/program.h"
+#include "testmain.h"
+
+#include <QTest>
+
+using namespace pipewright::test;
+
+class TestTerminal : public QObject {
+    Q_OBJECT
+
+private:
+    Workplace m_work;
+
+    static void addCommands()
+    {
+        QTest::addColumn<QString>("words");
+        for (const char* words :
+             {"--version", "predict --help", "predict d.json", "predict d.json --json", "check d.json", "devices",
+              "new gpipe --devices 2 --microbatches 2 -o new.json --force", "compare d.json t.db", "explain t.db",
+              "query t.db --schema", "calibrate d.json t.db -o c.json --force",
+              "run d.json --backend host --maths timed --steps 1 -o r.db --force"})
+            QTest::newRow(words) << words;
+    }
+
+private Q_SLOTS:
+    void initTestCase()
+    {
+        QCOMPARE(m_work.run("new 1f1b --devices 2 --microbatches 2 -o d.json").code, 0);
+        QCOMPARE(m_work.run("run d.json --backend host --maths timed --steps 2 -o t.db").code, 0);
+    }
+
+    void aLostAnswerIsNoSuccess_data() { addCommands(); }
+    void aLostAnswerIsNoSuccess()
+    {
+        QFETCH(QString, words);
+        QCOMPARE(m_work.run(words).code, 0);
+        for (const char* lost : {" >/dev/full", " >&-"}) {
+            const Outcome outcome = m_work.shell("\"$pipewright\" " + words + lost);
+            QCOMPARE(outcome.code, 2);
+            QVERIFY2(outcome.errors.contains("could not all be written"), qPrintable(outcome.errors));
+        }
+    }
+
+    void closedStandardOutputIsNotTheNextFile()
+    {
+        QCOMPARE(m_work.shell("\"$pipewright\" new 1f1b --devices 2 --microbatches 2 -o closed.json >&- 2>&-").code, 2);
+        QCOMPARE(m_work.read("closed.json").left(1), "{");
+        QCOMPARE(m_work.run("check closed.json").code, 0);
+    }
+
+    void lostProgressEndsNoRun()
+    {
+        const Outcome outcome = m_work.shell("\"$pipewright\" run d.json --backend host --maths timed --steps 3 "
+                                             "-o progress.db --json --progress json 2>/dev/full");
+        QCOMPARE(outcome.code, 2);
+        QCOMPARE(outcome.json()["step_ns"].toArray().size(), 3);
+    }
+
+    void namesCommandNoTerminal()
+    {
+        QCOMPARE(m_work.run("new 1f1b --devices 2 --microbatches 2 --name called -o named.json").code, 0);
+        QByteArray design = m_work.read("named.json");
+        design.replace("\"called\"", "\"a\\u001b[2Jb\\u009bc\"");
+        m_work.write("\x1b[7mescape.json", design);
+        QString all;
+        const QString file = QString::fromLatin1("\x1b[7mescape.json");
+        QCOMPARE(m_work.run("run " + file + " --backend host --maths timed --steps 1 -o \x1bt.db").code, 0);
+        for (const char* words :
+             {"predict %1", "check %1", "render %1 -o \x1b[5m.svg", "check %1x", "\x1b[31m", "predict %1 --\x1b[31m",
+              "new 1f1b --devices 2 --microbatches 2 -o \x1bn.json", "explain \x1bt.db", "compare %1 \x1bt.db",
+              "calibrate %1 \x1bt.db -o \x1b"
+              "c.json",
+              "shard %1", "predict %1 --json", "query \x1bt.db --schema"}) {
+            const Outcome outcome = m_work.run(QString::fromLatin1(words).replace("%1", file));
+            all += outcome.output + outcome.errors;
+            for (const QChar character : outcome.output + outcome.errors)
+                QVERIFY2(character.isPrint() || character == u'\n' || character == u'\t', words);
+        }
+        QVERIFY(all.contains("\\u001b[2J") && all.contains("\\u009b") && all.contains("\\u001b[7mescape.json"));
+        const Outcome query = m_work.shell("\"$pipewright\" query t.db \"SELECT char(27, 155, 13) || 'x' AS name\"");
+        QCOMPARE(query.output, QString("name\n\\u001b\\u009b\\u000dx\n"));
+        const Outcome json = m_work.shell("\"$pipewright\" query t.db \"SELECT char(27, 155) AS name\" --json");
+        QVERIFY(!json.output.contains(QChar(0x9b)));
+        QCOMPARE(json.json()["rows"].toArray()[0].toArray()[0].toString(), QString(QChar(0x1b)) + QChar(0x9b));
+    }
+
+    void aLimitOfFileSizesIsTold()
+    {
+        const Outcome outcome =
+            m_work.shell("ulimit -f 1; \"$pipewright\" new 1f1b --devices 8 --microbatches 64 -o large.json");
+        QCOMPARE(outcome.code, 2);
+        QVERIFY2(outcome.errors.contains("File too large"), qPrintable(outcome.errors));
+        QVERIFY(m_work.read("large.json").isEmpty());
+    }
+};
+
+PIPEWRIGHT_TEST(TestTerminal, QCoreApplication)
+#include "tst_terminal.moc"
