@@ -33,9 +33,9 @@ std::string remedy(int error, bool hadFile)
 {
     const std::string kept = hadFile ? "; the file that was there is as it was" : "";
     switch (error) {
+    case EFBIG: return "raise the limit on the size of files (ulimit -f)" + kept;
     case ENOSPC:
-    case EDQUOT:
-    case EFBIG: return "free some space, or write to another place" + kept;
+    case EDQUOT: return "free some space, or write to another place" + kept;
     case EROFS:
     case EACCES:
     case EPERM: return "write to a folder that may be written to" + kept;
@@ -103,15 +103,27 @@ private:
     int m_descriptor;
 };
 
-/// False when another process holds the lock. File systems without locks always return true.
-bool lock(int descriptor, short kind)
+enum class Locking { Done, Held, Impossible };
+
+/// Held: by another process. Impossible: on file systems without locks.
+Locking tryLock(int descriptor, short kind)
 {
     struct flock range {};
     range.l_type = kind;
     range.l_whence = SEEK_SET;
     range.l_start = lockByte;
     range.l_len = 1;
-    return ::fcntl(descriptor, F_OFD_SETLK, &range) == 0 || (errno != EAGAIN && errno != EACCES);
+    if (::fcntl(descriptor, F_OFD_SETLK, &range) == 0)
+        return Locking::Done;
+    return errno == EAGAIN || errno == EACCES ? Locking::Held : Locking::Impossible;
+}
+
+bool isStill(int descriptor, const std::string& path)
+{
+    struct stat mine {
+    }, there{};
+    return ::fstat(descriptor, &mine) == 0 && ::lstat(path.c_str(), &there) == 0 && mine.st_dev == there.st_dev
+           && mine.st_ino == there.st_ino;
 }
 
 /// The file to be replaced, locked until then. Below 0: there is none, or another one since it was opened.
@@ -130,14 +142,33 @@ Descriptor lockExisting(const std::string& path, const std::string& target)
             return descriptor;
         throw Error(path, "cannot be replaced: " + reason(errno), remedy(errno, true));
     }
-    if (!lock(descriptor, kind))
+    if (tryLock(descriptor, kind) == Locking::Held)
         refuseBusy(path);
-    struct stat mine {
-    }, there{};
-    if (::fstat(descriptor, &mine) != 0 || ::lstat(target.c_str(), &there) != 0 || mine.st_dev != there.st_dev
-        || mine.st_ino != there.st_ino)
-        return Descriptor(-1);
-    return descriptor;
+    return isStill(descriptor, target) ? std::move(descriptor) : Descriptor(-1);
+}
+
+constexpr std::string_view unfinished = ".unfinished-"; ///< and six characters, behind the name of the target
+
+/// Removes what killed processes left of this file: what nobody has locked any more.
+void removeLeftovers(const std::string& target, const std::vector<std::string>& companions)
+{
+    const fs::path folder = fs::path(target).parent_path();
+    const std::string beginning = fs::path(target).filename().string() + std::string(unfinished);
+    std::error_code error;
+    std::vector<std::string> found;
+    for (fs::directory_iterator entry(folder.empty() ? "." : folder, error), end; !error && entry != end;
+         entry.increment(error))
+        if (const std::string name = entry->path().filename().string();
+            name.size() == beginning.size() + 6 && name.starts_with(beginning))
+            found.push_back((folder / name).string());
+    for (const std::string& path : found) {
+        const Descriptor left(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+        if (left < 0 || tryLock(left, F_WRLCK) != Locking::Done || !isStill(left, path))
+            continue;
+        ::unlink(path.c_str());
+        for (const std::string& ending : companions)
+            ::unlink((path + ending).c_str());
+    }
 }
 
 } // namespace
@@ -177,16 +208,23 @@ OutputFile::OutputFile(std::string path, bool overwrite, std::vector<std::string
         if (!m_overwrite && isThere(m_target + ending))
             throw Error(m_path, m_path + ending + " of an earlier file of this name is left over",
                         "remove " + m_path + ending + ", name another file, or pass --force");
-    std::string name = m_target + ".XXXXXX";
-    m_descriptor = ::mkostemp(name.data(), O_CLOEXEC);
-    if (m_descriptor < 0) {
-        const int error = errno;
-        throw Error(m_path, "cannot be written: " + reason(error),
-                    error == ENOSPC || error == EDQUOT ? remedy(error, isThere(m_target))
-                                                       : "choose a folder that exists and may be written to");
+    removeLeftovers(m_target, m_companions);
+    for (;;) {
+        std::string name = m_target + std::string(unfinished) + "XXXXXX";
+        m_descriptor = ::mkostemp(name.data(), O_CLOEXEC);
+        if (m_descriptor < 0) {
+            const int error = errno;
+            throw Error(m_path, "cannot be written: " + reason(error),
+                        error == ENOSPC || error == EDQUOT ? remedy(error, isThere(m_target))
+                                                           : "choose a folder that exists and may be written to");
+        }
+        // Another process may take it for a leftover until it is locked.
+        if (tryLock(m_descriptor, F_WRLCK) != Locking::Held && isStill(m_descriptor, name)) {
+            m_temporary = std::move(name);
+            return;
+        }
+        ::close(m_descriptor);
     }
-    m_temporary = std::move(name);
-    lock(m_descriptor, F_WRLCK); // no other process knows the file yet
 }
 
 OutputFile::~OutputFile()

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // The one way to write an output file: complete or not at all. It is written under a temporary name in the same folder
-// and renamed at the end, which replaces an old file atomically; an unfinished file is removed. Only regular files are
+// and renamed at the end, which replaces an old file atomically; an unfinished file is removed, that of a killed
+// process when its name is written to again. Only regular files are
 // replaced. Links are followed; devices, pipes, sockets and folders are refused, and so is a file that another process
 // is writing at the time.
 #pragma once

@@ -4,6 +4,7 @@
 #include "core/base/textfile.h"
 #include "core/files/designfile.h"
 #include "gui/document/document.h"
+#include "gui/widgets/runtimefolder.h"
 
 #include <nlohmann/json.hpp>
 
@@ -38,7 +39,7 @@ std::unique_ptr<QLockFile> makeLock(const QString& file)
 
 Autosave::Autosave(Document& document, const QString& folder, QObject* parent) : QObject(parent), m_document(document)
 {
-    if (!QDir().mkpath(folder))
+    if (!makePrivateFolder(folder))
         throw Error(folder.toStdString(), "cannot create the folder for autosaved work");
     const QString name = QStringLiteral("%1-%2.json")
                              .arg(QCoreApplication::applicationPid())

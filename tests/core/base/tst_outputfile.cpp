@@ -89,6 +89,26 @@ private Q_SLOTS:
         QCOMPARE(read(at("a")), std::string("old"));
     }
 
+    void whatAKilledProcessLeftIsRemovedByTheNextOne()
+    {
+        const pid_t child = ::fork();
+        if (child == 0) {
+            OutputFile file(at("a"), false, {"-wal"});
+            put(file.temporary() + "-wal", "log");
+            ::_exit(0);
+        }
+        QCOMPARE(::waitpid(child, nullptr, 0), child);
+        QCOMPARE(files(), 2);
+        const OutputFile living(at("a"), false, {"-wal"});
+        QCOMPARE(files(), 1);
+        // One that is being written stays, and so do files that only look alike.
+        for (const char* name : {"a.backup", "a.unfinished-", "a.unfinished-1234567", "ba.unfinished-123456"})
+            put(at(name), "kept");
+        write(at("a"), "done", false);
+        QCOMPARE(files(), 6);
+        QVERIFY(fs::exists(living.temporary()));
+    }
+
     void aFileThatAppearsMeanwhileIsNotReplaced()
     {
         OutputFile file(at("a"), false);

@@ -6,6 +6,7 @@
 #include "gui/designer/recentfiles.h"
 #include "gui/document/autosave.h"
 #include "gui/document/document.h"
+#include "gui/widgets/runtimefolder.h"
 #include "testmain.h"
 
 #include <QApplication>
@@ -23,6 +24,8 @@
 #include <cstdlib>
 
 #include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 using namespace pipewright;
 
@@ -110,6 +113,36 @@ private Q_SLOTS:
         QTRY_VERIFY(QFile::exists(autosave.path()));
     }
 
+    void whatIsAutosavedIsForItsOwnerAlone()
+    {
+        QTemporaryDir folder;
+        const QString open = folder.filePath(QStringLiteral("open"));
+        QVERIFY(QDir().mkdir(open));
+        QCOMPARE(::chmod(qPrintable(open), 0755), 0);
+        Document document;
+        for (const QString& path : {open, folder.filePath(QStringLiteral("above/new"))}) {
+            const Autosave autosave(document, path);
+            struct stat status {};
+            QCOMPARE(::stat(qPrintable(path), &status), 0);
+            QCOMPARE(int(status.st_mode & 07777), 0700);
+        }
+    }
+
+    void aFolderOfAnotherUserIsRefused()
+    {
+        QTemporaryDir folder;
+        const QString link = folder.filePath(QStringLiteral("link")), other = folder.filePath(QStringLiteral("other"));
+        QVERIFY(QFile::link(folder.path(), link));
+        QVERIFY(!makePrivateFolder(link));
+        if (::geteuid() != 0)
+            QSKIP("only root can make a folder of another user");
+        QVERIFY(QDir().mkdir(other));
+        QCOMPARE(::chown(qPrintable(other), 12345, 12345), 0);
+        QVERIFY(!makePrivateFolder(other));
+        Document document;
+        QVERIFY_THROWS_EXCEPTION(Error, Autosave(document, other));
+    }
+
     void anUnchangedDesignIsNotWritten()
     {
         QTemporaryDir folder;
@@ -189,7 +222,7 @@ private Q_SLOTS:
         QVERIFY(!savedOnFull);
         const auto* box = window.findChild<QMessageBox*>();
         QVERIFY(box);
-        QVERIFY2(box->text().contains("free some space") && box->text().contains("is as it was"),
+        QVERIFY2(box->text().contains("raise the limit") && box->text().contains("is as it was"),
                  qPrintable(box->text()));
         QCOMPARE(contentOf(), saved);
         QVERIFY(!window.document().undoStack()->isClean());
