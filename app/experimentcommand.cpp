@@ -28,7 +28,7 @@ namespace pipewright::app {
 namespace {
 
 struct Options {
-    explicit Options(Command command)
+    explicit Options(Command command) : command(command)
     {
         command.option("files", files, "designs to compare").required().typeName("FILE");
         command.option("--steps", steps, "updates (100)").typeName("N");
@@ -56,6 +56,7 @@ struct Options {
         command.flag("--force", force, "replace output files that exist");
         command.option("--progress", progress, "auto, bar, json (lines on standard error) or none").typeName("STYLE");
     }
+    Command command;
     std::vector<std::string> files, outputs;
     int steps = 100, seeds = 1;
     std::string data, optimizer, table, database, toy, progress = "auto";
@@ -97,9 +98,19 @@ ToyModel toyModel(const Options& given)
     return model;
 }
 
+void refuseAll(const Options& given, std::initializer_list<const char*> options, const char* why, const char* remedy)
+{
+    for (const char* option : options)
+        if (given.command.given(option))
+            throw Error(option, why, remedy);
+}
+
 /// The designs as they are, one run through each.
 void runToys(const Options& given)
 {
+    refuseAll(given, {"--output", "--table", "--database", "--force", "--steps", "--seeds", "--data", "--progress"},
+              "has no meaning for a toy, which is computed once and printed",
+              "leave it out, or train the designs themselves without --toy");
     const ToyModel model = toyModel(given);
     ToyOptimizer settings;
     if (given.rate.given())
@@ -227,6 +238,8 @@ void showFinished(ProgressPrinter& printer, const ExperimentRun& run)
 
 int runTraining(const Options& given)
 {
+    refuseAll(given, {"--inputs", "--start", "--target", "--dampening", "--beta2", "--epsilon"}, "is of toys only",
+              "add --toy MODEL, or leave it out");
     ExperimentOptions options;
     options.updates = given.steps;
     options.seeds = given.seeds;

@@ -11,8 +11,11 @@
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <fcntl.h>
 #include <fstream>
 #include <iterator>
+#include <string_view>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -24,6 +27,9 @@ constexpr const char* installHint =
     "install libopenmpi-dev and openmpi-bin and build again, or start the processes with torchrun or srun";
 
 constexpr const char* verdictVariable = "PIPEWRIGHT_VERDICT";
+
+/// All that a file waiting for an exit code holds: the variable can make no other file be written to.
+constexpr std::string_view verdictAwaited = "the exit code of pipewright:\n";
 
 std::string launcher()
 {
@@ -57,8 +63,10 @@ std::vector<std::string> ownCommand()
     arguments.push_back(nullptr);
     // mpirun lets surviving ranks finish and then always returns success, so rank 0 writes the exit code to a file.
     char verdict[] = "/tmp/pipewright-XXXXXX";
-    if (const int file = mkstemp(verdict); file >= 0)
-        close(file);
+    const int file = mkstemp(verdict);
+    if (file < 0 || write(file, verdictAwaited.data(), verdictAwaited.size()) != ssize_t(verdictAwaited.size()))
+        throw Error(verdict, std::string("cannot be written: ") + std::strerror(errno), "free some space");
+    close(file);
     setenv(verdictVariable, verdict, 1);
     sigset_t signals;
     sigemptyset(&signals);
@@ -77,7 +85,7 @@ std::vector<std::string> ownCommand()
     if (child < 0 || waitpid(child, &status, 0) < 0)
         throw Error(program, std::strerror(errno), "start the processes yourself: mpirun -n N pipewright run …");
     int code = 2;
-    std::ifstream(verdict) >> code;
+    std::ifstream(verdict).ignore(verdictAwaited.size()) >> code;
     unlink(verdict);
     std::exit(code);
 }
@@ -92,8 +100,21 @@ RankEnvironment ownRank()
 void leaveVerdict(int exitCode)
 {
     const char* path = std::getenv(verdictVariable);
-    if (path && ownRank().launcher == RankEnvironment::Launcher::Mpi && ownRank().rank == 0)
-        std::ofstream(path, std::ios::trunc) << exitCode;
+    if (!path || ownRank().launcher != RankEnvironment::Launcher::Mpi || ownRank().rank != 0)
+        return;
+    const int file = open(path, O_RDWR | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (file < 0)
+        return;
+    char text[verdictAwaited.size() + 1];
+    const ssize_t length = read(file, text, sizeof text);
+    struct stat status {};
+    if (fstat(file, &status) == 0 && S_ISREG(status.st_mode) && status.st_uid == geteuid()
+        && length == ssize_t(verdictAwaited.size())
+        && std::string_view(text, verdictAwaited.size()) == verdictAwaited) {
+        const std::string code = std::to_string(exitCode);
+        (void)!write(file, code.data(), code.size()); // without it the launcher reports a failure
+    }
+    close(file);
 }
 
 std::string whyNoRanks()

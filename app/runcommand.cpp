@@ -260,7 +260,10 @@ int runDesign(const RunCommandOptions& given)
     const RankEnvironment ranks = several ? ownRank() : RankEnvironment{};
     RunOptions options = runOptions(given, ranks.rank == 0);
     const LocatedDesign located = readLocatedDesign(given.file);
-    predictOrFind(located); // an invalid design is a finding, before any thread is started
+    // An invalid design is a finding, before any thread is started.
+    const Program program = predictOrFind(located).program;
+    for (const Fault& fault : options.runtime.faults)
+        requirePlace(fault, program, options.steps, "--inject");
     const GpuChoice gpus{located.design.cluster.gpus, given.link, given.libraries, given.bfloat16,
                          options.runtime.deadline};
     if (several) // whether there are GPUs at all is known before any process is started
@@ -306,14 +309,18 @@ void addRunCommand(CommandLine& line, int& exitCode)
     Command command = line.add("run", "Executes a design and records a trace");
     const auto options = std::make_shared<RunCommandOptions>(command);
     command.onCall([options, &exitCode] {
+        const auto tellLauncher = [&](int code) {
+            if (options->backend == "mpi")
+                leaveVerdict(code);
+        };
         try {
             exitCode = runDesign(*options);
-            leaveVerdict(exitCode);
+            tellLauncher(exitCode);
         } catch (const Finding&) {
-            leaveVerdict(exitFinding);
+            tellLauncher(exitFinding);
             throw;
         } catch (const Error&) {
-            leaveVerdict(exitBadInput);
+            tellLauncher(exitBadInput);
             throw;
         }
     });

@@ -2,6 +2,7 @@
 #include "executor/run/synthetic.h"
 
 #include "core/base/diagnostic.h"
+#include "core/base/units.h"
 
 #include <cmath>
 #include <fmt/format.h>
@@ -10,10 +11,32 @@ namespace pipewright {
 
 namespace {
 
+// The most that files and options may say too: 100 days, and an exbibyte.
+constexpr Nanoseconds longestTime = 8'640'000'000'000'000;
+constexpr Bytes largestSize = Bytes{1} << 60;
+
+std::int64_t scaled(std::int64_t value, double by, std::int64_t most)
+{
+    const double result = static_cast<double>(value) * by;
+    if (!(result <= static_cast<double>(most)))
+        throw Error("synthetic",
+                    most == longestTime ? fmt::format("a time scale of {:g} makes {} more than {}", by,
+                                                      formatDuration(value), formatDuration(most))
+                                        : fmt::format("a memory scale of {:g} makes {} more than {}", by,
+                                                      formatSize(value), formatSize(most)),
+                    "give a smaller scale");
+    return std::llround(result);
+}
+
 LinkCosts scaledLink(LinkCosts link, const SyntheticScale& scale)
 {
-    link.latency = std::llround(static_cast<double>(link.latency) * scale.time);
+    link.latency = scaled(link.latency, scale.time, longestTime);
     link.bytesPerSecond *= scale.memory / scale.time;
+    if (!(link.bytesPerSecond > 0) || !std::isfinite(link.bytesPerSecond))
+        throw Error("synthetic",
+                    fmt::format("a time scale of {:g} and a memory scale of {:g} leave no rate of a link", scale.time,
+                                scale.memory),
+                    "give scales that are nearer to each other");
     return link;
 }
 
@@ -32,28 +55,28 @@ Costs scaledCosts(const Costs& costs, const SyntheticScale& scale)
     requirePositive(scale.memory, "memory");
     if (scale == SyntheticScale{})
         return costs;
-    const auto scaleAll = [](std::initializer_list<std::int64_t*> values, double by) {
+    const auto scaleAll = [](std::initializer_list<std::int64_t*> values, double by, std::int64_t most) {
         for (std::int64_t* value : values)
-            *value = std::llround(static_cast<double>(*value) * by);
+            *value = scaled(*value, by, most);
     };
     Costs result = costs;
     for (StageCosts& stage : result.stages) {
         scaleAll(
             {&stage.forward, &stage.inputGrad, &stage.weightGrad, &stage.backward, &stage.update, &stage.recompute},
-            scale.time);
+            scale.time, longestTime);
         scaleAll({&stage.savedUntilInputGrad, &stage.savedUntilWeightGrad, &stage.savedFromInputGrad, &stage.output,
                   &stage.sequenceGradient, &stage.workspaceForward, &stage.workspaceInputGrad,
                   &stage.workspaceWeightGrad, &stage.workspaceBackward, &stage.parameters, &stage.gradients,
                   &stage.optimizerState},
-                 scale.memory);
+                 scale.memory, largestSize);
     }
     result.link = scaledLink(result.link, scale);
     for (auto& [pair, link] : result.linkOfPair)
         link = scaledLink(link, scale);
-    scaleAll({&result.reduce}, scale.time);
+    scaleAll({&result.reduce}, scale.time, longestTime);
     for (HostGaps& gaps : result.hostGaps)
         for (Nanoseconds& gap : gaps.before)
-            scaleAll({&gap}, scale.time);
+            scaleAll({&gap}, scale.time, longestTime);
     result.source = fmt::format("{}; times x {:g}, bytes x {:g}", costs.source, scale.time, scale.memory);
     return result;
 }

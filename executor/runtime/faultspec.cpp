@@ -65,4 +65,18 @@ Fault parseFault(const std::string& text, const std::string& where)
     return fault;
 }
 
+void requirePlace(const Fault& fault, const Program& program, int steps, const std::string& where)
+{
+    const auto require = [&](const char* what, std::size_t number, std::size_t count) {
+        if (number >= count)
+            throw Error(where, "there is no " + std::string(what) + " " + std::to_string(number),
+                        "they count from 0 to " + std::to_string(count - 1));
+    };
+    const auto device = static_cast<std::size_t>(fault.device);
+    require("device", device, program.devices.size());
+    require("step", static_cast<std::size_t>(fault.step), static_cast<std::size_t>(steps));
+    require(("instruction of device " + std::to_string(device)).c_str(), fault.instruction,
+            program.devices[device].instructions.size());
+}
+
 } // namespace pipewright

@@ -13,4 +13,7 @@ namespace pipewright {
 /// killed. Throws Error, with `where` as its place, when the text is none.
 Fault parseFault(const std::string& text, const std::string& where);
 
+/// Throws Error when a run of `steps` steps never comes to the fault's place.
+void requirePlace(const Fault& fault, const Program& program, int steps, const std::string& where);
+
 } // namespace pipewright

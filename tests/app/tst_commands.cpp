@@ -367,6 +367,21 @@ private Q_SLOTS:
                                                 << "host, cuda, mpi";
         QTest::newRow("no steps") << "run made.json --backend host --steps 0 -o x.db"
                                   << "--steps";
+        QTest::newRow("a fault on no device") << "run made.json --backend host --steps 1 -o x.db --inject dies:9:0:0"
+                                              << "there is no device 9";
+        QTest::newRow("a fault in no step") << "run made.json --backend host --steps 1 -o x.db --inject dies:1:1:0"
+                                            << "there is no step 1";
+        QTest::newRow("a fault at no instruction")
+            << "run made.json --backend host --steps 1 -o x.db --inject dies:1:0:99"
+            << "there is no instruction of device 1 99";
+        QTest::newRow("a scale beyond all times")
+            << "run made.json --backend host --steps 1 -o x.db --synthetic --time-scale 1e308"
+            << "a time scale of 1e+308 makes";
+        for (const char* option : {"-o x.csv", "--table x.csv", "--database x.db", "--steps 3", "--seeds 2"})
+            QTest::newRow(option) << QString("experiment made.json --toy chain ") + option
+                                  << "has no meaning for a toy";
+        QTest::newRow("an option of toys") << "experiment made.json --start 2"
+                                           << "is of toys only";
         QTest::newRow("a trace that is none") << "compare made.json made.json"
                                               << "no Pipewright trace";
         QTest::newRow("a trace that is missing") << "compare made.json nowhere.db"
@@ -382,6 +397,19 @@ private Q_SLOTS:
         QCOMPARE(outcome.code, 2);
         QVERIFY2(outcome.errors.contains(message), qPrintable(outcome.errors));
         QCOMPARE(outcome.output, QString());
+    }
+
+    void noVariableMakesARunWriteAFile()
+    {
+        m_work.run("new 1f1b --devices 2 --microbatches 2 -o own.json --force");
+        const QByteArray before = m_work.read("own.json");
+        for (const char* words : {"run own.json --backend host --maths timed --steps 1 -o verdict.db --force",
+                                  "run nowhere.json --backend mpi --steps 1 -o verdict.db --force"})
+            for (const char* file : {"own.json", "new-file"})
+                m_work.shell(
+                    QString("PIPEWRIGHT_VERDICT=%1 OMPI_COMM_WORLD_RANK=0 \"$pipewright\" %2").arg(file, words));
+        QCOMPARE(m_work.read("own.json"), before);
+        QVERIFY(!QFile::exists(m_work.path("new-file")));
     }
 
     void filesAreReplacedOnlyByForce()

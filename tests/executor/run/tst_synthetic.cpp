@@ -75,7 +75,8 @@ private slots:
     void nonsensicalScalesAreRefused()
     {
         for (const SyntheticScale scale :
-             {SyntheticScale{0, 1}, SyntheticScale{1, -1}, SyntheticScale{1, std::nan("")}})
+             {SyntheticScale{0, 1}, SyntheticScale{1, -1}, SyntheticScale{1, std::nan("")}, SyntheticScale{1e308, 1},
+              SyntheticScale{1e6, 1}, SyntheticScale{1e-308, 1}, SyntheticScale{1, 1e12}})
             QVERIFY_THROWS_EXCEPTION(Error, scaledCosts(enormous().costs, scale));
     }
 };
