@@ -185,6 +185,7 @@ void addCalibrateCommand(CommandLine& line, int& exitCode)
         std::vector<NamedTrace> traces;
         for (const std::string& trace : options->traces) {
             readers.push_back(std::make_unique<TraceReader>(trace));
+            printDiagnostics(readers.back()->whatMayBeMissing());
             traces.push_back({readers.back().get(), std::filesystem::path(trace).filename().string()});
         }
         const Calibration calibration = calibrate(

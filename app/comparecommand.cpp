@@ -162,6 +162,7 @@ int compareFiles(const CompareOptions& options)
     (void)options.step.number(); // an invalid step is bad usage, not a finding
     const LocatedDesign located = readLocatedDesign(options.file);
     const TraceReader trace(options.trace);
+    printDiagnostics(trace.whatMayBeMissing());
     const Prediction prediction = predictOrFind(located);
     const StepChoice::Chosen chosen = measuredStep(trace, prediction.program, options.step);
     const Timeline& measured = chosen.timeline;

@@ -64,6 +64,7 @@ int run(const ExplainOptions& options)
     if (options.stretch.given())
         throw Error("--from", "a design is explained by whole steps", "choose one with --step");
     const TraceReader trace(options.trace);
+    printDiagnostics(trace.whatMayBeMissing());
     LocatedDesign located;
     if (options.design.empty())
         located.design = trace.design();

@@ -46,6 +46,25 @@ private Q_SLOTS:
         QVERIFY(tables.size() >= 6);
     }
 
+    void aKilledTraceIsNamedSo()
+    {
+        m_work.run("run design.json --backend host --maths timed --steps 9 --inject killed:0:3:0 -o killed.db");
+        for (const char* words : {"explain killed.db", "compare design.json killed.db",
+                                  "calibrate design.json killed.db -o calibrated.json", "explain killed.db --json"}) {
+            const Outcome outcome = m_work.run(words);
+            QCOMPARE(outcome.code, 0);
+            QVERIFY2(outcome.errors.contains("killed.db: warning: the trace is not complete")
+                         && outcome.errors.contains("holds 3 finished steps"),
+                     qPrintable(outcome.errors));
+        }
+        QCOMPARE(m_work.run("explain run.db").errors, QString());
+        // Only its file, without its log.
+        m_work.write("copy.db", m_work.read("killed.db"));
+        const Outcome copy = m_work.run("explain copy.db");
+        QVERIFY2(copy.errors.contains("copy.db-wal, with what was recorded last, belongs beside it"),
+                 qPrintable(copy.errors));
+    }
+
     void nothingCanBeChangedByAQuery_data()
     {
         QTest::addColumn<QString>("sql");

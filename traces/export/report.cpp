@@ -145,8 +145,8 @@ std::string runReport(const Design& design, const Prediction& prediction, const 
     const StepLengths lengths = stepLengths(trace.steps());
     HtmlPage page(design.name, fmt::format("{}, {}: measured against predicted", fileName(tracePath), step.name));
     addReason(page, e);
-    if (!trace.complete())
-        page.paragraph("The recording is incomplete: its run did not end as it should.");
+    for (const Diagnostic& doubt : trace.whatMayBeMissing())
+        page.paragraph(fmt::format("{} ({}).", doubt.what, doubt.hint));
     if (comparison.unmatched > 0)
         page.paragraph(fmt::format("{} blocks were not recorded.", comparison.unmatched));
     page.table({"", "predicted", "measured", "error"},

@@ -11,6 +11,7 @@
 #include <SQLiteCpp/SQLiteCpp.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <limits>
 #include <map>
 #include <optional>
@@ -203,6 +204,26 @@ try {
 bool TraceReader::complete() const
 try {
     return d->metaNumber("complete") != 0;
+} catch (const SQLite::Exception& error) {
+    rethrowTraceError(d->m_path, error);
+}
+
+Diagnostics TraceReader::whatMayBeMissing() const
+try {
+    if (complete())
+        return {};
+    const auto finished = static_cast<std::size_t>(d->m_database.execAndGet("SELECT count(*) FROM STEPS").getInt64());
+    std::string hint =
+        "steps after these, the memory peaks of the whole run and the number of dropped records may be missing";
+    // SQLite makes an empty log where there is none.
+    std::error_code error;
+    const std::string log = std::filesystem::path(d->m_path + "-wal").filename().string();
+    if (const auto size = std::filesystem::file_size(d->m_path + "-wal", error); error || size == 0)
+        hint += "; should this be a copy, then the file " + log + ", with what was recorded last, belongs beside it";
+    return {{Severity::Warning, d->m_path,
+             "the trace is not complete: its run was killed, was ended early or is still going on; it holds "
+                 + std::to_string(finished) + (finished == 1 ? " finished step" : " finished steps"),
+             hint}};
 } catch (const SQLite::Exception& error) {
     rethrowTraceError(d->m_path, error);
 }

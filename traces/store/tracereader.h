@@ -2,6 +2,7 @@
 // Reads a recording, also one still being written or left by a killed run: SQLite replays the write-ahead log.
 #pragma once
 
+#include "core/base/diagnostic.h"
 #include "core/design/design.h"
 #include "core/predict/timeline.h"
 #include "traces/store/tracewriter.h"
@@ -22,6 +23,8 @@ public:
     bool holdsDesign() const; ///< false: it was imported
     Design design() const;
     bool complete() const; ///< the writer finished it
+    /// A warning about a trace that is not complete: how many steps it holds, and what may be missing. Empty otherwise.
+    Diagnostics whatMayBeMissing() const;
     std::int64_t droppedRecords() const;
     std::string resultJson() const;        ///< "" when not complete
     std::vector<StepRecord> steps() const; ///< finished steps, in order

@@ -80,6 +80,15 @@ private Q_SLOTS:
                 QCOMPARE(timeline.end, prediction.timeline.end);
             }
             QVERIFY(reader.design() == design);
+            const std::string said = toString(reader.whatMayBeMissing());
+            QVERIFY2(said.find("holds " + std::to_string(steps) + " finished step") != std::string::npos, said.c_str());
+            QVERIFY(said.find("dropped records may be missing") != std::string::npos);
+            const std::string copy = path + ".copy";
+            QVERIFY(QFile::copy(path.c_str(), copy.c_str()));
+            QVERIFY(said.find("belongs beside it") == std::string::npos);
+            const std::string saidOfCopy = toString(TraceReader(copy).whatMayBeMissing());
+            QVERIFY2(saidOfCopy.find(".copy-wal, with what was recorded last, belongs beside it") != std::string::npos,
+                     saidOfCopy.c_str());
             for (const char* ending : {"", "-wal", "-shm"})
                 ::unlink((path + ending).c_str());
         }
