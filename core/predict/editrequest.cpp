@@ -111,6 +111,12 @@ struct Apply {
     {
         return stated({withoutStatedOrder(schedule, request.transfer), {}});
     }
+    EditedDesign operator()(const AllowFirstStageSplit&) const
+    {
+        EditResult result{schedule, {}};
+        result.schedule.firstStageMaySplit = true;
+        return stated(std::move(result));
+    }
     EditedDesign operator()(const ReplaceDesign& request) const
     {
         return {*request.design == *design ? design : request.design, {}, {}};
@@ -122,6 +128,41 @@ struct Apply {
 EditedDesign apply(const EditRequest& request, const std::shared_ptr<const Design>& design, const Prediction* present)
 {
     return std::visit(Apply{design, present}, request);
+}
+
+EditedDesign apply(std::span<const EditRequest> requests, const std::shared_ptr<const Design>& design,
+                   const Prediction* present)
+{
+    EditedDesign all{design, {}, {}};
+    std::optional<Prediction> between;
+    for (const EditRequest& request : requests) {
+        if (all.design != design) {
+            try {
+                between.emplace(predictPlaced(*all.design));
+            } catch (const Error&) {
+                between.reset(); // as in a document whose blocks cannot run
+            }
+        }
+        EditedDesign next = apply(request, all.design, all.design == design ? present : between ? &*between : nullptr);
+        all.diagnostics.insert(all.diagnostics.end(), next.diagnostics.begin(), next.diagnostics.end());
+        if (hasErrors(next.diagnostics))
+            return {design, std::move(all.diagnostics), {}};
+        all.design = std::move(next.design);
+        all.style = std::move(next.style);
+    }
+    return all;
+}
+
+std::optional<EditRequest> remedyFor(const EditRequest& refused, const std::shared_ptr<const Design>& design,
+                                     const Prediction* present)
+{
+    if (design->schedule.firstStageMaySplit)
+        return std::nullopt;
+    // It changes no time, so that the present prediction is that of the design in between, too.
+    const EditRequest remedy = AllowFirstStageSplit{};
+    const EditedDesign allowed = apply(remedy, design, present);
+    const EditedDesign edited = apply(refused, allowed.design, present);
+    return hasErrors(edited.diagnostics) ? std::nullopt : std::optional(remedy);
 }
 
 } // namespace pipewright

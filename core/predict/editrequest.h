@@ -8,6 +8,8 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
 #include <variant>
 #include <vector>
@@ -73,6 +75,10 @@ struct FreeTransfer {
     Transfer transfer;
     bool operator==(const FreeTransfer&) const = default;
 };
+/// The halves of the first stage's backwards may part from now on.
+struct AllowFirstStageSplit {
+    bool operator==(const AllowFirstStageSplit&) const = default;
+};
 /// Another design in place of the present one: another family, other costs, the result of a search.
 struct ReplaceDesign {
     std::shared_ptr<const Design> design;
@@ -82,7 +88,7 @@ struct ReplaceDesign {
 
 using EditRequest =
     std::variant<ReorderDevice, RippleBlock, MoveStage, PlaceBlock, UnplaceBlocks, PinBlock, SplitBackwards,
-                 MergeBackwards, CompleteSchedule, MoveTransfer, FreeTransfer, ReplaceDesign>;
+                 MergeBackwards, CompleteSchedule, MoveTransfer, FreeTransfer, AllowFirstStageSplit, ReplaceDesign>;
 
 struct EditedDesign {
     std::shared_ptr<const Design> design; ///< the given one when the edit is illegal or changes nothing
@@ -94,5 +100,12 @@ struct EditedDesign {
 /// is written to, so any thread may ask. As long as the function of the request's kind takes, and O(blocks) for the
 /// copy; where an order of transfers is stated, also compile().
 EditedDesign apply(const EditRequest& request, const std::shared_ptr<const Design>& design, const Prediction* present);
+/// The requests one after another as one edit: all of them, or none when one is illegal. Predicts in between.
+EditedDesign apply(std::span<const EditRequest> requests, const std::shared_ptr<const Design>& design,
+                   const Prediction* present);
+
+/// What makes a refused request legal when it is made first, found by trying: nothing is offered that does not help.
+std::optional<EditRequest> remedyFor(const EditRequest& refused, const std::shared_ptr<const Design>& design,
+                                     const Prediction* present);
 
 } // namespace pipewright

@@ -179,9 +179,10 @@ bool OrderPreview::keepsLocalOrder(std::span<const std::uint32_t> positions, std
         weight.op = Op::W;
         const auto found = m_positionOf.find(weight);
         if (found != m_positionOf.end() && newPosition(found->second) != i + 1)
-            return refuse(i, fmt::format("the first stage's {} does not follow at once", toString(weight)),
-                          "nothing waits for the input gradient of stage 0: join the two, or set "
-                          "\"first_stage_may_split\" in the schedule");
+            return refuse(
+                i, fmt::format("the first stage may not split, and its {} does not follow at once", toString(weight)),
+                "allow the first stage to split, or join the two: nothing waits for the input gradient of "
+                "stage 0");
     }
     return true;
 }
@@ -353,6 +354,12 @@ OrderPreview::Range OrderPreview::legalRange(int device, int position)
     const Program& program = m_present.program;
     const Block block = program.tasks[subject].block();
     Range range{0, static_cast<int>(lane.size()) - 1};
+    if (!m_design.schedule.firstStageMaySplit && block.stage == 0 && (block.op == Op::I || block.op == Op::W)) {
+        Block half = block;
+        half.op = block.op == Op::I ? Op::W : Op::I;
+        if (m_positionOf.contains(half))
+            return {position, position};
+    }
 
     // On the device itself.
     eachLocalInput(block, [&](int input) { range.first = std::max(range.first, input + 1); });

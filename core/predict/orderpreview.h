@@ -41,8 +41,8 @@ public:
     TaskId firstChanged() const { return m_unchanged; }
 
     /// Positions [first, last] at which one block of a device may stand while the others keep their order; its
-    /// own is among them. Only the first stage's halves, where they must be joined, forbid more than this
-    /// says. O(tasks between first and last).
+    /// own is among them, and of the first stage's halves, where they must be joined, no other. Between such halves
+    /// no other block may stand, which this does not say. O(tasks between first and last).
     struct Range {
         int first = 0, last = 0;
         bool operator==(const Range&) const = default;

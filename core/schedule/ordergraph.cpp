@@ -237,9 +237,10 @@ void OrderGraph::checkLocalOrder(const Schedule& schedule, Diagnostics& diagnost
             const BlockIndex weight = indexOf(Op::W, 0, block.microbatch);
             if (weight != noBlock && weight != i + 1)
                 addError(diagnostics, here(),
-                         fmt::format("the first stage's {} does not follow at once", toString(blocks[weight])),
-                         "nothing waits for the input gradient of stage 0: join the two, or set "
-                         "\"first_stage_may_split\" in the schedule");
+                         fmt::format("the first stage may not split, and its {} does not follow at once",
+                                     toString(blocks[weight])),
+                         "allow the first stage to split (in a file: \"first_stage_may_split\": true), or join the "
+                         "two: nothing waits for the input gradient of stage 0");
         }
     }
 }

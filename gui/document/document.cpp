@@ -12,6 +12,7 @@
 #include <QElapsedTimer>
 #include <QEvent>
 #include <QFile>
+#include <QStringList>
 
 #include <algorithm>
 
@@ -194,29 +195,43 @@ Document::Edit Document::tryEdit(const EditRequest& request, const std::shared_p
     return {std::move(edited.design), std::move(edited.diagnostics), text};
 }
 
+Document::Edit Document::tryEdit(std::span<const EditRequest> requests, const std::shared_ptr<const Design>& design,
+                                 const Prediction* present)
+{
+    if (requests.size() == 1)
+        return tryEdit(requests.front(), design, present);
+    EditedDesign edited = pipewright::apply(requests, design, present);
+    QStringList names;
+    for (const EditRequest& request : requests)
+        names << editName(request, *design, present, edited);
+    return {std::move(edited.design), std::move(edited.diagnostics), names.join(QStringLiteral(" · "))};
+}
+
 Diagnostics Document::apply(const EditRequest& request)
 {
     return commit(tryEdit(request));
 }
 
-void Document::applyLater(const EditRequest& request)
+void Document::applyLater(std::vector<EditRequest> requests)
 {
     if (m_work || !isLarge(*m_design)) {
         settle();
-        if (const Diagnostics diagnostics = apply(request); hasErrors(diagnostics))
-            Q_EMIT editRefused(diagnostics);
+        const EditRequest last = requests.back();
+        if (const Diagnostics diagnostics = commit(tryEdit(requests, m_design, prediction())); hasErrors(diagnostics))
+            Q_EMIT editRefused(diagnostics, last);
         return;
     }
-    start(std::make_shared<Work>(Work{m_design, {}, nullptr, {}}), [request, present = sharedPrediction()](Work& work) {
-        Edit made = tryEdit(request, work.design, present.get());
-        work.diagnostics = std::move(made.diagnostics);
-        if (hasErrors(work.diagnostics) || made.design == work.design)
-            return;
-        work.design = std::move(made.design);
-        work.text = made.text;
-        work.outcome = outcomeOf(*work.design);
-        work.outcome->layout = layoutOf(*work.design, work.outcome->prediction.get());
-    });
+    start(std::make_shared<Work>(Work{m_design, {}, nullptr, {}, std::move(requests)}),
+          [present = sharedPrediction()](Work& work) {
+              Edit made = tryEdit(work.requests, work.design, present.get());
+              work.diagnostics = std::move(made.diagnostics);
+              if (hasErrors(work.diagnostics) || made.design == work.design)
+                  return;
+              work.design = std::move(made.design);
+              work.text = made.text;
+              work.outcome = outcomeOf(*work.design);
+              work.outcome->layout = layoutOf(*work.design, work.outcome->prediction.get());
+          });
 }
 
 void Document::start(std::shared_ptr<Work> work, std::function<void(Work&)> prepare)
@@ -246,7 +261,7 @@ void Document::settle()
     if (work->outcome)
         m_undoStack.push(new DesignCommand(*this, std::move(work->design), work->text, std::move(work->outcome)));
     else
-        Q_EMIT editRefused(work->diagnostics); // by nothing, when it would change nothing
+        Q_EMIT editRefused(work->diagnostics, work->requests.back()); // by nothing, when it would change nothing
     Q_EMIT workingChanged();
 }
 

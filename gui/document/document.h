@@ -78,11 +78,14 @@ public:
     /// arrives with designChanged() when its numbers do. Whatever a person presses meanwhile waits for it (settle()),
     /// so that no hand works on a design that is about to be another.
     Diagnostics commit(Edit edit, std::shared_ptr<Outcome> outcome = nullptr);
+    /// Several requests, one after another, as one edit.
+    static Edit tryEdit(std::span<const EditRequest> requests, const std::shared_ptr<const Design>& design,
+                        const Prediction* present);
     /// Applies a request in one step: pushes one undo command, or returns the diagnostics that forbid it.
     Diagnostics apply(const EditRequest& request);
-    /// The same for an edit that takes long to be worked out, of a large design on another thread, too. What forbids it
-    /// comes as editRefused(), then or at once.
-    void applyLater(const EditRequest& request);
+    /// The same for an edit that takes long to be worked out, of a large design on another thread, too, and of several
+    /// requests in one step. What forbids it comes as editRefused(), then or at once.
+    void applyLater(std::vector<EditRequest> requests);
     bool isWorking() const { return m_work != nullptr; }
     void settle(); ///< what is under way is waited for
     static constexpr std::int64_t manyBlocks = 100'000;
@@ -119,8 +122,8 @@ public:
     bool eventFilter(QObject* watched, QEvent* event) override;
 
 Q_SIGNALS:
-    void workingChanged();                            ///< isWorking() did
-    void editRefused(const Diagnostics& diagnostics); ///< by commitLater()
+    void workingChanged();                                                     ///< isWorking() did
+    void editRefused(const Diagnostics& diagnostics, const EditRequest& last); ///< by applyLater()
     void designChanged(); ///< design, prediction and diagnostics are all up to date when it is emitted
     void selectionChanged();
     void overlayChanged();
@@ -133,6 +136,7 @@ private:
         QString text;
         std::shared_ptr<Outcome> outcome; ///< null when the design is the present one: then `diagnostics` may say why
         Diagnostics diagnostics;
+        std::vector<EditRequest> requests = {}; ///< of applyLater()
     };
     void start(std::shared_ptr<Work> work, std::function<void(Work&)> prepare);
     static std::shared_ptr<Outcome> outcomeOf(const Design& design);

@@ -77,6 +77,7 @@ struct Name {
         return tr("Let %1 to %2 go where its data puts it")
             .arg(blockText(request.transfer.producer), deviceLabel(before, request.transfer.destination));
     }
+    QString operator()(const AllowFirstStageSplit&) const { return tr("Allow the first stage to split"); }
     QString operator()(const ReplaceDesign& request) const { return QString::fromStdString(request.name); }
 };
 

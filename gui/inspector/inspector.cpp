@@ -10,6 +10,7 @@
 #include "gui/inspector/blockexplanation.h"
 #include "gui/inspector/lanefields.h"
 #include "gui/inspector/timefields.h"
+#include "gui/timeline/refusalnote.h"
 #include "gui/timeline/timelineview.h"
 #include "gui/widgets/factlist.h"
 #include "gui/widgets/fields.h"
@@ -49,7 +50,7 @@ Inspector::Inspector(TimelineView& timeline, QWidget* parent)
                                 "(Y shows it); U goes to the block's next transfer"),
                              m_fields)),
       m_sendOf(makeCaption({}, TextSize::Small, m_fields)), m_fault(new Paragraph(this)),
-      m_whyHeading(makeHeading({}, this)), m_why(new Paragraph(this))
+      m_remedy(new RemedyButton(m_document, this)), m_whyHeading(makeHeading({}, this)), m_why(new Paragraph(this))
 {
     setAccessibleName(tr("Selected block"));
     m_title->setFont(Theme::words(TextSize::Large, QFont::DemiBold));
@@ -81,6 +82,7 @@ Inspector::Inspector(TimelineView& timeline, QWidget* parent)
     auto* times = new TimeFields(timeline, this);
     layout->addWidget(times);
     layout->addWidget(m_fault);
+    layout->addWidget(m_remedy, 0, Qt::AlignLeft);
     layout->addSpacing(8);
     layout->addWidget(m_whyHeading);
     layout->addWidget(m_why);
@@ -188,6 +190,7 @@ void Inspector::showNothing()
 void Inspector::refresh()
 {
     m_fault->hide();
+    m_remedy->withdraw();
     m_block = m_document.selection();
     if (!m_block) {
         showNothing();
@@ -289,9 +292,7 @@ void Inspector::applyDevice()
     const Position now = m_block ? pipewright::find(m_document.design().schedule, *m_block) : Position{};
     if (now.device < 0 || m_device->value() == now.device)
         return;
-    const Diagnostics faults = m_document.apply(MoveStage{m_block->stage, m_device->value(), m_block->replica});
-    if (hasErrors(faults))
-        report(faults);
+    applyOrReport(MoveStage{m_block->stage, m_device->value(), m_block->replica});
 }
 
 void Inspector::applyWarmUp()
@@ -303,9 +304,7 @@ void Inspector::applyWarmUp()
     const std::vector<Block>& order = design.schedule.order[now.device];
     if (m_warmUp->value() == warmUp(order))
         return;
-    const Diagnostics faults = m_document.apply(warmUpChange(design, now.device, m_warmUp->value()));
-    if (hasErrors(faults))
-        report(faults);
+    applyOrReport(warmUpChange(design, now.device, m_warmUp->value()));
 }
 
 void Inspector::applyPosition()
@@ -315,10 +314,9 @@ void Inspector::applyPosition()
     const Schedule& schedule = m_document.design().schedule;
     const Position now = pipewright::find(schedule, *m_block);
     const int wanted = m_position->value() - 1;
-    Diagnostics faults;
     if (now.device < 0) {
         if (wanted >= 0)
-            faults = m_document.apply(PlaceBlock{*m_block, wanted});
+            applyOrReport(PlaceBlock{*m_block, wanted});
     } else if (wanted == now.index) {
         return;
     } else if (m_timeline.selectedBlocks().size() > 1) { // all selected blocks move, as in a drag
@@ -332,10 +330,19 @@ void Inspector::applyPosition()
         return refreshPlace();
     } else {
         const std::uint32_t moved[] = {static_cast<std::uint32_t>(now.index)};
-        faults = m_document.apply(blocksMove(m_document.design(), now.device, moved, wanted - now.index));
+        applyOrReport(blocksMove(m_document.design(), now.device, moved, wanted - now.index));
     }
-    if (hasErrors(faults))
-        report(faults);
+}
+
+void Inspector::applyOrReport(const EditRequest& request)
+{
+    const Diagnostics faults = m_document.apply(request);
+    if (!hasErrors(faults))
+        return;
+    report(faults);
+    m_remedy->offer(request);
+    if (!m_remedy->isHidden())
+        m_fault->setText(QString::fromStdString(faults.front().what)); // the button is the hint
 }
 
 namespace {
@@ -408,6 +415,7 @@ void Inspector::applyPin(std::optional<Nanoseconds> wanted)
 void Inspector::report(const Diagnostics& diagnostics)
 {
     refreshPlace();
+    m_remedy->withdraw();
     m_fault->setVisible(hasErrors(diagnostics));
     if (!hasErrors(diagnostics))
         return;

@@ -17,6 +17,7 @@ namespace pipewright {
 class BlockChip;
 class FactList;
 class NumberField;
+class RemedyButton;
 class TimeField;
 class TimelineView;
 
@@ -44,6 +45,7 @@ private:
     void applySend();
     void refreshSend();
     bool isInTray() const;
+    void applyOrReport(const EditRequest& request);
     void report(const Diagnostics& diagnostics); ///< none: clears the message
 
     TimelineView& m_timeline;
@@ -65,6 +67,7 @@ private:
     NumberField* m_send; ///< place of the selected transfer among those of the device in whose list it is
     QLabel* m_sendOf;
     QLabel* m_fault;
+    RemedyButton* m_remedy; ///< of that refusal
     QLabel* m_whyHeading;
     QLabel* m_why;
 };

@@ -88,7 +88,7 @@ void TimelineView::moveSelection(int places)
     // "Before the block at index": to get behind the next block, one more.
     const int last = static_cast<int>(d->document.design().schedule.order[position.device].size());
     const int index = std::clamp(places < 0 ? position.index + places : position.index + places + 1, 0, last);
-    d->refuse(d->document.apply(blockMove(d->document.design(), *selected, index)));
+    d->applyOrRefuse(blockMove(d->document.design(), *selected, index));
     ensureVisible(*selected);
 }
 
@@ -115,7 +115,7 @@ void TimelineView::rippleSelection(int places)
     const std::optional<Block> selected = d->document.selection();
     if (!selected || d->held() || pipewright::find(d->document.design().schedule, *selected).device < 0)
         return;
-    d->document.applyLater(RippleBlock{*selected, places});
+    d->document.applyLater({RippleBlock{*selected, places}});
     ensureVisible(*selected);
 }
 
@@ -126,7 +126,7 @@ void TimelineView::moveStageBy(int devices)
     const int device = position.device + devices;
     if (position.device < 0 || d->held() || device < 0 || device >= d->document.design().schedule.devices())
         return;
-    d->refuse(d->document.apply(MoveStage{selected->stage, device, selected->replica}));
+    d->applyOrRefuse(MoveStage{selected->stage, device, selected->replica});
     ensureVisible(*selected);
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "gui/timeline/dropplan.h"
 
+#include "gui/document/namededits.h"
 #include "gui/timeline/timelineview.h"
 
 #include <QLocale>
@@ -41,6 +42,24 @@ int insertionIndex(const Design& design, const TimelineLayout& layout, int devic
             return static_cast<int>(found - order.begin());
     }
     return static_cast<int>(order.size());
+}
+
+int outsideJoinedPair(const Design& design, const TimelineLayout& layout, const Block& held, int device, int index,
+                      double time)
+{
+    const std::vector<Block>& order = orderOf(design, device);
+    if (design.schedule.firstStageMaySplit || index <= 0 || static_cast<std::size_t>(index) >= order.size())
+        return index;
+    Block half = order[index - 1];
+    if (half.op != Op::I || half.stage != 0 || held == half)
+        return index;
+    half.op = Op::W;
+    if (!(order[index] == half) || held == half)
+        return index;
+    const LaneBlock *first = layout.blockOf(order[index - 1]), *second = layout.blockOf(half);
+    if (!first || !second)
+        return index;
+    return time < (static_cast<double>(first->start) + static_cast<double>(second->end)) / 2 ? index - 1 : index + 1;
 }
 
 double timeOfGap(const Design& design, const TimelineLayout& layout, int device, int index)
@@ -101,6 +120,8 @@ QString nameOfPlace(const Design& design, int device, int index, const Block& bl
 void finishExactly(const Design& design, const Prediction* present, DropPlan& plan)
 {
     plan.legal = !hasErrors(plan.edit.diagnostics);
+    const std::optional<EditRequest> remedy =
+        plan.legal ? std::nullopt : remedyFor(*plan.request, plan.edit.design, present);
     plan.changes = plan.legal && plan.edit.design.get() != &design && !(*plan.edit.design == design);
     plan.pending = plan.live = false;
     if (plan.legal && plan.changes) {
@@ -115,9 +136,11 @@ void finishExactly(const Design& design, const Prediction* present, DropPlan& pl
     }
     if (!plan.legal)
         plan.title = explain(plan.edit.diagnostics, &plan.detail);
-    else if (!plan.changes)
+    if (remedy)
+        plan.detail = TimelineView::tr("drop it here to be offered: %1").arg(editName(*remedy, design, present, {}));
+    else if (plan.legal && !plan.changes)
         plan.detail = TimelineView::tr("no change");
-    else if (present)
+    else if (plan.legal && present)
         plan.detail = describeChange(design, *present, *plan.prediction);
 }
 

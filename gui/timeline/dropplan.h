@@ -53,6 +53,9 @@ struct DropPlan {
 
 /// Where in `device`'s order a block dropped at `time` goes: before the first block whose middle is later.
 int insertionIndex(const Design& design, const TimelineLayout& layout, int device, double time);
+/// The same index, or the nearest beside a joined I and W of the first stage, where no other block may stand between.
+int outsideJoinedPair(const Design& design, const TimelineLayout& layout, const Block& held, int device, int index,
+                      double time);
 /// Middle of the gap before `index`: what the cursor's distance to a gap is measured by.
 double timeOfGap(const Design& design, const TimelineLayout& layout, int device, int index);
 /// Where a block stands in the order; as find(), quick when `layout` shows it.

@@ -72,7 +72,9 @@ DropPlan DropPlanner::plan(const TimelineLayout& layout, const Block& block, con
     const int home = place.device >= 0 ? place.device : deviceOfBlock(schedule, layout, block);
     if (place.device >= 0 && home != target.device)
         return planStage(std::move(plan), home, previous);
-    plan.index = insertionIndex(m_document.design(), layout, target.device, target.time);
+    plan.index =
+        outsideJoinedPair(m_document.design(), layout, block, target.device,
+                          insertionIndex(m_document.design(), layout, target.device, target.time), target.time);
     if (place.device < 0)
         return planPlacing(std::move(plan), home, layout, target, previous);
 

@@ -26,15 +26,17 @@ TimelineView::TimelineView(Document& document, QWidget* parent)
     viewport()->setAcceptDrops(true);
     setAcceptDrops(true);
     d->overlay = new TimelineOverlay(viewport());
+    d->refusal = new RefusalNote(document, viewport());
     connect(&d->planner, &DropPlanner::refined, this, [this](const DropPlan& plan) {
         if (d->plan && d->plan->isSamePlace(plan))
             d->setPlan(plan);
     });
-    connect(&document, &Document::editRefused, this, [this](const Diagnostics& diagnostics) {
-        d->arriving = false;
-        d->setPlan(std::nullopt);
-        d->refuse(diagnostics);
-    });
+    connect(&document, &Document::editRefused, this,
+            [this](const Diagnostics& diagnostics, const EditRequest& request) {
+                d->arriving = false;
+                d->setPlan(std::nullopt);
+                d->refuse(diagnostics, request);
+            });
     d->addActions();
     d->addLaneActions();
     d->addTransferActions();

@@ -205,9 +205,10 @@ void TimelineView::Private::exchangeHalves(bool split)
     const std::optional<Block> held = document.selection();
     if (!held)
         return;
-    const Diagnostics faults = document.apply(split ? EditRequest(SplitBackwards{view.selectedBlocks()})
-                                                    : EditRequest(MergeBackwards{view.selectedBlocks()}));
-    refuse(faults);
+    const EditRequest request =
+        split ? EditRequest(SplitBackwards{view.selectedBlocks()}) : EditRequest(MergeBackwards{view.selectedBlocks()});
+    const Diagnostics faults = document.apply(request);
+    refuse(faults, request);
     if (hasErrors(faults))
         return;
     const Op op = split ? Op::I : Op::B;
@@ -387,7 +388,7 @@ void TimelineView::togglePin()
         Q_EMIT editRefused(tr("%1 starts at 0: a pin would say nothing").arg(blockText(*selected)));
         return;
     }
-    d->refuse(d->document.apply(PinBlock{*selected, isPinned ? 0 : block->runsFrom()}));
+    d->applyOrRefuse(PinBlock{*selected, isPinned ? 0 : block->runsFrom()});
 }
 
 void TimelineView::unplaceSelection()
@@ -395,7 +396,7 @@ void TimelineView::unplaceSelection()
     const std::vector<Block> blocks = selectedBlocks();
     if (blocks.empty() || d->held() || pipewright::find(d->document.design().schedule, blocks.front()).device < 0)
         return;
-    d->refuse(d->document.apply(UnplaceBlocks{blocks}));
+    d->applyOrRefuse(UnplaceBlocks{blocks});
 }
 
 } // namespace pipewright

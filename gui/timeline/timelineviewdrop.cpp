@@ -68,7 +68,7 @@ bool TimelineView::Private::commitPlan()
     const DropPlan done = *plan;
     planner.stop(); // whatever it still works out comes with the commit
     if (DropPlanner::isSlow(done)) {
-        document.applyLater(*done.request);
+        document.applyLater({*done.request});
         arriving = document.isWorking();
         if (!arriving)
             setPlan(std::nullopt);
@@ -79,7 +79,7 @@ bool TimelineView::Private::commitPlan()
     if (!done.request || !done.legal || hasErrors(edit.diagnostics)) {
         setPlan(std::nullopt);
         if (done.request)
-            refuse(done.legal ? edit.diagnostics : done.edit.diagnostics);
+            refuse(done.legal ? edit.diagnostics : done.edit.diagnostics, *done.request, true);
         return false;
     }
     std::shared_ptr<Document::Outcome> outcome;
@@ -96,12 +96,15 @@ bool TimelineView::Private::commitPlan()
     return done.changes;
 }
 
-void TimelineView::Private::refuse(const Diagnostics& diagnostics)
+void TimelineView::Private::refuse(const Diagnostics& diagnostics, const EditRequest& request, bool atCursor)
 {
     QString hint;
     const QString what = explain(diagnostics, &hint);
-    if (!what.isEmpty())
-        Q_EMIT view.editRefused(hint.isEmpty() ? what : QStringLiteral("%1: %2").arg(what, hint));
+    if (what.isEmpty())
+        return;
+    const QRect selected = document.selection() ? view.rectOfBlock(*document.selection()) : QRect();
+    const bool remedied = refusal->offer(request, what, atCursor ? cursor : selected.center());
+    Q_EMIT view.editRefused(remedied || hint.isEmpty() ? what : QStringLiteral("%1: %2").arg(what, hint));
 }
 
 } // namespace pipewright

@@ -111,7 +111,7 @@ void TimelineView::Private::showBlockMenu(QPoint position)
     const int home = deviceOfBlock(design.schedule, layout(), selected);
     for (int device = 0; device < design.schedule.devices(); ++device) {
         QAction* entry = devices->addAction(deviceLabel(design, device), &view, [this, device, selected] {
-            refuse(document.apply(MoveStage{selected.stage, device, selected.replica}));
+            applyOrRefuse(MoveStage{selected.stage, device, selected.replica});
         });
         entry->setEnabled(device != home);
     }

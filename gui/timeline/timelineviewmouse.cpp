@@ -40,6 +40,7 @@ void TimelineView::mousePressEvent(QMouseEvent* event)
     if (event->button() != Qt::LeftButton)
         return;
     setFocus(Qt::MouseFocusReason);
+    d->refusal->hide();
     for (const auto press : {RulerDrag::press, TransferDrag::press, LaneDrag::press, WarmUpDrag::press,
                              BlockDrag::press, RubberBand::press})
         if (press(*d, *event))
@@ -109,7 +110,9 @@ void TimelineView::cancel()
         return;
     }
     // One thing after the other: what was chosen last goes first.
-    if (d->document.selection()) {
+    if (d->refusal->isVisible()) {
+        d->refusal->hide();
+    } else if (d->document.selection()) {
         d->document.select(std::nullopt);
     } else if (d->reason || d->range) {
         d->reason.reset();

@@ -8,6 +8,7 @@
 #include "gui/timeline/dropplanner.h"
 #include "gui/timeline/gesture.h"
 #include "gui/timeline/lanestrip.h"
+#include "gui/timeline/refusalnote.h"
 #include "gui/timeline/slackanalysis.h"
 #include "gui/timeline/timelineoverlay.h"
 #include "gui/timeline/timelinepainter.h"
@@ -190,7 +191,10 @@ struct TimelineView::Private {
     QMenu* menuOf(std::initializer_list<const char*> names) const; ///< actions by their names; "": a line
     void popUp(QMenu& menu, QPoint position) const;
     std::optional<LaneBlock> findShown(const Block& block, int* device) const;
-    void refuse(const Diagnostics& diagnostics);
+    RefusalNote* refusal = nullptr;
+    /// Says why an edit is forbidden, if it is, and offers what would help, at the cursor or else at the selection.
+    void refuse(const Diagnostics& diagnostics, const EditRequest& request, bool atCursor = false);
+    void applyOrRefuse(const EditRequest& request) { refuse(document.apply(request), request); }
     QString toolTipAt(QPoint position) const;
 };
 

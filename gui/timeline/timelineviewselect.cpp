@@ -146,7 +146,7 @@ void TimelineView::exchange(const Block& first, const Block& second)
 void TimelineView::Private::commitOrder(const ReorderDevice& order)
 {
     const std::optional<Block> selected = document.selection();
-    refuse(document.apply(order));
+    applyOrRefuse(order);
     if (selected)
         view.ensureVisible(*selected);
 }

@@ -267,7 +267,7 @@ void TimelineView::Private::addTransferActions()
                              : TimelineView::tr("Select a transfer, or a block that sends one"));
                 return;
             }
-            refuse(document.apply(FreeTransfer{*transfer}));
+            applyOrRefuse(FreeTransfer{*transfer});
         });
 }
 

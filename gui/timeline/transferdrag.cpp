@@ -123,8 +123,9 @@ void TimelineView::moveTransferBy(int places)
         d->strip.setTransfers(device, true);
         d->lanesChanged();
     }
-    const Diagnostics faults = d->document.apply(MoveTransfer{device, from, to});
-    d->refuse(faults);
+    const MoveTransfer request{device, from, to};
+    const Diagnostics faults = d->document.apply(request);
+    d->refuse(faults, request);
     if (!hasErrors(faults))
         selectTransfer(device, *transfer);
 }

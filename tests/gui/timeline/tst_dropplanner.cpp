@@ -101,6 +101,36 @@ private Q_SLOTS:
         QVERIFY(legal > 10 && illegal > 10);
     }
 
+    void whateverIsMarkedAsAllowedIsAllowed_data()
+    {
+        QTest::addColumn<QString>("family");
+        QTest::addColumn<double>("largeFrom");
+        for (const char* family : {"1f1b", "zb-h1", "interleaved-1f1b", "zb-v", "gpipe"})
+            for (const double largeFrom : {0.0, never})
+                QTest::addRow("%s %s", family, largeFrom == 0 ? "large" : "small")
+                    << QString::fromLatin1(family) << largeFrom;
+    }
+    void whateverIsMarkedAsAllowedIsAllowed()
+    {
+        QFETCH(QString, family);
+        QFETCH(double, largeFrom);
+        Desk desk(largeFrom, test::familyDesign(family.toLatin1().constData(), 4, 4));
+        const Design& design = desk.document.design();
+        const auto step = static_cast<double>(desk.document.prediction()->metrics.makespan) / 60.0;
+        int within = 0, beyond = 0;
+        for (int device = 0; device < 4; ++device)
+            for (const Block& block : design.schedule.order[device])
+                for (int i = 0; i <= 60; ++i) {
+                    const DropPlan plan = desk.at(block, device, i * step);
+                    QVERIFY(plan.room);
+                    const bool inside = static_cast<double>(plan.room->first) < i * step
+                                        && i * step < static_cast<double>(plan.room->second);
+                    QVERIFY2(!inside || plan.legal, qPrintable(blockText(block) + QStringLiteral(": ") + plan.title));
+                    (inside ? within : beyond)++;
+                }
+        QVERIFY(within > 100 && beyond > 100);
+    }
+
     void whatKeepsABlockFromGoingFurtherIsSaidHoweverFarTheCursorIs()
     {
         Desk desk(0, test::familyDesign("chimera", 4, 8));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Editing one block at a time in the timeline, by real mouse, key and drop events.
+#include "gui/timeline/refusalnote.h"
 #include "gui/timeline/timelinestage.h"
 #include "makers/designs.h"
 #include "testmain.h"
@@ -90,6 +91,83 @@ private Q_SLOTS:
         QCOMPARE(stage.document.undoStack()->count(), 0);
         QCOMPARE(refused.count(), 1);
         QVERIFY2(refused[0][0].toString().contains(QStringLiteral("I1.0")), qPrintable(refused[0][0].toString()));
+    }
+
+    void aWOfAFirstStageThatMayNotSplitIsRefusedWithItsRemedyAsAButton()
+    {
+        Stage stage;
+        const Block w00{Op::W, 0, 0, 0}, target{Op::F, 0, 6, 0};
+        const Design before = stage.document.design();
+        QVERIFY(!before.schedule.firstStageMaySplit && stage.indexOf(w00) + 1 < stage.indexOf(target));
+        QSignalSpy refused(stage.view.get(), &TimelineView::editRefused);
+        auto* note = stage.view->findChild<RefusalNote*>();
+        auto* remedy = note->findChild<RemedyButton*>();
+        const auto dragIt = [&] {
+            stage.press(stage.centre(w00));
+            stage.move(stage.before(target));
+            QVERIFY(!stage.view->preview());
+            stage.release(stage.before(target));
+        };
+        dragIt();
+        QVERIFY(stage.document.design() == before);
+        QCOMPARE(refused.count(), 1);
+        const QString why = refused[0][0].toString();
+        QVERIFY2(why.contains(QStringLiteral("the first stage may not split")), qPrintable(why));
+        QVERIFY2(!why.contains(QStringLiteral("first_stage")), qPrintable(why));
+        QVERIFY(note->isVisible() && remedy->isVisible());
+        QVERIFY(stage.view->viewport()->rect().contains(note->geometry()));
+        QCOMPARE(remedy->text(), QStringLiteral("Allow the first stage to split"));
+        // Escape and a press elsewhere take it away; the selection stays.
+        QTest::keyClick(stage.view.get(), Qt::Key_Escape);
+        QVERIFY(note->isHidden());
+        QVERIFY(stage.document.selection() == w00);
+        dragIt();
+        QVERIFY(note->isVisible());
+        QTest::mouseClick(remedy, Qt::LeftButton);
+        QVERIFY(note->isHidden());
+        QCOMPARE(stage.document.undoStack()->count(), 1);
+        QVERIFY(stage.document.design().schedule.firstStageMaySplit);
+        QCOMPARE(stage.indexOf(w00) + 1, stage.indexOf(target));
+        QCOMPARE(stage.document.undoStack()->undoText(),
+                 QStringLiteral("Allow the first stage to split · Move W0.0 on GPU 0"));
+        stage.document.undoStack()->undo();
+        QVERIFY(stage.document.design() == before);
+    }
+
+    void aRefusedKeyOffersTheSameRemedyAndNoOtherRefusalDoes()
+    {
+        Stage stage;
+        auto* note = stage.view->findChild<RefusalNote*>();
+        stage.document.select(Block{Op::W, 0, 0, 0});
+        stage.view->moveSelection(2);
+        QVERIFY(note->isVisible());
+        stage.document.select(w10); // behind its I1.0
+        QVERIFY(note->isHidden());
+        QSignalSpy refused(stage.view.get(), &TimelineView::editRefused);
+        stage.view->moveSelection(-stage.indexOf(w10));
+        QCOMPARE(refused.count(), 1);
+        QVERIFY(note->isHidden());
+    }
+
+    void theFieldOfThePositionOffersTheRemedyBesideIt()
+    {
+        Stage stage;
+        stage.document.select(Block{Op::W, 0, 0, 0});
+        ShownInspector inspector(stage);
+        const Design before = stage.document.design();
+        auto* remedy = inspector.findChild<RemedyButton*>();
+        QVERIFY(remedy->isHidden());
+        QSpinBox* position = inspector.field("Position in lane");
+        const int wanted = position->value() + 3;
+        type(position, QByteArray::number(wanted).constData());
+        QVERIFY(remedy->isVisible());
+        QVERIFY(stage.document.design() == before);
+        QTest::mouseClick(remedy, Qt::LeftButton);
+        QVERIFY(remedy->isHidden());
+        QCOMPARE(position->value(), wanted);
+        QCOMPARE(stage.document.undoStack()->count(), 1);
+        stage.document.undoStack()->undo();
+        QVERIFY(stage.document.design() == before);
     }
 
     void aBlockDroppedJustBesideALegalGapSnapsIntoItUnlessAltIsHeld()

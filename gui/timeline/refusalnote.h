@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// What a person is told when an edit is refused, with the way out as a button where there is one. RemedyButton alone
+// stands beside a field; RefusalNote lies over the lanes, where the edit was tried.
+#pragma once
+
+#include "core/predict/editrequest.h"
+
+#include <QFrame>
+#include <QPushButton>
+
+namespace pipewright {
+
+class Document;
+class Paragraph;
+
+/// "Allow the first stage to split": makes the remedy and the refused edit, as one step of the undo history.
+class RemedyButton : public QPushButton {
+    Q_OBJECT
+
+public:
+    explicit RemedyButton(Document& document, QWidget* parent = nullptr);
+    /// Hidden where nothing helps.
+    void offer(const EditRequest& refused);
+    void withdraw() { hide(); }
+
+private:
+    Document& m_document;
+    std::vector<EditRequest> m_requests;
+};
+
+class RefusalNote : public QFrame {
+    Q_OBJECT
+
+public:
+    RefusalNote(Document& document, QWidget* parent);
+    /// Shows itself near a point of its parent when there is a remedy; false: there is none.
+    bool offer(const EditRequest& refused, const QString& why, QPoint near);
+
+protected:
+    void changeEvent(QEvent* event) override;
+
+private:
+    void style();
+    Paragraph* m_why;
+    RemedyButton* m_remedy;
+};
+
+} // namespace pipewright
