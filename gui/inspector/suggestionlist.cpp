@@ -6,6 +6,7 @@
 #include "gui/widgets/labels.h"
 #include "gui/widgets/words.h"
 
+#include <QApplication>
 #include <QEvent>
 #include <QFrame>
 #include <QHBoxLayout>
@@ -13,6 +14,7 @@
 #include <QPushButton>
 #include <QVBoxLayout>
 
+#include <algorithm>
 #include <cmath>
 
 namespace pipewright {
@@ -174,6 +176,14 @@ void SuggestionList::rebuild()
         }
     }
 
+    // The keys stay on the list while its cards change: on the list itself while there are none.
+    const QWidget* const focused = QApplication::focusWidget();
+    const auto at = std::find(m_buttons.begin(), m_buttons.end(), focused);
+    if (at != m_buttons.end())
+        m_focused = at - m_buttons.begin();
+    const bool keepsFocus = at != m_buttons.end() || focused == this;
+    if (keepsFocus)
+        setFocus(Qt::OtherFocusReason);
     // Deleted later, as the pressed button may be among them.
     for (QWidget* frame : m_frames) {
         frame->hide();
@@ -231,6 +241,8 @@ void SuggestionList::rebuild()
         m_frames.push_back(frame);
         m_buttons.push_back(button);
     }
+    if (keepsFocus && !m_buttons.empty())
+        m_buttons[std::min(m_focused, m_buttons.size() - 1)]->setFocus(Qt::OtherFocusReason);
     m_nothing->setVisible(m_document.selection() && prediction && m_cards.empty());
     m_nothing->setText(m_searching ? tr("Looking for edits that help …")
                                    : tr("No move nearby shortens the step or lowers its memory peak."));

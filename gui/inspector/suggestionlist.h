@@ -62,6 +62,7 @@ private:
     QLabel* m_nothing;
     QList<QWidget*> m_frames;
     QList<QPushButton*> m_buttons;
+    qsizetype m_focused = 0; ///< which of them had the keys last
     QTimer m_delay;
     bool m_searching = false;
     QThreadPool m_worker;
