@@ -12,7 +12,7 @@
 
 namespace pipewright {
 
-CauseTable::CauseTable(Document& document, QWidget* parent) : QTreeWidget(parent), m_document(document)
+CauseTable::CauseTable(Document& document, QWidget* parent) : QuietFocus(parent), m_document(document)
 {
     setAccessibleName(tr("Causes of the difference between prediction and run"));
     setHeaderLabels({tr("cause"), tr("in the step")});

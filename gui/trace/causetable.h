@@ -4,12 +4,13 @@
 #pragma once
 
 #include "gui/document/document.h"
+#include "gui/widgets/quietfocus.h"
 
 #include <QTreeWidget>
 
 namespace pipewright {
 
-class CauseTable : public QTreeWidget {
+class CauseTable : public QuietFocus<QTreeWidget> {
     Q_OBJECT
 
 public:

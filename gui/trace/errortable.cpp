@@ -93,7 +93,7 @@ QVariant ErrorTableModel::headerData(int section, Qt::Orientation orientation, i
 }
 
 ErrorTable::ErrorTable(Document& document, QWidget* parent)
-    : QTableView(parent), m_model(new ErrorTableModel(document, this))
+    : QuietFocus(parent), m_model(new ErrorTableModel(document, this))
 {
     setModel(m_model);
     setAccessibleName(tr("Blocks by difference between prediction and run"));

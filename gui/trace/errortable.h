@@ -4,6 +4,7 @@
 #pragma once
 
 #include "gui/document/document.h"
+#include "gui/widgets/quietfocus.h"
 
 #include <QAbstractTableModel>
 #include <QTableView>
@@ -31,8 +32,8 @@ private:
     int m_rows = 0;
 };
 
-/// The table; activating or selecting a row selects its block in the document.
-class ErrorTable : public QTableView {
+/// The table; choosing a row, not the focus alone, selects its block in the document.
+class ErrorTable : public QuietFocus<QTableView> {
     Q_OBJECT
 
 public:

@@ -27,7 +27,13 @@ namespace {
 
 constexpr double notable = 0.05; ///< errors beyond this are red
 
-/// The largest cause, and the slowest device when one stands out.
+/// By how much of the predicted value the measured one is more: the one sign convention of everything here.
+double beyond(double measured, double predicted)
+{
+    return predicted > 0 ? (measured - predicted) / predicted : 0;
+}
+
+/// The lengths, the largest cause, and the slowest device when one stands out.
 QString verdictOf(const Design& design, const Explanation& explanation)
 {
     const auto cause = std::find_if(explanation.causes.begin(), explanation.causes.end(),
@@ -35,11 +41,11 @@ QString verdictOf(const Design& design, const Explanation& explanation)
     if (cause == explanation.causes.end())
         return RunErrors::tr("As predicted.");
     const auto label = [&](int device) { return deviceLabel(design, device).toStdString(); };
-    const Nanoseconds longer = explanation.measured - explanation.predicted;
-    QString text = (longer < 0 ? RunErrors::tr("%1 shorter than predicted; the largest cause: %2 (%3).")
-                               : RunErrors::tr("%1 longer than predicted; the largest cause: %2 (%3)."))
-                       .arg(durationText(longer < 0 ? -longer : longer),
-                            QString::fromStdString(shortText(*cause, label)), signedDuration(cause->contribution));
+    const double share = beyond(static_cast<double>(explanation.measured), static_cast<double>(explanation.predicted));
+    QString text =
+        RunErrors::tr("Measured %1, %2 of predicted %3; the largest cause: %4 (%5).")
+            .arg(durationText(explanation.measured), signedPercent(share), durationText(explanation.predicted),
+                 QString::fromStdString(shortText(*cause, label)), signedDuration(cause->contribution));
     if (explanation.straggler >= 0)
         text += RunErrors::tr(" %1 is the slowest: its blocks take %2 times the median device's.")
                     .arg(deviceLabel(design, explanation.straggler))
@@ -194,12 +200,14 @@ void RunErrors::refresh()
     const Comparison& comparison = overlay->comparison;
     m_heading->setText(tr("Predicted against %1").arg(QFileInfo(overlay->path).completeBaseName()));
     m_heading->setToolTip(overlay->path);
-    const QString signs = tr("Predicted minus measured, relative to the measured value");
+    const QString signs = tr("Measured minus predicted, relative to the predicted value");
+    const double makespan =
+        beyond(static_cast<double>(comparison.measuredMakespan), static_cast<double>(comparison.predictedMakespan));
     std::vector<Fact> facts{
-        {tr("makespan"), signedPercent(comparison.makespanError),
+        {tr("makespan"), signedPercent(makespan),
          tr("%1. Measured %2, predicted %3")
              .arg(signs, durationText(comparison.measuredMakespan), durationText(comparison.predictedMakespan)),
-         toneOf(comparison.makespanError)},
+         toneOf(makespan)},
         {tr("block starts, p95"), percentText(comparison.startError.p95), tr("Relative to the measured makespan"),
          toneOf(comparison.startError.p95)},
         {tr("durations, median"), percentText(comparison.durationError.median), tr("Relative to the measured duration"),
@@ -210,10 +218,10 @@ void RunErrors::refresh()
     for (const Comparison::Device& device : comparison.devices) {
         if (!device.measuredPeak)
             continue;
-        const Bytes difference = device.predictedPeak - *device.measuredPeak;
+        const Bytes difference = *device.measuredPeak - device.predictedPeak;
         if (!worstShare || std::llabs(difference) >= std::llabs(worst)) {
             worst = difference;
-            worstShare = device.peakError;
+            worstShare = beyond(static_cast<double>(*device.measuredPeak), static_cast<double>(device.predictedPeak));
         }
     }
     if (worstShare)

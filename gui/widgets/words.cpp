@@ -75,7 +75,8 @@ QString signedPercent(double share)
     const double rounded = std::round(share * 1000.0) / 10.0;
     if (rounded == 0)
         return share == 0 ? tr("unchanged") : sign(share < 0) + QStringLiteral("0.0 %");
-    return sign(rounded < 0) + QString::number(std::fabs(rounded), 'f', 1) + QStringLiteral(" %");
+    return sign(rounded < 0) + QString::number(std::fabs(rounded), 'f', std::fabs(rounded) < 100 ? 1 : 0)
+           + QStringLiteral(" %");
 }
 
 QString signedPoints(double share)

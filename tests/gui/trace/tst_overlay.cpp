@@ -137,12 +137,36 @@ private Q_SLOTS:
         QCOMPARE(errors.stepPicker()->count(), 2 + 4);
         const QString slow = QStringLiteral("slower blocks on ") + deviceLabel(fixture.document().design(), 2);
         QVERIFY2(errors.verdict().contains(slow), qPrintable(errors.verdict()));
+        // One sign convention, in the sentence and in the facts: by how much of the prediction the run took more.
+        const Comparison& compared = fixture.document().overlay()->comparison;
+        const QString more = signedPercent(double(compared.measuredMakespan) / double(compared.predictedMakespan) - 1);
+        QVERIFY(more.startsWith(QLatin1Char('+')));
+        QVERIFY2(errors.verdict().startsWith(
+                     QStringLiteral("Measured %1, %2 of predicted %3;")
+                         .arg(durationText(compared.measuredMakespan), more, durationText(compared.predictedMakespan))),
+                 qPrintable(errors.verdict()));
+        QCOMPARE(errors.facts().value(QStringLiteral("makespan")), more);
         QVERIFY2(errors.verdict().contains(QLatin1String("is the slowest")), qPrintable(errors.verdict()));
 
         // The largest cause comes first, and choosing it chooses its blocks, all on that device.
         CauseTable* causes = errors.causes();
         QVERIFY(causes->topLevelItem(0)->text(0).startsWith(slow));
-        causes->setCurrentItem(causes->topLevelItem(0));
+        // The focus alone chooses nothing: neither here nor in the table of blocks.
+        QVERIFY(QTest::qWaitForWindowActive(&fixture.window));
+        const std::optional<Block> before = fixture.document().selection();
+        causes->setFocus(Qt::TabFocusReason);
+        QVERIFY(causes->hasFocus());
+        QVERIFY(fixture.document().selection() == before);
+        errors.tabs()->setCurrentIndex(1);
+        errors.table()->setFocus(Qt::TabFocusReason);
+        QVERIFY(errors.table()->hasFocus());
+        QVERIFY(fixture.document().selection() == before);
+        QTest::keyClick(errors.table(), Qt::Key_Down);
+        QVERIFY(fixture.document().selection() != before);
+        errors.tabs()->setCurrentIndex(0);
+        causes->setFocus(Qt::TabFocusReason);
+        QTest::keyClick(causes, Qt::Key_Down);
+        QCOMPARE(causes->currentItem(), causes->topLevelItem(0));
         const std::vector<Block> chosen = fixture.window.timeline().selectedBlocks();
         QVERIFY(chosen.size() > 4);
         for (const Block& block : chosen)
