@@ -331,7 +331,7 @@ void MainWindow::showEvent(QShowEvent* event)
 void MainWindow::refreshNumbers()
 {
     const Prediction* shown = m_timeline->preview() ? m_timeline->preview() : m_document.prediction();
-    const Design& design = m_document.design();
+    const Design& design = m_timeline->previewDesign();
     m_numbers->showDesign(design, shown, m_document.evaluationMilliseconds(), m_document.unplaced().empty());
     m_bubbles->showDesign(design, shown);
     int device = shown ? fullestDevice(shown->metrics) : 0;

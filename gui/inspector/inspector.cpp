@@ -94,6 +94,11 @@ Inspector::Inspector(TimelineView& timeline, QWidget* parent)
     connect(m_pin, &TimeField::refused, this, &Inspector::report);
     connect(m_send, &QSpinBox::valueChanged, this, &Inspector::applySend);
     connect(times, &TimeFields::checked, this, &Inspector::report);
+    connect(&m_timeline, &TimelineView::previewChanged, this, [this] {
+        if (m_timeline.isPreviewing() != m_previewing || &m_timeline.previewDesign() != &m_document.design())
+            refreshDevice(); // not at every move of the mouse: it looks the block up
+        m_previewing = m_timeline.isPreviewing();
+    });
     connect(&m_timeline, &TimelineView::transferSelected, this, &Inspector::refreshSend);
     // Edits that the timeline makes for these fields are refused by the timeline.
     connect(&m_timeline, &TimelineView::editRefused, this, [this](const QString& why) {
@@ -201,9 +206,7 @@ void Inspector::refresh()
     m_chip->setBlock(*m_block);
     m_chip->show();
     m_title->setText(blockTitle(*m_block));
-    const QString device =
-        position.device >= 0 ? tr("on %1").arg(deviceLabel(design, position.device)) : tr("in the tray");
-    m_place->setText(tr("stage %1 %2").arg(m_block->stage).arg(device));
+    refreshDevice();
 
     m_fields->setVisible(position.device >= 0 || isInTray());
     refreshSend();
@@ -254,6 +257,24 @@ void Inspector::refresh()
     m_whyHeading->setText(answers->idleBefore > 0 ? tr("Why %1 is idle before it").arg(deviceLabel(design, runsOn))
                                                   : tr("Why it starts then"));
     m_why->setText(answers->why);
+}
+
+void Inspector::refreshDevice()
+{
+    if (!m_block)
+        return;
+    const Design& design = m_document.design();
+    const Schedule &now = design.schedule, &then = m_timeline.previewDesign().schedule;
+    const bool known = m_block->stage < now.stages() && m_block->replica < now.replicas();
+    if (&now != &then && known && then.deviceOf(*m_block) != now.deviceOf(*m_block)) {
+        m_place->setText(
+            tr("stage %1 on %2 when dropped").arg(m_block->stage).arg(deviceLabel(design, then.deviceOf(*m_block))));
+        return;
+    }
+    const Position position = pipewright::find(now, *m_block);
+    const QString device =
+        position.device >= 0 ? tr("on %1").arg(deviceLabel(design, position.device)) : tr("in the tray");
+    m_place->setText(tr("stage %1 %2").arg(m_block->stage).arg(device));
 }
 
 bool Inspector::isInTray() const

@@ -39,7 +39,8 @@ private:
     void applyPosition();
     void applyDevice();
     void applyWarmUp();
-    void refreshPlace(); ///< the fields of place, from the design
+    void refreshDevice(); ///< where the block stands, and during a drag where its stage would
+    void refreshPlace();  ///< the fields of place, from the design
     void applyPin(std::optional<Nanoseconds> wanted);
     void refreshPin();
     void applySend();
@@ -54,6 +55,7 @@ private:
     BlockChip* m_chip;
     QLabel* m_title;
     QLabel* m_place;
+    bool m_previewing = false; ///< as of the last change of the preview
     FactList* m_facts;
     QWidget* m_fields;
     NumberField* m_position;

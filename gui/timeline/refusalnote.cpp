@@ -62,7 +62,7 @@ bool RefusalNote::offer(const EditRequest& refused, const QString& why, QPoint n
         hide();
         return false;
     }
-    m_why->setText(why);
+    m_why->setText(why.left(1).toUpper() + why.mid(1));
     setAccessibleDescription(why);
     adjustSize();
     constexpr int edge = 4;

@@ -102,7 +102,7 @@ const TimelineLayout& TimelineView::Private::shown() const
 {
     if (previewLayout)
         return *previewLayout;
-    return measured ? *measured : layout();
+    return showsMeasured() ? *measured : layout();
 }
 
 Nanoseconds TimelineView::Private::total() const
@@ -304,6 +304,12 @@ void TimelineView::ensureVisible(const Block& block)
 const Prediction* TimelineView::preview() const
 {
     return d->plan && d->plan->legal ? d->plan->prediction.get() : nullptr;
+}
+
+const Design& TimelineView::previewDesign() const
+{
+    const bool known = preview() && !d->plan->live && d->plan->edit.design;
+    return known ? *d->plan->edit.design : d->document.design();
 }
 
 bool TimelineView::isPreviewing() const

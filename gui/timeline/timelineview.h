@@ -72,6 +72,8 @@ public:
 
     /// What a drag in progress would give if dropped now; null without one, or where dropping is illegal.
     const Prediction* preview() const;
+    const Design&
+    previewDesign() const;     ///< of preview(); the present one where a drag moves no stage, or there is none
     bool isPreviewing() const; ///< something is held over a place, legal or not
     /// For tests: which designs a drag treats as large, see DropPlanner::setLargeFrom().
     void setLargeFrom(double milliseconds);

@@ -81,7 +81,7 @@ void TimelineView::Private::paint(QPainter& painter, const QRect& exposed)
 std::optional<LaneGeometry> TimelineView::Private::outlined(int device, const QRectF& area) const
 {
     const auto index = static_cast<std::size_t>(device);
-    const bool overlaid = measured && !previewLayout;
+    const bool overlaid = showsMeasured();
     if (overlaid) {
         if (showHeat || !outlines || index >= outlines->lanes().size()) // heat is painted first
             return std::nullopt;
@@ -149,7 +149,7 @@ void TimelineView::Private::paintLane(QPainter& painter, int device, const QRect
         if (!group.empty())
             lanePainter.group(painter, blocks, geometry,
                               [this](const LaneBlock& block) { return group.contains(block.block); });
-        const bool overlaid = measured && !previewLayout;
+        const bool overlaid = showsMeasured();
         if (showCritical && !slack.isEmpty() && !previewLayout) {
             lanePainter.critical(painter, blocks, geometry, [this](const LaneBlock& block) {
                 return block.task != none && slack.isCritical(block.task);

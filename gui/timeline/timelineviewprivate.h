@@ -121,6 +121,8 @@ struct TimelineView::Private {
 
     /// What the lanes show now, and the prediction they are compared with (null when it is the same).
     const TimelineLayout& shown() const;
+    /// A drag is planned, marked and judged at predicted times, so these are what the lanes show meanwhile.
+    bool showsMeasured() const { return measured && !plan; }
     Nanoseconds total() const;
     bool showsWhole() const; ///< and not a stretch that somebody has zoomed to
     void reload();           ///< after the design changed

@@ -161,7 +161,7 @@ void TimelineView::Private::addCrosshair(OverlayContent& content) const
 
 void TimelineView::Private::paintLegend(QPainter& painter)
 {
-    const bool heat = showHeat && measured && !previewLayout;
+    const bool heat = showHeat && showsMeasured();
     if (!showCritical && !showSlack && !heat)
         return;
     const Theme& theme = Theme::of(view);

@@ -23,11 +23,9 @@
 #include <QAction>
 #include <QApplication>
 #include <QComboBox>
-#include <QLabel>
 #include <QLineEdit>
 #include <QListWidget>
 #include <QMimeData>
-#include <QMouseEvent>
 #include <QPushButton>
 #include <QSettings>
 #include <QSignalSpy>
@@ -103,34 +101,6 @@ private Q_SLOTS:
         QCOMPARE(fixture.document().prediction()->metrics.makespan, makespan + promised);
         fixture.document().undoStack()->undo();
         QCOMPARE(fixture.document().design(), before);
-    }
-
-    void aStageMovedToAnotherLaneIsShownThereEverywhere()
-    {
-        Fixture fixture;
-        TimelineView& view = fixture.window.timeline();
-        const Block block{Op::F, 1, 2, 0};
-        const auto send = [&](QEvent::Type type, QPoint at, Qt::MouseButton button, Qt::MouseButtons buttons) {
-            QMouseEvent event(type, at, view.viewport()->mapToGlobal(at), button, buttons, Qt::NoModifier);
-            QApplication::sendEvent(view.viewport(), &event);
-        };
-        const QPoint from = view.rectOfBlock(block).center(), to(from.x(), view.rectOfLane(2).center().y());
-        send(QEvent::MouseButtonPress, from, Qt::LeftButton, Qt::LeftButton);
-        send(QEvent::MouseMove, to, Qt::NoButton, Qt::LeftButton);
-        send(QEvent::MouseButtonRelease, to, Qt::LeftButton, Qt::NoButton);
-        QCOMPARE(fixture.document().design().schedule.deviceOfStage[1], 2);
-        QCOMPARE(fixture.document().selection(), std::optional(block));
-        Inspector& inspector = fixture.window.inspector();
-        QSpinBox* device = nullptr;
-        for (QSpinBox* field : inspector.findChildren<QSpinBox*>())
-            if (field->accessibleName() == QLatin1String("Device of the stage"))
-                device = field;
-        QCOMPARE(device->value(), 2);
-        bool placed = false;
-        for (QLabel* label : inspector.findChildren<QLabel*>())
-            placed = placed || label->text() == QLatin1String("stage 1 on GPU 2");
-        QVERIFY(placed);
-        QCOMPARE(fixture.window.memory().device(), 2);
     }
 
     void theFirstSuggestionIsTakenByKeyAndAFamilyThatIsFasterIsOffered()

@@ -4,9 +4,12 @@
 #include "core/families/family.h"
 #include "gui/designer/bubblepanel.h"
 #include "gui/designer/designer.h"
+#include "gui/designer/mainwindowfixture.h"
 #include "gui/document/familyestimates.h"
 #include "gui/inspector/blockexplanation.h"
+#include "gui/inspector/inspector.h"
 #include "gui/memory/memorypanel.h"
+#include "gui/timeline/timelineview.h"
 #include "gui/trace/errortable.h"
 #include "gui/widgets/chart.h"
 #include "gui/widgets/labels.h"
@@ -22,6 +25,8 @@
 #include <QEnterEvent>
 #include <QImage>
 #include <QLabel>
+#include <QMouseEvent>
+#include <QSpinBox>
 #include <QTemporaryDir>
 #include <QTest>
 
@@ -346,6 +351,46 @@ private Q_SLOTS:
         QVERIFY_THROWS_EXCEPTION(Error, svgToPng("no picture", path));
         QVERIFY_THROWS_EXCEPTION(
             Error, svgToPng("<svg xmlns='http://www.w3.org/2000/svg' width='4' height='4'/>", "/no/such/folder/a.png"));
+    }
+
+    void aStageMovedToAnotherLaneIsShownThereEverywhere()
+    {
+        MainWindowFixture fixture;
+        TimelineView& view = fixture.window.timeline();
+        const Block block{Op::F, 1, 2, 0};
+        const auto send = [&](QEvent::Type type, QPoint at, Qt::MouseButton button, Qt::MouseButtons buttons) {
+            QMouseEvent event(type, at, view.viewport()->mapToGlobal(at), button, buttons, Qt::NoModifier);
+            QApplication::sendEvent(view.viewport(), &event);
+        };
+        const QPoint from = view.rectOfBlock(block).center(), to(from.x(), view.rectOfLane(2).center().y());
+        send(QEvent::MouseButtonPress, from, Qt::LeftButton, Qt::LeftButton);
+        Inspector& inspector = fixture.window.inspector();
+        const auto says = [&](const char* text) {
+            for (QLabel* label : inspector.findChildren<QLabel*>())
+                if (label->text() == QLatin1String(text))
+                    return true;
+            return false;
+        };
+        QVERIFY(says("stage 1 on GPU 1"));
+        send(QEvent::MouseMove, to, Qt::NoButton, Qt::LeftButton);
+        QVERIFY(says("stage 1 on GPU 2 when dropped"));
+        QCOMPARE(fixture.window.memory().device(), 2); // not the lane that would be empty
+        QTest::keyClick(&view, Qt::Key_Escape);
+        QVERIFY(says("stage 1 on GPU 1"));
+        QCOMPARE(fixture.window.memory().device(), 1);
+        send(QEvent::MouseButtonRelease, to, Qt::LeftButton, Qt::NoButton);
+        send(QEvent::MouseButtonPress, from, Qt::LeftButton, Qt::LeftButton);
+        send(QEvent::MouseMove, to, Qt::NoButton, Qt::LeftButton);
+        send(QEvent::MouseButtonRelease, to, Qt::LeftButton, Qt::NoButton);
+        QCOMPARE(fixture.document().design().schedule.deviceOfStage[1], 2);
+        QCOMPARE(fixture.document().selection(), std::optional(block));
+        QSpinBox* device = nullptr;
+        for (QSpinBox* field : inspector.findChildren<QSpinBox*>())
+            if (field->accessibleName() == QLatin1String("Device of the stage"))
+                device = field;
+        QCOMPARE(device->value(), 2);
+        QVERIFY(says("stage 1 on GPU 2"));
+        QCOMPARE(fixture.window.memory().device(), 2);
     }
 };
 

@@ -3,6 +3,7 @@
 #include "gui/designer/mainwindowfixture.h"
 #include "gui/designer/numberbar.h"
 #include "gui/designer/windowactions.h"
+#include "gui/document/timelinelayout.h"
 #include "gui/inspector/blockexplanation.h"
 #include "gui/inspector/inspector.h"
 #include "gui/timeline/timelineview.h"
@@ -22,6 +23,7 @@
 #include <QComboBox>
 #include <QFile>
 #include <QListWidget>
+#include <QMouseEvent>
 #include <QTabWidget>
 #include <QTreeWidget>
 
@@ -107,6 +109,31 @@ private Q_SLOTS:
         fixture.window.windowActions().clearOverlay->trigger();
         QVERIFY(!fixture.window.runErrors().isVisible());
         QCOMPARE(table->errors().rowCount(), 0);
+    }
+
+    void whileABlockIsDraggedTheLanesShowTheTimesThatItIsJudgedBy()
+    {
+        Fixture fixture;
+        fixture.document().setOverlay(
+            recordRun(fixture.document(), fixture.folder.filePath(QStringLiteral("run.db")), 1.25));
+        TimelineView& view = fixture.window.timeline();
+        const QPoint from = view.rectOfBlock({Op::F, 0, 2, 0}).center();
+        const auto send = [&](QEvent::Type type, QPoint at, Qt::MouseButtons buttons) {
+            QMouseEvent event(type, at, view.viewport()->mapToGlobal(at), Qt::LeftButton, buttons, Qt::AltModifier);
+            QApplication::sendEvent(view.viewport(), &event);
+        };
+        const Block later{Op::W, 3, 0, 0};
+        const QRect measured = view.rectOfBlock(later);
+        send(QEvent::MouseButtonPress, from, Qt::LeftButton);
+        QCOMPARE(view.rectOfBlock(later), measured);
+        send(QEvent::MouseMove, QPoint(view.axis().right() - 30, from.y()), Qt::LeftButton); // nowhere F may stand
+        QVERIFY(view.isPreviewing() && !view.preview());
+        const double predicted =
+            view.axis().xOf(static_cast<double>(fixture.document().layout()->blockOf(later)->start));
+        QVERIFY(std::abs(view.rectOfBlock(later).left() - predicted) <= 1.5);
+        QVERIFY(view.rectOfBlock(later).width() < measured.width());
+        QTest::keyClick(&view, Qt::Key_Escape);
+        QCOMPARE(view.rectOfBlock(later), measured);
     }
 
     void whatTheMeasuredCostsAreTakenOverIsSaid()
