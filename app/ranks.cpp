@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "app/ranks.h"
 
+#include "app/terminal.h"
+
 #include "core/base/diagnostic.h"
 #include "executor/mpi/socketmesh.h"
 #ifdef PIPEWRIGHT_HAS_MPI
@@ -14,7 +16,9 @@
 #include <fcntl.h>
 #include <fstream>
 #include <iterator>
+#include <poll.h>
 #include <string_view>
+#include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -51,6 +55,35 @@ std::vector<std::string> ownCommand()
     return words;
 }
 
+/// One piece of the ranks' standard output; false: there is none now, or none any more.
+bool handOn(int output)
+{
+    char text[1 << 16];
+    const ssize_t length = read(output, text, sizeof text);
+    if (length > 0)
+        handOnText(stdout, {text, static_cast<std::size_t>(length)});
+    return length > 0;
+}
+
+/// Hands signals on to the launcher of the ranks, and their output to this process's, until it ends. The output comes
+/// through here because mpirun does not say when it could not be written.
+void attend(pid_t child, int output, int arrivedSignals)
+{
+    pollfd sources[] = {{arrivedSignals, POLLIN, 0}, {output, POLLIN, 0}};
+    for (bool ended = false; !ended;) {
+        if (poll(sources, 2, -1) < 0)
+            continue; // interrupted
+        signalfd_siginfo signal{};
+        if ((sources[0].revents & POLLIN) && read(sources[0].fd, &signal, sizeof signal) == sizeof signal) {
+            ended = signal.ssi_signo == SIGCHLD;
+            if (!ended)
+                kill(child, static_cast<int>(signal.ssi_signo));
+        }
+        if (sources[1].revents != 0 && !handOn(output))
+            sources[1].fd = -1;
+    }
+}
+
 [[noreturn]] void launch(int devices)
 {
     if (const std::string why = whyNoRanks(); !why.empty())
@@ -73,21 +106,31 @@ std::vector<std::string> ownCommand()
     for (const int signal : {SIGINT, SIGTERM, SIGCHLD})
         sigaddset(&signals, signal);
     sigprocmask(SIG_BLOCK, &signals, nullptr);
+    int output[2] = {-1, -1};
+    const int arrivedSignals = signalfd(-1, &signals, SFD_CLOEXEC);
+    if (arrivedSignals < 0 || pipe2(output, O_CLOEXEC | O_NONBLOCK) != 0 || fcntl(output[1], F_SETFL, 0) != 0)
+        throw Error(program, std::strerror(errno), "close some files");
     const pid_t child = fork();
     if (child == 0) {
+        dup2(output[1], STDOUT_FILENO);
         sigprocmask(SIG_UNBLOCK, &signals, nullptr);
         execv(program.c_str(), arguments.data());
         _exit(127);
     }
-    for (int signal = 0; child > 0 && sigwait(&signals, &signal) == 0 && signal != SIGCHLD;)
-        kill(child, signal);
     int status = 0;
+    if (child > 0) {
+        close(output[1]);
+        std::signal(SIGPIPE, SIG_IGN); // the ranks go on when nobody reads any more
+        attend(child, output[0], arrivedSignals);
+    }
     if (child < 0 || waitpid(child, &status, 0) < 0)
         throw Error(program, std::strerror(errno), "start the processes yourself: mpirun -n N pipewright run …");
+    while (handOn(output[0])) {
+    }
     int code = 2;
     std::ifstream(verdict).ignore(verdictAwaited.size()) >> code;
     unlink(verdict);
-    std::exit(code);
+    std::exit(exitCodeAfterWriting(code));
 }
 
 } // namespace

@@ -25,6 +25,9 @@ void printError(fmt::format_string<Values...> format, Values&&... values)
     writeEscaped(stderr, fmt::vformat(format, fmt::make_format_args(values...)));
 }
 
+/// What another process of this program has escaped already; written at once.
+void handOnText(std::FILE* stream, std::string_view text);
+
 /// Gives the standard streams that are closed a place that cannot be written to: the next file to be opened would
 /// otherwise become standard output.
 void reserveStandardStreams();

@@ -100,6 +100,22 @@ private Q_SLOTS:
                  qPrintable(without.errors));
     }
 
+    void aLostAnswerIsNoSuccess()
+    {
+        if (!hasMpi())
+            QSKIP("no MPI here");
+        makeDesign(2);
+        const QString command = "\"$pipewright\" run design.json --backend mpi --steps 2 --maths timed --progress none "
+                                "--force -o lost.db";
+        for (const char* lost : {" >/dev/full", " >&-"}) {
+            const Outcome outcome = m_work.shell(command + lost);
+            QCOMPARE(outcome.code, 2);
+            QVERIFY2(outcome.errors.contains("could not all be written"), qPrintable(outcome.errors));
+        }
+        QCOMPARE(m_work.shell(command + " | cat >all; test -s all").code, 0);
+        QVERIFY(m_work.read("all").contains("lost.db"));
+    }
+
     void aKilledRankEndsTheRunIsNamedAndLeavesATrace_data()
     {
         QTest::addColumn<bool>("mpi");
