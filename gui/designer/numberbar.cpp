@@ -142,7 +142,7 @@ void NumberBar::showDesign(const Design& design, const Prediction* prediction, d
     const Bytes moved = prediction->transferred;
     set(tr("moved"), moved > 0 ? sizeText(moved) : QString(),
         tr("Bytes of all %1 transfers between devices in one step.\n%2").arg(prediction->transfers).arg(source));
-    m_evaluated = tr("%1 blocks · evaluated in %2 ms")
+    m_evaluated = tr("%1 blocks · evaluated in %2\u00a0ms")
                       .arg(QLocale(QLocale::English).toString(qlonglong(design.schedule.blocks())))
                       .arg(evaluationMilliseconds, 0, 'f', 2);
     showRight();

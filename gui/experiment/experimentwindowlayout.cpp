@@ -4,6 +4,7 @@
 
 #include "gui/experiment/lossplot.h"
 #include "gui/experiment/stabilityplot.h"
+#include "gui/widgets/fields.h"
 #include "gui/widgets/labels.h"
 #include "gui/widgets/valuetable.h"
 
@@ -56,12 +57,12 @@ QWidget* ExperimentWindow::makeSettings()
     m_stageCount = spin(2, 4, 4);
     m_updates = spin(1, 20'000, 300);
     m_seeds = spin(1, 99, 1);
-    m_rate = new QDoubleSpinBox(column);
+    m_rate = new DecimalField(column);
     m_rate->setDecimals(5);
     m_rate->setRange(0.00001, 10);
     m_rate->setStepType(QAbstractSpinBox::AdaptiveDecimalStepType);
     m_rate->setValue(0.03);
-    m_momentum = new QDoubleSpinBox(column);
+    m_momentum = new DecimalField(column);
     m_momentum->setDecimals(3);
     m_momentum->setRange(0, 0.999);
     m_momentum->setSingleStep(0.05);

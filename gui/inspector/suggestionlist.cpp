@@ -31,7 +31,7 @@ QString signedMultiple(double value)
 {
     const double rounded = std::round(std::fabs(value) * 10) / 10;
     return (value < 0 ? QStringLiteral("\u2212") : QStringLiteral("+")) + QString::number(rounded, 'g', 6)
-           + QStringLiteral(" ×");
+           + QStringLiteral("\u00a0×");
 }
 
 /// Microbatches when they differ by a visible amount, else bytes, else nothing.

@@ -4,6 +4,7 @@
 #include "gui/timeline/timelineview.h"
 #include "gui/widgets/fields.h"
 #include "gui/widgets/labels.h"
+#include "gui/widgets/words.h"
 
 #include <QGridLayout>
 #include <QLabel>
@@ -39,12 +40,11 @@ Diagnostics faultsOf(const QString& name, Nanoseconds from, Nanoseconds to, Nano
     const std::string where = name.toStdString();
     if (from >= to)
         return {{Severity::Error, where, TimeFields::tr("it would end before it begins").toStdString(),
-                 TimeFields::tr("it begins at %1").arg(QString::fromStdString(exactDuration(from))).toStdString()}};
+                 TimeFields::tr("it begins at %1").arg(quantityText(exactDuration(from))).toStdString()}};
     if (to > end)
-        return {
-            {Severity::Error, where,
-             TimeFields::tr("the schedule ends before %1").arg(QString::fromStdString(exactDuration(to))).toStdString(),
-             TimeFields::tr("at most %1").arg(QString::fromStdString(exactDuration(end))).toStdString()}};
+        return {{Severity::Error, where,
+                 TimeFields::tr("the schedule ends before %1").arg(quantityText(exactDuration(to))).toStdString(),
+                 TimeFields::tr("at most %1").arg(quantityText(exactDuration(end))).toStdString()}};
     return {};
 }
 

@@ -11,6 +11,7 @@
 #include <QLabel>
 #include <QLocale>
 
+#include <cmath>
 #include <map>
 
 namespace pipewright {
@@ -19,14 +20,16 @@ namespace {
 
 QString flops(double value)
 {
-    QString text = QString::fromStdString(formatFlops(value));
+    constexpr int digits = 4; // as of durations
+    const double unit = value > 0 ? std::pow(10.0, std::floor(std::log10(value)) - digits + 1) : 1;
+    QString text = quantityText(formatFlops(std::round(value / unit) * unit));
     text.chop(2); // of work, not of a rate
     return text;
 }
 
 QString parametersText(std::int64_t parameters)
 {
-    return parameters >= 1'000'000 ? QObject::tr("%1 M").arg(double(parameters) / 1e6, 0, 'f', 1)
+    return parameters >= 1'000'000 ? QObject::tr("%1\u00a0M").arg(double(parameters) / 1e6, 0, 'f', 1)
                                    : QLocale(QLocale::English).toString(qlonglong(parameters));
 }
 
@@ -135,11 +138,11 @@ void ModelWindow::fillDevices()
                           && spec.memory > 0 && m_document.prediction()->metrics.devices[i].peakBytes > spec.memory;
         rows.push_back({words(deviceLabel(design, static_cast<int>(i))),
                         {QString::fromStdString(spec.name), true, {}, false},
-                        {spec.memory > 0 ? QString::fromStdString(exactSize(spec.memory)) : QString(), true,
+                        {spec.memory > 0 ? quantityText(exactSize(spec.memory)) : QString(), true,
                          over ? tr("The peak of this schedule is above it") : tr("Empty: not known"), true, over},
-                        {QString::fromStdString(formatFlops(spec.peakFlops)), true, unused},
+                        {quantityText(formatFlops(spec.peakFlops)), true, unused},
                         {percentText(spec.efficiency), true, unused},
-                        {QString::fromStdString(formatBandwidth(spec.memoryBandwidth)), true, unused}});
+                        {quantityText(formatBandwidth(spec.memoryBandwidth)), true, unused}});
         const GpuShare* share = i < design.cluster.gpus.size() ? &design.cluster.gpus[i] : nullptr;
         rows.back().push_back({share ? QString::number(share->gpu) : QString(), true,
                                share ? tr("Empty: left open, for every device")
@@ -191,8 +194,8 @@ void ModelWindow::fillLinks()
     const auto row = [](const QString& between, const LinkSpec& link) -> std::vector<ValueCell> {
         return {words(between),
                 {QString::fromStdString(link.name), true, {}, false},
-                {QString::fromStdString(exactDuration(link.latency)), true},
-                {link.bandwidth > 0 ? QString::fromStdString(formatBandwidth(link.bandwidth)) : QString(), true,
+                {quantityText(exactDuration(link.latency)), true},
+                {link.bandwidth > 0 ? quantityText(formatBandwidth(link.bandwidth)) : QString(), true,
                  QObject::tr("Empty: unlimited")}};
     };
     std::vector<std::vector<ValueCell>> rows{row(tr("any two devices"), design.cluster.link)};

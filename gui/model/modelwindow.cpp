@@ -37,7 +37,7 @@ double parseShare(const QString& text)
     const bool percent = number.contains(QLatin1Char('%'));
     number.remove(QLatin1Char('%'));
     bool ok = false;
-    const double value = number.trimmed().toDouble(&ok) / (percent ? 100 : 1);
+    const double value = withDecimalPoint(number).trimmed().toDouble(&ok) / (percent ? 100 : 1);
     if (!ok || !(value > 0) || value > 1)
         throw Error("efficiency", "\"" + text.toStdString() + "\" is no share of the peak rate",
                     "write for example 50 %");
@@ -253,7 +253,7 @@ void ModelWindow::fillGroups()
                       .arg(nodes.devices)
                       .arg(nodes.cards)
                       .arg(QString::fromStdString(nodes.network.name),
-                           QString::fromStdString(formatBandwidth(nodes.network.bandwidth)));
+                           quantityText(formatBandwidth(nodes.network.bandwidth)));
     m_inGroups->setText(text);
 }
 
@@ -400,9 +400,9 @@ void ModelWindow::setDeviceValue(int device, int column, const QString& text)
     commit(tr("Set %1 of %2 to %3").arg(m_devices->horizontalHeaderItem(column)->text(), label, text), [&] {
         Cluster cluster = m_document.design().cluster;
         DeviceSpec& spec = cluster.devices[device];
-        const std::string value = text.toStdString();
+        const std::string value = typedQuantity(text);
         switch (column) {
-        case 1: spec.name = value; break;
+        case 1: spec.name = text.toStdString(); break;
         case 2: spec.memory = text.isEmpty() ? 0 : parseSize(value, "memory"); break;
         case 3: spec.peakFlops = parseFlops(value, "peak rate"); break;
         case 4: spec.efficiency = parseShare(text); break;
@@ -423,9 +423,9 @@ void ModelWindow::setLinkValue(int row, int column, const QString& text)
                if (column == 1)
                    link.name = text.toStdString();
                else if (column == 2)
-                   link.latency = parseDuration(text.toStdString(), "latency");
+                   link.latency = parseDuration(typedQuantity(text), "latency");
                else
-                   link.bandwidth = text.isEmpty() ? 0 : parseBandwidth(text.toStdString(), "bandwidth");
+                   link.bandwidth = text.isEmpty() ? 0 : parseBandwidth(typedQuantity(text), "bandwidth");
                return withCluster(m_document.design(), std::move(cluster));
            });
 }

@@ -317,7 +317,7 @@ NewScheduleDialog::Outcome NewScheduleDialog::work(const NewDesign& choice)
                                          multipleText(metrics.devices[index].peakActivations));
             if (limit > 0 && peak > limit)
                 outcome.diagnostics.push_back({Severity::Warning, deviceLabel(outcome.design, fullest).toStdString(),
-                                               "peak memory is above the device's " + formatSize(limit),
+                                               "peak memory is above the device's " + sizeText(limit).toStdString(),
                                                "a family with less memory, a smaller microbatch or more devices"});
         }
         if (const double tokens = tokensPerSecond(outcome.design, metrics.makespan); tokens > 0)

@@ -206,7 +206,7 @@ bool PartitionBar::event(QEvent* event)
         for (std::size_t other = 0; other < m_layers.size(); ++other)
             if (isBlock(m_layers[other].kind))
                 typical = std::max(typical, weightOf(other));
-        QString text = tr("%1: %2 GFLOP per microbatch, %3 M parameters")
+        QString text = tr("%1: %2\u00a0GFLOP per microbatch, %3\u00a0M parameters")
                            .arg(QString::fromStdString(layer.name))
                            .arg((layer.forwardFlops + layer.inputGradFlops + layer.weightGradFlops) / 1e9, 0, 'f', 1)
                            .arg(double(layer.parameters) / 1e6, 0, 'f', 1);

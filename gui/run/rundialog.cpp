@@ -36,8 +36,8 @@ QString timeLeftText(double seconds)
         return {};
     const int whole = static_cast<int>(std::lround(seconds));
     if (whole < 60)
-        return RunDialog::tr("about %1 s left").arg(std::max(1, whole));
-    return RunDialog::tr("about %1 min %2 s left").arg(whole / 60).arg(whole % 60);
+        return RunDialog::tr("about %1\u00a0s left").arg(std::max(1, whole));
+    return RunDialog::tr("about %1\u00a0min %2\u00a0s left").arg(whole / 60).arg(whole % 60);
 }
 
 } // namespace
@@ -261,7 +261,7 @@ void RunDialog::showProgress(const ChildProgress& progress)
     if (progress.step >= 0 && progress.steps > 0)
         words << tr("step %1 of %2").arg(progress.step).arg(progress.steps);
     else
-        words << tr("%1 %").arg(std::lround(progress.share * 100));
+        words << tr("%1\u00a0%").arg(std::lround(progress.share * 100));
     if (const QString left = timeLeftText(progress.secondsLeft); !left.isEmpty())
         words << left;
     m_status->setText(words.join(QStringLiteral(" · ")));

@@ -124,7 +124,7 @@ void SearchCurve::paintEvent(QPaintEvent*)
     painter.setPen(theme.dim);
     painter.drawText(QRectF(plot.left(), plot.bottom() + 2, plot.width(), height), Qt::AlignLeft, tr("0 s"));
     painter.drawText(QRectF(plot.left(), plot.bottom() + 2, plot.width(), height), Qt::AlignRight,
-                     tr("%1 s").arg(seconds, 0, 'f', 1));
+                     tr("%1\u00a0s").arg(seconds, 0, 'f', 1));
 }
 
 } // namespace pipewright

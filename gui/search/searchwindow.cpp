@@ -5,6 +5,7 @@
 #include "gui/compare/comparelanes.h"
 #include "gui/compare/comparetable.h"
 #include "gui/search/searchcurve.h"
+#include "gui/widgets/fields.h"
 #include "gui/widgets/labels.h"
 #include "gui/widgets/words.h"
 
@@ -48,8 +49,8 @@ QString wordsOf(const Diagnostics& diagnostics)
 
 SearchWindow::SearchWindow(Document& document, std::function<std::vector<Block>()> selectedBlocks, QWidget* parent)
     : QDialog(parent), m_document(document), m_selectedBlocks(std::move(selectedBlocks)), m_scope(new QComboBox(this)),
-      m_limit(new QComboBox(this)), m_objective(new QComboBox(this)), m_factor(new QDoubleSpinBox(this)),
-      m_size(new QLineEdit(this)), m_seconds(new QDoubleSpinBox(this)), m_threads(new QSpinBox(this)),
+      m_limit(new QComboBox(this)), m_objective(new QComboBox(this)), m_factor(new DecimalField(this)),
+      m_size(new QLineEdit(this)), m_seconds(new DecimalField(this)), m_threads(new QSpinBox(this)),
       m_button(new QPushButton(tr("Search"), this)), m_keep(new QPushButton(tr("Keep this schedule"), this)),
       m_state(makeCaption({}, TextSize::Normal, this)), m_why(makeCaption({}, TextSize::Small, this)),
       m_curve(new SearchCurve(this)), m_lanes(new CompareLanes(this)), m_table(makeCompareTable(this))
@@ -92,7 +93,7 @@ QFormLayout* SearchWindow::buildSettings()
     m_factor->setRange(0.05, 1000);
     m_factor->setSingleStep(0.25);
     m_factor->setValue(1);
-    m_factor->setSuffix(tr(" ×"));
+    m_factor->setSuffix(tr("\u00a0×"));
     m_factor->setToolTip(tr("Of as many microbatches of activations as there are devices: 1 × is what 1F1B keeps"));
     m_factor->setAccessibleName(tr("Memory limit as a multiple"));
     m_size->setPlaceholderText(tr("80GiB"));
@@ -105,7 +106,7 @@ QFormLayout* SearchWindow::buildSettings()
     m_seconds->setRange(0.1, 86'400);
     m_seconds->setDecimals(1);
     m_seconds->setValue(10);
-    m_seconds->setSuffix(tr(" s"));
+    m_seconds->setSuffix(tr("\u00a0s"));
     m_seconds->setAccessibleName(tr("Time limit"));
     m_threads->setRange(1, 256);
     m_threads->setValue(std::max(1, static_cast<int>(std::thread::hardware_concurrency()) - 1));
@@ -247,7 +248,7 @@ SearchOptions SearchWindow::options() const
     if (m_limit->currentIndex() == Factor)
         options.limit.factor = m_factor->value();
     else if (m_limit->currentIndex() == Size)
-        options.limit.bytes = parseSize(m_size->text().trimmed().toStdString(), tr("memory limit").toStdString());
+        options.limit.bytes = parseSize(typedQuantity(m_size->text()), tr("memory limit").toStdString());
     options.objective = m_objective->currentIndex() == 0 ? SearchObjective::Makespan : SearchObjective::Span;
     options.timeLimit = std::chrono::milliseconds(static_cast<std::int64_t>(m_seconds->value() * 1000));
     options.threads = m_threads->value();
@@ -326,7 +327,8 @@ void SearchWindow::follow(const SearchProgress& now)
     const QString gap = now.best > 0
                             ? tr(" · gap at most %1").arg(percentText(double(now.best - now.bound) / double(now.best)))
                             : QString();
-    setState(tr("searching · %1 s of %2 s").arg(now.seconds, 0, 'f', 1).arg(m_wanted, 0, 'f', 1) + gap, false);
+    setState(tr("searching · %1\u00a0s of %2\u00a0s").arg(now.seconds, 0, 'f', 1).arg(m_wanted, 0, 'f', 1) + gap,
+             false);
 }
 
 void SearchWindow::settle(std::shared_ptr<const Found> found)

@@ -209,7 +209,7 @@ void TradeOffWindow::add(const TradeOff& point)
         return;
     }
     const double left = double(m_clock.elapsed()) / double(m_points.size()) * double(m_wanted - m_points.size()) / 1000;
-    m_state->setText(tr("%1 of %2 · about %3 s left")
+    m_state->setText(tr("%1 of %2 · about %3\u00a0s left")
                          .arg(m_points.size())
                          .arg(m_wanted)
                          .arg(std::max(1, static_cast<int>(std::ceil(left)))));

@@ -253,11 +253,8 @@ void ShardingWindow::addMember(const DeviceSpec& device)
     m_members->insertRow(row);
     m_members->setItem(row, Name, new QTableWidgetItem(QString::fromStdString(device.name)));
     m_members->setItem(row, Rate,
-                       new QTableWidgetItem(QString::fromStdString(formatFlops(device.peakFlops * device.efficiency))));
-    m_members->setItem(row, Memory,
-                       new QTableWidgetItem(device.memory > 0
-                                                ? QString::fromStdString(formatSize(device.memory)).remove(' ')
-                                                : QString()));
+                       new QTableWidgetItem(quantityText(formatFlops(device.peakFlops * device.efficiency))));
+    m_members->setItem(row, Memory, new QTableWidgetItem(device.memory > 0 ? sizeText(device.memory) : QString()));
 }
 
 Cluster ShardingWindow::group() const
@@ -277,9 +274,9 @@ Cluster ShardingWindow::group() const
         DeviceSpec member = static_cast<std::size_t>(row) < before.size() ? before[row] : lane;
         member.group.reset();
         member.name = text(Name).toStdString();
-        member.peakFlops = parseFlops(text(Rate).toStdString(), "rate");
+        member.peakFlops = parseFlops(typedQuantity(text(Rate)), "rate");
         member.efficiency = 1;
-        member.memory = text(Memory).isEmpty() ? 0 : parseSize(text(Memory).toStdString(), "memory");
+        member.memory = text(Memory).isEmpty() ? 0 : parseSize(typedQuantity(text(Memory)), "memory");
         group.devices.push_back(std::move(member));
     }
     group.name = tr("%1 devices").arg(group.devices.size()).toStdString();

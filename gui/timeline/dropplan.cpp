@@ -3,6 +3,7 @@
 
 #include "gui/document/namededits.h"
 #include "gui/timeline/timelineview.h"
+#include "gui/widgets/words.h"
 
 #include <QLocale>
 
@@ -154,7 +155,7 @@ QString describeChange(const Design& design, const Prediction& before, const Pre
     } else if (before.metrics.makespan > 0) {
         const double percent = 100.0 * static_cast<double>(after.metrics.makespan - before.metrics.makespan)
                                / static_cast<double>(before.metrics.makespan);
-        result = TimelineView::tr("step %1%2 %").arg(sign(percent), locale.toString(std::abs(percent), 'f', 1));
+        result = TimelineView::tr("step %1%2\u00a0%").arg(sign(percent), locale.toString(std::abs(percent), 'f', 1));
     }
     // The largest increase is what can hurt; only without one is the largest relief worth the words.
     int device = -1;
@@ -170,12 +171,11 @@ QString describeChange(const Design& design, const Prediction& before, const Pre
     if (device < 0)
         return result + TimelineView::tr(", memory unchanged");
     result += TimelineView::tr(", peak %1%2 on %3")
-                  .arg(sign(static_cast<double>(change)), QString::fromStdString(formatSize(std::abs(change))),
-                       deviceLabel(design, device));
+                  .arg(sign(static_cast<double>(change)), sizeText(std::abs(change)), deviceLabel(design, device));
     const auto index = static_cast<std::size_t>(device);
     const Bytes limit = index < design.cluster.devices.size() ? design.cluster.devices[index].memory : 0;
     if (limit > 0 && after.metrics.devices[index].peakBytes > limit)
-        result += TimelineView::tr(", over its %1").arg(QString::fromStdString(formatSize(limit)));
+        result += TimelineView::tr(", over its %1").arg(sizeText(limit));
     return result;
 }
 

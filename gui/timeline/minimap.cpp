@@ -3,6 +3,7 @@
 
 #include "gui/timeline/lanegeometry.h"
 #include "gui/widgets/theme.h"
+#include "gui/widgets/words.h"
 
 #include <QAction>
 #include <QMouseEvent>
@@ -112,9 +113,7 @@ void Minimap::describe()
 {
     const auto [start, end] = m_timeline.timeRange();
     setAccessibleDescription(tr("The whole schedule, %1 long; the frame is around what the timeline shows, %2 to %3")
-                                 .arg(QString::fromStdString(formatDuration(m_timeline.total())),
-                                      QString::fromStdString(formatDuration(start)),
-                                      QString::fromStdString(formatDuration(end))));
+                                 .arg(durationText(m_timeline.total()), durationText(start), durationText(end)));
 }
 
 void Minimap::drop()

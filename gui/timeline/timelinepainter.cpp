@@ -37,7 +37,7 @@ QString tickLabel(double time, double step, double visibleEnd)
         }
     }
     const int decimals = std::clamp(static_cast<int>(std::ceil(std::log10(unit->size / step) - 1e-9)), 0, 9);
-    return QLocale::c().toString(time / unit->size, 'f', decimals) + QLatin1Char(' ') + QString::fromUtf8(unit->name);
+    return QLocale::c().toString(time / unit->size, 'f', decimals) + QChar(0x00A0) + QString::fromUtf8(unit->name);
 }
 
 TimelinePainter::TimelinePainter(const Theme& theme, double scale)

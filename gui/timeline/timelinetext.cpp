@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "gui/timeline/timelinetext.h"
 
+#include "gui/widgets/words.h"
+
 #include <QCoreApplication>
 #include <QLocale>
 #include <QStringList>
@@ -15,16 +17,6 @@ namespace {
 QString tr(const char* text)
 {
     return QCoreApplication::translate("TimelineView", text);
-}
-
-QString duration(Nanoseconds value)
-{
-    return QString::fromStdString(formatDuration(value));
-}
-
-QString size(Bytes value)
-{
-    return QString::fromStdString(formatSize(value));
 }
 
 std::vector<int> stagesOf(const Schedule& schedule, int device, int replica)
@@ -105,7 +97,7 @@ QString stagesByReplica(const Schedule& schedule, int device)
 QString inUnitOf(Bytes value, const QString& limit)
 {
     // "68.8 / 80 GiB": one unit for both, taken from the limit.
-    const QString own = size(value);
+    const QString own = sizeText(value);
     const qsizetype space = limit.lastIndexOf(QLatin1Char(' '));
     const QString unit = limit.mid(space);
     return own.endsWith(unit) ? own.left(own.size() - unit.size()) : own;
@@ -139,17 +131,17 @@ std::vector<LaneHeader> laneHeaders(const Design& design, const Prediction* pred
         const DeviceMetrics& metrics = prediction->metrics.devices[index];
         const Bytes limit = index < design.cluster.devices.size() ? design.cluster.devices[index].memory : 0;
         if (limit > 0 && largestPeak > 0) {
-            QString limitText = size(limit);
+            QString limitText = sizeText(limit);
             limitText.replace(QStringLiteral(".0 "), QStringLiteral(" ")); // "80 GiB": limits are round numbers
             header.fill = static_cast<double>(metrics.peakBytes) / static_cast<double>(limit);
             header.over = metrics.peakBytes > limit;
             header.memory = QStringLiteral("%1 / %2").arg(inUnitOf(metrics.peakBytes, limitText), limitText);
         } else if (largestPeak > 0) {
             header.fill = static_cast<double>(metrics.peakBytes) / static_cast<double>(largestPeak);
-            header.memory = tr("peak %1").arg(size(metrics.peakBytes));
+            header.memory = tr("peak %1").arg(sizeText(metrics.peakBytes));
         } else if (largestActivations > 0) {
             header.fill = metrics.peakActivations / largestActivations;
-            header.memory = tr("peak %1 ×").arg(QLocale::c().toString(metrics.peakActivations, 'f', 1));
+            header.memory = tr("peak %1\u00a0×").arg(QLocale::c().toString(metrics.peakActivations, 'f', 1));
         }
     }
     return headers;
@@ -188,7 +180,7 @@ QString blockName(const Design& design, const LaneBlock& block, int device)
 {
     const std::string_view words = describe(block.block.op);
     const QString operation = QString::fromUtf8(words.data(), static_cast<qsizetype>(words.size()));
-    QString times = tr("%1 to %2").arg(duration(block.runsFrom()), duration(block.runsUntil()));
+    QString times = tr("%1 to %2").arg(durationText(block.runsFrom()), durationText(block.runsUntil()));
     if (block.pair != LaneBlock::Pair::None)
         times = tr("%1 together with the block %2 it")
                     .arg(times, block.pair == LaneBlock::Pair::First ? tr("behind") : tr("before"));
@@ -223,27 +215,28 @@ QString blockToolTip(const Design& design, const BlockFacts& facts)
         row(tr("overlaps"), facts.predicted.pair == LaneBlock::Pair::First ? tr("with the block behind it")
                                                                            : tr("with the block before it"));
     const Nanoseconds length = facts.predicted.runsUntil() - facts.predicted.runsFrom();
-    row(tr("start"), duration(facts.predicted.runsFrom()));
-    row(tr("end"), duration(facts.predicted.runsUntil()));
-    row(tr("duration"), duration(length));
+    row(tr("start"), durationText(facts.predicted.runsFrom()));
+    row(tr("end"), durationText(facts.predicted.runsUntil()));
+    row(tr("duration"), durationText(length));
     row(tr("source"), QString::fromStdString(design.costs.source));
     if (facts.measured) {
         const Nanoseconds measured = facts.measured->end - facts.measured->start;
-        QString text = duration(measured);
+        QString text = durationText(measured);
         if (length > 0) {
             const double percent = 100.0 * static_cast<double>(measured - length) / static_cast<double>(length);
-            text += QStringLiteral(" %1%2 %").arg(percent < 0 ? QStringLiteral("−") : QStringLiteral("+"),
-                                                  QLocale::c().toString(std::abs(percent), 'f', 1));
+            text += QStringLiteral(" %1%2\u00a0%")
+                        .arg(percent < 0 ? QStringLiteral("−") : QStringLiteral("+"),
+                             QLocale::c().toString(std::abs(percent), 'f', 1));
         }
         row(tr("measured"), text);
     }
     if (facts.slack)
-        row(tr("slack"), *facts.slack == 0 ? tr("none, critical") : duration(*facts.slack));
+        row(tr("slack"), *facts.slack == 0 ? tr("none, critical") : durationText(*facts.slack));
     if (block.stage >= 0 && static_cast<std::size_t>(block.stage) < design.costs.stages.size()) {
         const StageCosts& costs = design.costs.stages[block.stage];
         const auto bytes = [&row](const QString& name, Bytes value) {
             if (value > 0)
-                row(name, size(value));
+                row(name, sizeText(value));
         };
         const bool last = block.stage + 1 == design.schedule.stages();
         switch (block.op) {

@@ -3,6 +3,8 @@
 // click opens that of what is under it; the menu key that of what was chosen last, at its place.
 #include "gui/timeline/timelineviewprivate.h"
 
+#include "gui/widgets/words.h"
+
 #include <QAction>
 #include <QContextMenuEvent>
 #include <QMenu>
@@ -141,8 +143,7 @@ void TimelineView::Private::showIdleMenu(const Idle& idle, QPoint position)
 {
     QMenu* menu = menuOf({});
     menu->addAction(tr("%1 is idle for %2")
-                        .arg(deviceLabel(document.design(), idle.device),
-                             QString::fromStdString(formatDuration(idle.end - idle.start))))
+                        .arg(deviceLabel(document.design(), idle.device), durationText(idle.end - idle.start)))
         ->setEnabled(false);
     menu->addAction(tr("Explain this idle time"), &view,
                     [this, idle] { Q_EMIT view.gapClicked(idle.device, idle.start, idle.end); });
@@ -160,7 +161,7 @@ void TimelineView::Private::showRulerMenu(Nanoseconds time, QPoint position)
     menu->addSeparator();
     const std::optional<Nanoseconds> mark = markNear(time);
     const Nanoseconds at = mark.value_or(time);
-    const QString text = QString::fromStdString(formatDuration(at));
+    const QString text = durationText(at);
     menu->addAction(mark ? tr("Remove the mark at %1").arg(text) : tr("Set a mark at %1").arg(text), &view,
                     [this, at] { view.toggleMark(at); });
     menu->addAction(tr("Remove all marks"), &view,

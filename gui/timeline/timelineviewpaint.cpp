@@ -37,7 +37,7 @@ void TimelineView::paintEvent(QPaintEvent* event)
         return;
     qCDebug(frameTime, "worst paint %.2f ms", d->worstFrame);
     OverlayContent content = d->overlay->content();
-    content.frameTime = tr("worst paint %1 ms").arg(d->worstFrame, 0, 'f', 2);
+    content.frameTime = tr("worst paint %1\u00a0ms").arg(d->worstFrame, 0, 'f', 2);
     // Showing it from within the paint would schedule the next one; whatever repaints next brings it up.
     QMetaObject::invokeMethod(
         this, [this, content] { d->overlay->setContent(content); }, Qt::QueuedConnection);

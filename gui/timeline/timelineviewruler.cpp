@@ -2,6 +2,7 @@
 // Marks, the measured range, the crosshair and the legend: what TimelineView lays over the lanes for reading.
 #include "core/base/units.h"
 #include "gui/timeline/timelineviewprivate.h"
+#include "gui/widgets/words.h"
 
 #include <QPainter>
 
@@ -109,10 +110,10 @@ void TimelineView::Private::addReadings(OverlayContent& content) const
 {
     const TimeAxis& axis = view.m_axis;
     for (const Nanoseconds mark : marks)
-        content.marks.push_back({axis.xOf(static_cast<double>(mark)), QString::fromStdString(formatDuration(mark))});
+        content.marks.push_back({axis.xOf(static_cast<double>(mark)), durationText(mark)});
     if (range) {
         content.range = {{axis.xOf(static_cast<double>(range->first)), axis.xOf(static_cast<double>(range->second))}};
-        content.rangeText = QString::fromStdString(formatDuration(range->second - range->first));
+        content.rangeText = durationText(range->second - range->first);
     }
 }
 
@@ -131,7 +132,7 @@ void TimelineView::Private::addCrosshair(OverlayContent& content) const
     if (at < 0 || at > static_cast<double>(shown().makespan()))
         return;
     const auto time = static_cast<Nanoseconds>(std::llround(at));
-    content.crosshair = {{static_cast<double>(cursor.x()), QString::fromStdString(formatDuration(time))}};
+    content.crosshair = {{static_cast<double>(cursor.x()), durationText(time)}};
     const int device = laneAt(cursor.y());
     if (device < 0)
         return;
@@ -156,7 +157,7 @@ void TimelineView::Private::addCrosshair(OverlayContent& content) const
     if (!live && document.prediction())
         live = liveAt(document.prediction()->timeline);
     if (live)
-        content.detail = tr("%1 live").arg(QString::fromStdString(formatSize(*live)));
+        content.detail = tr("%1 live").arg(sizeText(*live));
 }
 
 void TimelineView::Private::paintLegend(QPainter& painter)
@@ -186,7 +187,7 @@ void TimelineView::Private::paintLegend(QPainter& painter)
         painter.fillRect(QRect(left, top + 4, 14, 9), shade);
         painter.setPen(theme.dim);
         const Nanoseconds greatest = slack.greatestSlack();
-        const QString most = greatest > 0 ? QString::fromStdString(formatDuration(greatest)) : QStringLiteral("0");
+        const QString most = greatest > 0 ? durationText(greatest) : QStringLiteral("0");
         const QString text = tr("slack %1").arg(most);
         painter.drawText(QRect(left + 20, top, plotLeft() - left - 20, 17), Qt::AlignLeft | Qt::AlignVCenter, text);
         top += 17;

@@ -7,6 +7,7 @@
 
 #include "core/program/transferorder.h"
 #include "gui/timeline/timelinetext.h"
+#include "gui/widgets/words.h"
 
 #include <QAction>
 #include <QPainter>
@@ -96,9 +97,9 @@ QString TimelineView::Private::transferText(int device, std::size_t index) const
              issued.sends ? TimelineView::tr("sends") : TimelineView::tr("receives"))
         .arg(index + 1)
         .arg(list.size())
-        .arg(transferName(issued.transfer), QString::fromStdString(formatDuration(timeline.start[issued.task])),
-             QString::fromStdString(formatDuration(timeline.end[issued.task])),
-             (bytes > 0 ? QStringLiteral(", ") + QString::fromStdString(formatSize(bytes)) : QString())
+        .arg(transferName(issued.transfer), durationText(timeline.start[issued.task]),
+             durationText(timeline.end[issued.task]),
+             (bytes > 0 ? QStringLiteral(", ") + sizeText(bytes) : QString())
                  + (isStated(issued.transfer) ? TimelineView::tr(", its place is stated") : QString()));
 }
 

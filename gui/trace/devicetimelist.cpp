@@ -102,7 +102,7 @@ void DeviceTimeList::setTimes(const DeviceTimes& times, const StoredActivities& 
         }
         for (int cause = 0; cause < deviceTimeCauses; ++cause) {
             const Nanoseconds part = device.time[static_cast<std::size_t>(cause)];
-            row->setText(1 + cause, QStringLiteral("%1 %").arg(100 * double(part) / whole, 0, 'f', 1));
+            row->setText(1 + cause, QStringLiteral("%1\u00a0%").arg(100 * double(part) / whole, 0, 'f', 1));
             row->setTextAlignment(1 + cause, Qt::AlignRight | Qt::AlignVCenter);
             row->setFont(1 + cause, Theme::numbers(TextSize::Small));
             row->setToolTip(1 + cause, tr("%1: %2. %3")
@@ -142,7 +142,7 @@ void DeviceTimeList::addLinks()
         QString name = QString::fromStdString(link.name);
         name.remove(QRegularExpression(QStringLiteral("^the ")));
         auto* row = new QTreeWidgetItem(this);
-        row->setText(0, tr("%1: %2 of %3, %4 × the usual time")
+        row->setText(0, tr("%1: %2 of %3, %4\u00a0× the usual time")
                             .arg(name, QString::number(link.transfers),
                                  durationText(link.time / std::max<std::int64_t>(1, link.transfers)))
                             .arg(link.slowness(), 0, 'f', 2));

@@ -270,10 +270,10 @@ void QueryWindow::fill(const QueryResult& result, qint64 milliseconds)
     constexpr int widest = 360; // kernel names would hide the other columns
     for (int c = 0; c < m_rows->columnCount(); ++c)
         m_rows->setColumnWidth(c, std::min(widest, m_rows->columnWidth(c)));
-    m_state->setText(result.cut ? tr("the first %1 rows, %2 ms; a LIMIT or a narrower question shows others")
+    m_state->setText(result.cut ? tr("the first %1 rows, %2\u00a0ms; a LIMIT or a narrower question shows others")
                                       .arg(result.rows.size())
                                       .arg(milliseconds)
-                                : tr("%1 rows, %2 ms").arg(result.rows.size()).arg(milliseconds));
+                                : tr("%1 rows, %2\u00a0ms").arg(result.rows.size()).arg(milliseconds));
 }
 
 } // namespace pipewright

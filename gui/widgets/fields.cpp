@@ -2,10 +2,9 @@
 #include "gui/widgets/fields.h"
 
 #include "gui/widgets/theme.h"
+#include "gui/widgets/words.h"
 
 #include <QKeyEvent>
-
-#include <algorithm>
 
 namespace pipewright {
 namespace {
@@ -13,15 +12,13 @@ namespace {
 constexpr int fieldWidth = 92;
 constexpr qsizetype longestExact = 10; // characters that fit
 
-/// "18.522 ms", the exact one with the space of the rounded ones.
+/// "18.522 ms", the exact one written as the rounded ones are, in units that can be typed.
 QString fieldText(Nanoseconds time)
 {
     if (time == 0)
-        return QStringLiteral("0 ms"); // instead of 0 ns
-    QString text = QString::fromStdString(exactDuration(time));
-    const auto unit = std::find_if(text.cbegin(), text.cend(), [](QChar c) { return c.isLetter(); });
-    text.insert(unit - text.cbegin(), QLatin1Char(' '));
-    return text.size() <= longestExact ? text : QString::fromStdString(formatDuration(time));
+        return QStringLiteral("0\u00a0ms"); // instead of 0 ns
+    const QString text = quantityText(exactDuration(time));
+    return text.size() <= longestExact ? text : quantityText(formatDuration(time));
 }
 
 void setUp(QAbstractSpinBox& field, const QString& name, const QString& tip)
@@ -62,18 +59,31 @@ void NumberField::keyPressEvent(QKeyEvent* event)
         QSpinBox::keyPressEvent(event);
 }
 
-ShareField::ShareField(const QString& name, const QString& tip, QWidget* parent) : QDoubleSpinBox(parent)
+DecimalField::DecimalField(QWidget* parent) : QDoubleSpinBox(parent)
+{
+    QLocale locale = QLocale::c();
+    locale.setNumberOptions(QLocale::OmitGroupSeparator);
+    setLocale(locale);
+}
+
+QValidator::State DecimalField::validate(QString& input, int& position) const
+{
+    input = withDecimalPoint(input);
+    return QDoubleSpinBox::validate(input, position);
+}
+
+ShareField::ShareField(const QString& name, const QString& tip, QWidget* parent) : DecimalField(parent)
 {
     setUp(*this, name, tip);
     setRange(0, 100);
     setDecimals(1);
-    setSuffix(tr(" %"));
+    setSuffix(tr("\u00a0%"));
 }
 
 void ShareField::keyPressEvent(QKeyEvent* event)
 {
     if (!takesBack(*this, *lineEdit(), *event))
-        QDoubleSpinBox::keyPressEvent(event);
+        DecimalField::keyPressEvent(event);
 }
 
 TimeField::TimeField(const QString& name, const QString& tip, QWidget* parent) : QLineEdit(parent)
@@ -111,8 +121,8 @@ void TimeField::finish()
         return;
     std::optional<Nanoseconds> time;
     try {
-        if (const QString typed = text().trimmed(); !typed.isEmpty())
-            time = parseDuration(typed.toStdString(), accessibleName().toStdString());
+        if (const std::string typed = typedQuantity(text()); !typed.empty())
+            time = parseDuration(typed, accessibleName().toStdString());
     } catch (const Error& error) {
         if (!hasFocus())
             setText(m_shown); // the user has left the field

@@ -25,8 +25,17 @@ protected:
     void keyPressEvent(QKeyEvent* event) override;
 };
 
+/// A number that shows a decimal point in every locale and takes a comma for one.
+class DecimalField : public QDoubleSpinBox {
+    Q_OBJECT
+
+public:
+    explicit DecimalField(QWidget* parent = nullptr);
+    QValidator::State validate(QString& input, int& position) const override;
+};
+
 /// A share in percent, without buttons.
-class ShareField : public QDoubleSpinBox {
+class ShareField : public DecimalField {
     Q_OBJECT
 
 public:

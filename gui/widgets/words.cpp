@@ -4,6 +4,7 @@
 #include <QCoreApplication>
 #include <QLocale>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 
@@ -16,6 +17,7 @@ QString tr(const char* text)
     return QCoreApplication::translate("Words", text);
 }
 
+const QChar noBreak(0x00A0);
 const QString minus = QStringLiteral("\u2212");
 
 QString sign(bool negative)
@@ -41,27 +43,53 @@ QString chipText(const Block& block)
     return QStringLiteral("%1%2").arg(QLatin1Char(letter(block.op))).arg(block.microbatch);
 }
 
+QString quantityText(const std::string& written)
+{
+    QString text = QString::fromStdString(written);
+    const auto unit = std::find_if(text.cbegin(), text.cend(), [](QChar c) { return c.isLetter(); });
+    const auto at = static_cast<qsizetype>(unit - text.cbegin());
+    const QString name = text.mid(at) == QLatin1String("us") ? QStringLiteral("µs") : text.mid(at);
+    return text.left(at).trimmed() + noBreak + name;
+}
+
 QString durationText(Nanoseconds value)
 {
-    return QString::fromStdString(formatDuration(value));
+    constexpr Nanoseconds minute = 60'000'000'000;
+    if (std::abs(value) < 100 * minute)
+        return quantityText(formatDuration(value));
+    return QString::number(static_cast<double>(value) / (60.0 * minute), 'g', 4) + noBreak + QLatin1Char('h');
 }
 
 QString sizeText(Bytes value)
 {
-    return QString::fromStdString(formatSize(value));
+    return quantityText(formatSize(value));
+}
+
+QString withDecimalPoint(QString text)
+{
+    return text.replace(QLatin1Char(','), QLatin1Char('.'));
+}
+
+std::string typedQuantity(const QString& text)
+{
+    QString plain = withDecimalPoint(text);
+    for (QChar& c : plain)
+        if (c.isSpace())
+            c = QLatin1Char(' ');
+    return plain.trimmed().toStdString();
 }
 
 QString percentText(double share)
 {
     // Round first, so that a tiny negative never shows as "-0.0 %".
     const double rounded = std::round(share * 1000.0) / 10.0;
-    return (rounded < 0 ? minus : QString()) + QString::number(std::fabs(rounded), 'f', 1) + QStringLiteral(" %");
+    return (rounded < 0 ? minus : QString()) + QString::number(std::fabs(rounded), 'f', 1) + QStringLiteral("\u00a0%");
 }
 
 QString multipleText(double value)
 {
     // Large values are shown without decimals.
-    return QLocale(QLocale::English).toString(value, 'f', value < 99.95 ? 1 : 0) + QStringLiteral(" ×");
+    return QLocale(QLocale::English).toString(value, 'f', value < 99.95 ? 1 : 0) + QStringLiteral("\u00a0×");
 }
 
 QString rateText(double perSecond)
@@ -74,17 +102,17 @@ QString signedPercent(double share)
 {
     const double rounded = std::round(share * 1000.0) / 10.0;
     if (rounded == 0)
-        return share == 0 ? tr("unchanged") : sign(share < 0) + QStringLiteral("0.0 %");
+        return share == 0 ? tr("unchanged") : sign(share < 0) + QStringLiteral("0.0\u00a0%");
     return sign(rounded < 0) + QString::number(std::fabs(rounded), 'f', std::fabs(rounded) < 100 ? 1 : 0)
-           + QStringLiteral(" %");
+           + QStringLiteral("\u00a0%");
 }
 
 QString signedPoints(double share)
 {
     const double rounded = std::round(share * 1000.0) / 10.0;
     if (rounded == 0)
-        return share == 0 ? tr("unchanged") : sign(share < 0) + QStringLiteral("0.0 pt");
-    return sign(rounded < 0) + QString::number(std::fabs(rounded), 'f', 1) + QStringLiteral(" pt");
+        return share == 0 ? tr("unchanged") : sign(share < 0) + QStringLiteral("0.0\u00a0pt");
+    return sign(rounded < 0) + QString::number(std::fabs(rounded), 'f', 1) + QStringLiteral("\u00a0pt");
 }
 
 QString signedDuration(Nanoseconds value)

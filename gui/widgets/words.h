@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Text formats of the panels: names of blocks, shares, differences. Always with units; differences are signed (with a
-// real minus sign). Pure functions.
+// Text formats of the panels: names of blocks, shares, differences. Always with units, a no-break space before them;
+// differences are signed (with a real minus sign). Pure functions.
 #pragma once
 
 #include "core/design/design.h"
 #include "core/predict/bubbles.h"
 
 #include <QString>
+
+#include <string>
 
 namespace pipewright {
 
@@ -15,11 +17,17 @@ QString blockTitle(const Block& block);
 /// The two-line text of a chip on one line: "I 0".
 QString chipText(const Block& block);
 
-QString durationText(Nanoseconds value); ///< "18.52 ms"
+/// A value, a space that no line breaks at, and its unit: of what core wrote, with "us" as "µs".
+QString quantityText(const std::string& written);
+QString durationText(Nanoseconds value); ///< "18.52 ms"; beyond 100 minutes in hours, "11.36 h"
 QString sizeText(Bytes value);           ///< "68.8 GiB"
-QString percentText(double share);       ///< 0.114 -> "11.4 %"
-QString multipleText(double value);      ///< 4 -> "4.0 ×", 1024 -> "1,024 ×"
-QString rateText(double perSecond);      ///< "38,400"
+/// What a person typed as core reads it: a comma is a decimal point, and every kind of space is one. All fields take
+/// numbers by this one rule; nobody types a comma between thousands.
+std::string typedQuantity(const QString& text);
+QString withDecimalPoint(QString text);
+QString percentText(double share);  ///< 0.114 -> "11.4 %"
+QString multipleText(double value); ///< 4 -> "4.0 ×", 1024 -> "1,024 ×"
+QString rateText(double perSecond); ///< "38,400"
 
 QString signedPercent(double share); ///< -0.021 -> "−2.1 %", 0 -> "unchanged"
 QString signedPoints(double share);  ///< -0.019 -> "−1.9 pt"

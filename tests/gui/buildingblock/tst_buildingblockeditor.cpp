@@ -89,7 +89,8 @@ private Q_SLOTS:
         QVERIFY(fixture.settled());
         // Unrolled, it is the schedule that is there already.
         QCOMPARE(fixture.editor->facts().value(QStringLiteral("against the present")), QStringLiteral("unchanged"));
-        QCOMPARE(fixture.editor->facts().value(QStringLiteral("memory bound")), QStringLiteral("4 chunks = 4.0 ×"));
+        QCOMPARE(fixture.editor->facts().value(QStringLiteral("memory bound")),
+                 QStringLiteral("4 chunks = 4.0\u00a0×"));
     }
 
     void aDraggedPassShowsItsCollisionAndEscapeTakesItBack()
@@ -217,7 +218,7 @@ private Q_SLOTS:
         double most = 0;
         for (const DeviceMetrics& device : fixture.document.prediction()->metrics.devices)
             most = std::max(most, device.peakActivations);
-        QCOMPARE(promised, QString::number(most, 'f', 1) + QStringLiteral(" ×"));
+        QCOMPARE(promised, QString::number(most, 'f', 1) + QStringLiteral("\u00a0×"));
         QVERIFY(fixture.document.diagnostics().empty());
         fixture.document.undoStack()->undo();
         QCOMPARE(fixture.document.design(), before);
@@ -231,7 +232,7 @@ private Q_SLOTS:
         preview.resize(220, 130);
         preview.show();
         QCOMPARE(preview.caption().left(11), QStringLiteral("interval 6 "));
-        QVERIFY(preview.caption().endsWith(QStringLiteral("bound 3.0 ×")));
+        QVERIFY(preview.caption().endsWith(QStringLiteral("bound 3.0\u00a0×")));
         QSignalSpy opened(&preview, &BuildingBlockPreview::opened);
         QWidget* picture = nullptr;
         for (QWidget* child : preview.findChildren<QWidget*>())
@@ -242,7 +243,7 @@ private Q_SLOTS:
         QTest::keyClick(picture, Qt::Key_Return);
         QCOMPARE(opened.count(), 2);
         document.reset(test::familyDesign("gpipe")); // never more than there are
-        QVERIFY2(preview.caption().endsWith(QStringLiteral("bound 8.0 ×")), qPrintable(preview.caption()));
+        QVERIFY2(preview.caption().endsWith(QStringLiteral("bound 8.0\u00a0×")), qPrintable(preview.caption()));
         document.reset(test::familyDesign("zb-auto"));
         QVERIFY(preview.caption().contains(QLatin1String("made of none")));
     }

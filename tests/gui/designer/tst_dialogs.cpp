@@ -172,7 +172,7 @@ private Q_SLOTS:
         QSignalSpy finished(&fixture.dialog, &RunDialog::runFinished);
         QVERIFY(fixture.start());
         QTRY_COMPARE(finished.count(), 1);
-        QCOMPARE(states, QStringList{QStringLiteral("step 5 of 10 · about 7 s left")});
+        QCOMPARE(states, QStringList{QStringLiteral("step 5 of 10 · about 7\u00a0s left")});
         QCOMPARE(named<QLabel>(fixture.dialog, "Loss")->text(), QStringLiteral("loss 2.2500"));
         QCOMPARE(named<QProgressBar>(fixture.dialog, "Progress")->value(), 1000);
         QVERIFY(fixture.state().contains(QLatin1String("bit-equal")));

@@ -12,6 +12,7 @@
 #include "gui/timeline/timelineview.h"
 #include "gui/trace/errortable.h"
 #include "gui/widgets/chart.h"
+#include "gui/widgets/fields.h"
 #include "gui/widgets/labels.h"
 #include "gui/widgets/picture.h"
 #include "gui/widgets/theme.h"
@@ -41,6 +42,32 @@ class TestPanels : public QObject {
     const Design m_twoDevices = test::evenDesign({.transfer = 500'000}, test::familySchedule("1f1b", 2, 2));
 
 private Q_SLOTS:
+    void everyFieldTakesADecimalCommaInEveryLocale()
+    {
+        const QLocale before;
+        for (const char* name : {"C", "de_DE"}) {
+            QLocale::setDefault(QLocale(QLatin1String(name)));
+            ShareField share(QStringLiteral("share"), {}, nullptr);
+            TimeField time(QStringLiteral("time"), {}, nullptr);
+            std::optional<Nanoseconds> entered;
+            connect(&time, &TimeField::entered, this, [&](std::optional<Nanoseconds> value) { entered = value; });
+            for (const char* typed : {"12,5", "12.5"}) {
+                share.setValue(0);
+                share.selectAll();
+                QTest::keyClicks(&share, QLatin1String(typed));
+                QTest::keyClick(&share, Qt::Key_Return);
+                QCOMPARE(share.value(), 12.5);
+                QCOMPARE(share.text(), QStringLiteral("12.5\u00a0%"));
+                time.setTime(std::nullopt);
+                entered.reset();
+                QTest::keyClicks(&time, QLatin1String(typed) + QStringLiteral(" ms"));
+                QTest::keyClick(&time, Qt::Key_Return);
+                QCOMPARE(entered, std::optional<Nanoseconds>(12'500'000));
+            }
+        }
+        QLocale::setDefault(before);
+    }
+
     void numbersCanBeSelectedUnderTheCursor()
     {
         QWidget window;
@@ -104,14 +131,25 @@ private Q_SLOTS:
 
     void wordsCarryUnitsAndRealMinusSigns()
     {
-        QCOMPARE(percentText(0.1137), QStringLiteral("11.4 %"));
-        QCOMPARE(percentText(-0.0001), QStringLiteral("0.0 %"));
-        QCOMPARE(signedPercent(-0.021), QStringLiteral("\u22122.1 %"));
-        QCOMPARE(signedPercent(0.021), QStringLiteral("+2.1 %"));
+        QCOMPARE(percentText(0.1137), QStringLiteral("11.4\u00a0%"));
+        QCOMPARE(percentText(-0.0001), QStringLiteral("0.0\u00a0%"));
+        QCOMPARE(signedPercent(-0.021), QStringLiteral("\u22122.1\u00a0%"));
+        QCOMPARE(signedPercent(0.021), QStringLiteral("+2.1\u00a0%"));
         QCOMPARE(signedPercent(0), QStringLiteral("unchanged"));
-        QCOMPARE(signedPoints(-0.019), QStringLiteral("\u22121.9 pt"));
+        QCOMPARE(signedPercent(3.7204), QStringLiteral("+372\u00a0%"));
+        QCOMPARE(durationText(18'520'000), QStringLiteral("18.52\u00a0ms"));
+        QCOMPARE(durationText(5'000), QStringLiteral("5\u00a0µs"));
+        QCOMPARE(durationText(99 * 60'000'000'000), QStringLiteral("99\u00a0min"));
+        QCOMPARE(durationText(40'878'000'000'000), QStringLiteral("11.36\u00a0h")); // not 681.3 min
+        QCOMPARE(sizeText(Bytes{141} << 30), QStringLiteral("141\u00a0GiB"));
+        QCOMPARE(quantityText(exactSize(Bytes{141} << 30)), QStringLiteral("141\u00a0GiB"));
+        // Whatever is shown can be typed again, with a comma too.
+        QCOMPARE(parseDuration(typedQuantity(durationText(18'520'000)), "t"), 18'520'000);
+        QCOMPARE(parseDuration(typedQuantity(QStringLiteral(" 18,52 µs ")), "t"), 18'520);
+        QCOMPARE(parseSize(typedQuantity(QStringLiteral("1,5\u00a0GiB")), "s"), Bytes{3} << 29);
+        QCOMPARE(signedPoints(-0.019), QStringLiteral("\u22121.9\u00a0pt"));
         QCOMPARE(signedSize(-1024), QStringLiteral("\u2212") + sizeText(1024));
-        QCOMPARE(multipleText(4), QStringLiteral("4.0 ×"));
+        QCOMPARE(multipleText(4), QStringLiteral("4.0\u00a0×"));
         QCOMPARE(rateText(38400), QStringLiteral("38,400"));
         QCOMPARE(chipText({Op::W, 3, 7, 0}), QStringLiteral("W7"));
         QCOMPARE(blockTitle({Op::I, 3, 7, 0}), QStringLiteral("Input gradient, microbatch 7"));

@@ -100,11 +100,11 @@ private Q_SLOTS:
 
     void tickLabelsShareOneUnitAndAreExact()
     {
-        QCOMPARE(tickLabel(20e6, 20e6, 260e6), QStringLiteral("20 ms"));
-        QCOMPARE(tickLabel(0, 20e6, 260e6), QStringLiteral("0 ms"));
-        QCOMPARE(tickLabel(2.5e9, 5e8, 6e9), QStringLiteral("2.5 s"));
-        QCOMPARE(tickLabel(1200, 200, 1500), QStringLiteral("1.2 µs"));
-        QCOMPARE(tickLabel(3, 1, 20), QStringLiteral("3 ns"));
+        QCOMPARE(tickLabel(20e6, 20e6, 260e6), QStringLiteral("20\u00a0ms"));
+        QCOMPARE(tickLabel(0, 20e6, 260e6), QStringLiteral("0\u00a0ms"));
+        QCOMPARE(tickLabel(2.5e9, 5e8, 6e9), QStringLiteral("2.5\u00a0s"));
+        QCOMPARE(tickLabel(1200, 200, 1500), QStringLiteral("1.2\u00a0µs"));
+        QCOMPARE(tickLabel(3, 1, 20), QStringLiteral("3\u00a0ns"));
     }
 
     void touchingBlocksShareAColumnBoundaryAtEveryScale()

@@ -241,11 +241,11 @@ private Q_SLOTS:
         QVERIFY(from->isVisible());
         const QRect rect = stage.view->rectOfBlock(f10);
         stage.press(QPoint(rect.left(), 12));
-        QCOMPARE(to->text(), QStringLiteral("9 ms"));
+        QCOMPARE(to->text(), QStringLiteral("9\u00a0ms"));
         stage.move(QPoint(rect.right() + 1, 12));
-        QCOMPARE(from->text(), QStringLiteral("11 ms"));
-        QCOMPARE(to->text(), QStringLiteral("21 ms"));
-        QCOMPARE(length->text(), QStringLiteral("10 ms"));
+        QCOMPARE(from->text(), QStringLiteral("11\u00a0ms"));
+        QCOMPARE(to->text(), QStringLiteral("21\u00a0ms"));
+        QCOMPARE(length->text(), QStringLiteral("10\u00a0ms"));
         stage.view->action(QStringLiteral("cancel"))->trigger();
         QCOMPARE(range(), between(10, 18));
         stage.release(QPoint(rect.right() + 1, 12));
@@ -253,7 +253,7 @@ private Q_SLOTS:
         QCOMPARE(range(), between(10, 60));
         type(length, "2.5ms");
         QCOMPARE(range(), between(10, 15));
-        QCOMPARE(to->text(), QStringLiteral("7.5 ms"));
+        QCOMPARE(to->text(), QStringLiteral("7.5\u00a0ms"));
         type(from, "0s");
         QCOMPARE(range(), between(0, 15));
         // What cannot be says why.
@@ -264,10 +264,11 @@ private Q_SLOTS:
         }
         QTest::keyClick(from, Qt::Key_Escape);
         QVERIFY(!fault->isVisible());
-        QCOMPARE(from->text(), QStringLiteral("0 ms"));
+        QCOMPARE(from->text(), QStringLiteral("0\u00a0ms"));
         type(to, "2min");
-        QVERIFY2(fault->text().contains(QStringLiteral("the schedule ends before 120s")), qPrintable(fault->text()));
-        QCOMPARE(to->text(), QStringLiteral("7.5 ms"));
+        QVERIFY2(fault->text().contains(QStringLiteral("the schedule ends before 120\u00a0s")),
+                 qPrintable(fault->text()));
+        QCOMPARE(to->text(), QStringLiteral("7.5\u00a0ms"));
         from->clear();
         QTest::keyClick(from, Qt::Key_Return);
         QVERIFY(!stage.view->range() && !from->isVisible());
@@ -278,7 +279,7 @@ private Q_SLOTS:
         QCOMPARE(stage.view->visibleRange(), between(40, 120));
         stage.view->action(QStringLiteral("measureByNumbers"))->trigger();
         QCOMPARE(range(), between(40, 120));
-        QVERIFY(from->hasFocus() && from->selectedText() == QLatin1String("20 ms"));
+        QVERIFY(from->hasFocus() && from->selectedText() == QStringLiteral("20\u00a0ms"));
         stage.view->action(QStringLiteral("measure"))->trigger();
         QVERIFY(!stage.view->range());
         stage.view->selectBlocks({f00, f10});

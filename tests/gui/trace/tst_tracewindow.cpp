@@ -133,7 +133,7 @@ private Q_SLOTS:
         fixture.click(gemm);
         QVERIFY(fixture.view().selection() == gemm);
         QCOMPARE(fixture.window.facts().value("name"), QString("gemm"));
-        QCOMPARE(fixture.window.facts().value("duration"), QString("5 us"));
+        QCOMPARE(fixture.window.facts().value("duration"), QString("5\u00a0µs"));
         QCOMPARE(fixture.window.facts().value("device"), QString("GPU 0"));
         QTest::keyClick(&fixture.view(), Qt::Key_Escape);
         QVERIFY(!fixture.view().selection());
@@ -382,7 +382,7 @@ private Q_SLOTS:
         Q_EMIT step->activated(1);
         QVERIFY(fixture.view().range() == std::pair(Nanoseconds{0}, Nanoseconds{26'000}));
         QVERIFY(fixture.isSummed());
-        QCOMPARE(devices->topLevelItem(1)->text(1), QString("46.2 %")); // 8 + 4 of 26 us
+        QCOMPARE(devices->topLevelItem(1)->text(1), QString("46.2\u00a0%")); // 8 + 4 of 26 us
         Q_EMIT step->activated(0);
         QVERIFY(!fixture.view().range());
     }
@@ -396,10 +396,11 @@ private Q_SLOTS:
         QVERIFY(fixture.isOpen());
         QVERIFY(fixture.isSummed());
         const QTreeWidget* devices = fixture.window.devices();
-        QCOMPARE(devices->topLevelItem(0)->text(1), QString("50.0 %")); // 20 of the 40 us from first to last kernel
+        QCOMPARE(devices->topLevelItem(0)->text(1),
+                 QString("50.0\u00a0%")); // 20 of the 40 us from first to last kernel
         fixture.view().setRange(std::pair(Nanoseconds{0}, Nanoseconds{1'000'000}));
         QVERIFY(fixture.isSummed());
-        QCOMPARE(devices->topLevelItem(0)->text(1), QString("2.0 %"));
+        QCOMPARE(devices->topLevelItem(0)->text(1), QString("2.0\u00a0%"));
     }
 
     void notesSurviveAndAreInTheReport()
