@@ -6,8 +6,8 @@
 #include "app/terminal.h"
 
 #include "core/design/costorigins.h"
+#include "core/predict/busqueues.h"
 #include "core/predict/criticalpath.h"
-#include "core/predict/sharedwires.h"
 #include "core/predict/throughput.h"
 #include "core/program/weightreport.h"
 #include "core/search/tradeoffs.h"
@@ -255,8 +255,7 @@ void rankFamilies(const Design& design, const PredictOptions& given)
 
 void addPredictCommand(CommandLine& line, int& exitCode)
 {
-    Command command = line.add("predict", "Evaluates a design: time, bubbles, memory, critical path; transfers that "
-                                          "share a bus pass it first ready, first served");
+    Command command = line.add("predict", "Evaluates a design: time, bubbles, memory, critical path");
     const auto options = std::make_shared<PredictOptions>(command);
     command.onCall([options, &exitCode] {
         const LocatedDesign located = options->design.make();

@@ -31,7 +31,7 @@ namespace {
 
 struct SearchCommandOptions {
     explicit SearchCommandOptions(Command command)
-        : noise(command, "which of the schedules that were the best for a time is written")
+        : noise(command, "what decides between the schedules that the search found best one after another")
     {
         command.option("file", file, "the design file").required().typeName("FILE");
         command

@@ -4,7 +4,7 @@
 // O(tasks log tasks).
 #include "core/predict/criticalpath.h"
 
-#include "core/predict/sharedwires.h"
+#include "core/predict/busqueues.h"
 
 #include <algorithm>
 #include <limits>

@@ -2,8 +2,8 @@
 #include "core/predict/designcheck.h"
 
 #include "core/design/stagecosts.h"
+#include "core/predict/busqueues.h"
 #include "core/predict/predict.h"
-#include "core/predict/sharedwires.h"
 #include "core/program/deadlock.h"
 #include "core/schedule/validate.h"
 

@@ -32,7 +32,7 @@ Evaluator::Evaluator(const Program& program, Times times) : m_program(program), 
         m_nodes[t].after[1] = b == none ? t : b;
     }
     if (times == Times::Planned && !program.busOfLink.empty())
-        m_wires.emplace(program);
+        m_busQueues.emplace(program);
     if (program.extraDependencies.empty())
         return;
     m_extraBegin.assign(count + 1, 0);
@@ -74,8 +74,8 @@ void Evaluator::setCosts(const Costs& costs)
         m_nodes[pair.second].duration = first = costs.overlapped(first, m_nodes[pair.second].duration);
     }
     setHostGaps(costs);
-    if (m_wires)
-        m_wires->setCosts(costs, *this);
+    if (m_busQueues)
+        m_busQueues->setCosts(costs, *this);
 }
 
 void Evaluator::setHostGaps(const Costs& costs)
@@ -134,8 +134,8 @@ void Evaluator::evaluate(Timeline& timeline) const
 {
     timeline.start.resize(m_nodes.size());
     timeline.end.resize(m_nodes.size());
-    if (m_wires)
-        m_wires->evaluate(*this, timeline);
+    if (m_busQueues)
+        m_busQueues->evaluate(*this, timeline);
     else
         evaluateFrom(0, timeline);
 }

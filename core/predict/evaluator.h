@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // The predictor: start and end of every task of a fixed order, as one longest-path pass over flat
 // arrays in topological order. Transfers overlap with compute and do not contend, unless the costs say that
-// they block or share a bus; where they share one, a simulation says who passes it when (sharedwires.h). A block begins
+// they block or share a bus; where they share one, a simulation says who passes it when (busqueues.h). A block begins
 // when its device is free and its inputs are there, and so much later as the host needs (Costs::hostGaps); the first
 // block of a step, which waits for nothing, begins with the step.
 //
@@ -10,7 +10,7 @@
 #pragma once
 
 #include "core/design/costs.h"
-#include "core/predict/sharedwires.h"
+#include "core/predict/busqueues.h"
 
 #include <algorithm>
 #include <optional>
@@ -72,7 +72,7 @@ private:
     std::vector<Node> m_nodes;
     std::vector<Nanoseconds> m_gaps;         ///< per task, before it; empty: there are none
     std::vector<std::uint32_t> m_extraBegin; ///< per task and one more, into extraDependencies; empty: there are none
-    std::optional<SharedWires> m_wires;      ///< where links share buses, and times are planned
+    std::optional<BusQueues> m_busQueues;    ///< where links share buses, and times are planned
 };
 
 inline std::span<const Program::ExtraDependency> Evaluator::extras(TaskId task) const

@@ -26,7 +26,7 @@ public:
     bool proved() const { return m_best.load() <= m_bound.load(); }
     double seconds() const;
     std::vector<SearchPoint> history() const;
-    /// The best, and before it, where they are ranked under noise, those that were the best for a time: one for each
+    /// The best; where schedules are ranked under noise also those that were found best before it: one for each
     /// entry of the history, or the last one's alone.
     std::vector<Lanes> takeLanes();
     std::string exhausted() const; ///< the reason given with proveBound(); empty: none

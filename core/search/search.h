@@ -44,7 +44,7 @@ struct SearchOptions {
     std::uint64_t seed = 1;
     std::vector<Block> locked;   ///< placed blocks that keep their order among each other
     std::vector<Schedule> hints; ///< schedules to start from, beside the design's own
-    /// In the end, of all schedules that were the best for a time, the best of these under noise is returned.
+    /// Of the schedules that were found best one after another, the best under noise is returned.
     std::optional<SpreadOptions> noise;
     RankBy by = RankBy::Makespan;
     std::stop_token stop;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // A design as the search sees it: flat tasks with a device, a duration, dependencies and their effect on the device's
 // memory. Times and memory are the predictor's, without buffers of values in flight and without links that block or
-// share a wire. This is a relaxation, so bounds hold; every schedule found is predicted exactly before it counts.
+// share a bus. This is a relaxation, so bounds hold; every schedule found is predicted exactly before it counts.
 // A task takes its time and that of the host's gap before it; lead() says how much of that lies before what is
 // measured. Building is O(blocks).
 #pragma once

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "executor/host/hostlink.h"
 
-#include "executor/runtime/sharedwire.h"
+#include "executor/runtime/bus.h"
 
 #include <algorithm>
 #include <cstring>
@@ -66,7 +66,7 @@ Nanoseconds readyTime(Nanoseconds start, Nanoseconds atLeast)
 /// When the copy begins: now, or when the bus has carried what came before.
 Nanoseconds beginOf(const Posting& posting)
 {
-    return posting.wire != nullptr ? posting.wire->take(posting.held) : steadyNow();
+    return posting.bus != nullptr ? posting.bus->take(posting.held) : steadyNow();
 }
 
 /// The sender may go on: at once, unless the transfer holds it up too.

@@ -3,7 +3,7 @@
 
 #include "core/base/median.h"
 #include "core/design/stagecosts.h"
-#include "core/predict/sharedwires.h"
+#include "core/predict/busqueues.h"
 #include "core/program/compile.h"
 #include "core/schedule/weightplan.h"
 #include "core/workload/parallelism.h"
@@ -79,8 +79,8 @@ Diagnostics whyNotTrainable(const Design& design)
     }
     if (!design.dataflow.skips.empty())
         why.push_back({Severity::Error, "dataflow.skips",
-                       fmt::format("the design has {} skip connections, and the built-in models have none",
-                                   design.dataflow.skips.size()),
+                       fmt::format("the design has {} skip connection{}, and the built-in models have none",
+                                   design.dataflow.skips.size(), design.dataflow.skips.size() == 1 ? "" : "s"),
                        "use timed maths, or take the skip connections out"});
     return why;
 }
@@ -255,7 +255,7 @@ private:
         if (!m_trains) {
             m_durations = taskDurations(m_program, m_design.costs);
             const bool isVirtual = m_options.clock == RunOptions::Clock::Virtual;
-            if (!isVirtual && !m_program.busOfLink.empty() && !m_backend->sharesWires())
+            if (!isVirtual && !m_program.busOfLink.empty() && !m_backend->emulatesBuses())
                 m_result.notes.push_back(
                     {Severity::Note, "costs.link.bus",
                      fmt::format("the {} backend emulates every link as if it had a wire of its own, so transfers do "

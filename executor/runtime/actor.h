@@ -5,10 +5,10 @@
 // the watching thread at any time.
 #pragma once
 
+#include "executor/runtime/bus.h"
 #include "executor/runtime/memorymeter.h"
 #include "executor/runtime/plan.h"
 #include "executor/runtime/recorder.h"
-#include "executor/runtime/sharedwire.h"
 
 #include <atomic>
 #include <exception>
@@ -69,7 +69,7 @@ struct RunState {
     std::vector<std::unique_ptr<Link>> links;
     std::vector<std::unique_ptr<PairSum>> sums;        ///< per pair of the plan; null: sent over links
     std::vector<std::unique_ptr<Event>> arrived, sent; ///< per transfer
-    std::vector<std::unique_ptr<SharedWire>> wires;    ///< per bus
+    std::vector<std::unique_ptr<Bus>> buses;
     StageWork* work = nullptr;
     Recorder* recorder = nullptr; ///< may be null
     RuntimeOptions options;

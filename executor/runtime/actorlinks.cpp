@@ -69,7 +69,7 @@ Posting Actor::posting(const PlannedTransfer& what, bool isTask, std::span<const
     if (m_run.options.busUses.empty() || m_run.options.busUses[what.task].bus < 0)
         return posting;
     const BusUse& use = m_run.options.busUses[what.task];
-    posting.wire = m_run.wires[static_cast<std::size_t>(use.bus)].get();
+    posting.bus = m_run.buses[static_cast<std::size_t>(use.bus)].get();
     posting.held = use.held;
     return posting;
 }

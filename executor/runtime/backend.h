@@ -127,16 +127,16 @@ public:
     virtual bool reaches(const Device& other) const = 0;
 };
 
-class SharedWire;
+class Bus;
 
 /// One side of a transfer. The regions, the event and what they refer to stay valid until the link is reset.
 struct Posting {
     TaskId task = none;
     std::span<const Region> regions;
-    Event* done = nullptr;      ///< sender: the source may be reused; receiver: the data is there
-    Nanoseconds atLeast = 0;    ///< emulates a slower link: the data is there no earlier than this after the copy began
-    bool blocks = false;        ///< `atLeast` holds for the sender's `done` too
-    SharedWire* wire = nullptr; ///< of an emulated link: the copy begins when this has been taken for `held`
+    Event* done = nullptr;   ///< sender: the source may be reused; receiver: the data is there
+    Nanoseconds atLeast = 0; ///< emulates a slower link: the data is there no earlier than this after the copy began
+    bool blocks = false;     ///< `atLeast` holds for the sender's `done` too
+    Bus* bus = nullptr;      ///< of an emulated link: the copy begins when this has been taken for `held`
     Nanoseconds held = 0;
 };
 
@@ -210,8 +210,8 @@ public:
     virtual std::int64_t takeRecords(std::int32_t /*step*/, std::vector<GpuRecord>&) { return 0; }
     /// At least one of the two devices is local. At most one link per directed pair.
     virtual std::unique_ptr<Link> createLink(int from, int to, const LinkOptions& options) = 0;
-    /// Whether its links know Posting::wire. Others emulate every link as if it had a wire of its own.
-    virtual bool sharesWires() const { return false; }
+    /// Whether its links know Posting::bus. Others emulate every link as if it had a wire of its own.
+    virtual bool emulatesBuses() const { return false; }
     /// What such a link takes of the devices' memory when it is made, and keeps: all the sends that it can store,
     /// whether or not so many are ever on their way.
     virtual LinkMemory linkMemory(int from, int to, const LinkOptions& options) const = 0;

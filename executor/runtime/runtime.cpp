@@ -28,8 +28,8 @@ Runtime::Runtime(const Program& program, Backend& backend, StageWork& work, Reco
         && busUses.size() != program.tasks.size())
         throw Error("run", "needs to know which transfers share a bus", "take it from busUses()");
     for (const BusUse& use : busUses)
-        while (static_cast<int>(m_run.wires.size()) <= use.bus)
-            m_run.wires.push_back(std::make_unique<SharedWire>());
+        while (static_cast<int>(m_run.buses.size()) <= use.bus)
+            m_run.buses.push_back(std::make_unique<Bus>());
     if (static_cast<int>(program.devices.size()) > backend.devices())
         throw Error("run",
                     "the program has " + std::to_string(program.devices.size()) + " devices, the " + backend.name()

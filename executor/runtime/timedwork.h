@@ -4,7 +4,7 @@
 #pragma once
 
 #include "core/design/costs.h"
-#include "executor/runtime/sharedwire.h"
+#include "executor/runtime/bus.h"
 #include "executor/runtime/stagework.h"
 
 #include <vector>

@@ -18,7 +18,6 @@
 #include <QPushButton>
 #include <QSettings>
 
-#include <csignal>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -102,7 +101,6 @@ Design exampleDesign()
 
 int runDesigner(int argc, char** argv, const std::vector<std::string>& files)
 {
-    std::signal(SIGXFSZ, SIG_IGN); // reaching a file size limit is an error of that write, not of the process
     ensureRuntimeFolder();
     std::optional<ScreenCheck> screen(std::in_place);
     QApplication application(argc, argv);

@@ -98,7 +98,7 @@ QString sentence(const Design& design, const Prediction& prediction, const Block
     const TaskId onDevice = program.afterOnDevice[answers.task];
     const Nanoseconds host = hostGapBefore(prediction, answers.task, cause), waits = answers.idleBefore - host;
     if (host > 0 && waits == 0)
-        return tr("%1 idle: what the host needs before the block, with all there.").arg(durationText(host));
+        return tr("%1 idle: the host is not ready, though all inputs are there.").arg(durationText(host));
     if (answers.idleBefore == 0) {
         if (onDevice == none)
             return tr("It starts with the step; nothing is idle before it.");

@@ -18,17 +18,22 @@ using namespace pipewright;
 
 namespace {
 
-void reEvaluateFixedOrder(benchmark::State& state)
+void evaluateAgain(benchmark::State& state, const Program& program, const Costs& costs)
 {
-    const Design d = test::unroundDesign("zb-h1", static_cast<int>(state.range(0)), static_cast<int>(state.range(1)));
-    const Program program = compile(d.schedule, d.costs);
-    const Evaluator evaluator(program, d.costs);
+    const Evaluator evaluator(program, costs);
     Timeline timeline;
     for (auto _ : state) {
         evaluator.evaluate(timeline);
         benchmark::DoNotOptimize(timeline.end.data());
     }
     state.SetItemsProcessed(state.iterations() * static_cast<std::int64_t>(program.tasks.size()));
+}
+
+void reEvaluateFixedOrder(benchmark::State& state)
+{
+    const Design d = test::unroundDesign("zb-h1", static_cast<int>(state.range(0)), static_cast<int>(state.range(1)));
+    const Program program = compile(d.schedule, d.costs);
+    evaluateAgain(state, program, d.costs);
 }
 BENCHMARK(reEvaluateFixedOrder)->Args({4, 8})->Args({16, 256})->Args({64, 1024})->Unit(benchmark::kMicrosecond);
 
@@ -39,13 +44,7 @@ void reEvaluateWithHostGaps(benchmark::State& state)
     d.costs.hostGaps.assign(64, {});
     for (HostGaps& gaps : d.costs.hostGaps)
         gaps.before.fill(10'000);
-    const Evaluator evaluator(program, d.costs);
-    Timeline timeline;
-    for (auto _ : state) {
-        evaluator.evaluate(timeline);
-        benchmark::DoNotOptimize(timeline.end.data());
-    }
-    state.SetItemsProcessed(state.iterations() * static_cast<std::int64_t>(program.tasks.size()));
+    evaluateAgain(state, program, d.costs);
 }
 BENCHMARK(reEvaluateWithHostGaps)->Unit(benchmark::kMicrosecond);
 

@@ -79,12 +79,7 @@ def kendall(measured, predicted):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--ranks", type=int, default=4)
-    parser.add_argument("--layers", type=int, default=8)
-    parser.add_argument("--microbatches", type=int, default=8)
-    parser.add_argument("--steps", type=int, default=5)
-    parser.add_argument("--times", default="30,36,24", help="ms of a layer: forward, input and weight gradient")
+    parser = sleeping_layers.argument_parser(__doc__)
     parser.add_argument("--format", default="pytorch-comms-csv", help="of schedules for the installed PyTorch")
     parser.add_argument("--tolerance", type=float, default=0.03)
     parser.add_argument("pipewright")

@@ -169,13 +169,19 @@ def measure(options):
     }
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def argument_parser(description):
+    """The options that say what is trained; scripts that use this module add their own."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--ranks", type=int, default=4)
     parser.add_argument("--layers", type=int, default=8)
     parser.add_argument("--microbatches", type=int, default=8)
     parser.add_argument("--steps", type=int, default=5)
     parser.add_argument("--times", default="30,36,24", help="ms of a layer: forward, input and weight gradient")
+    return parser
+
+
+def main():
+    parser = argument_parser(__doc__)
     parser.add_argument("--record", metavar="FOLDER")
     parser.add_argument("schedules", nargs="+", metavar="NAME=SCHEDULE")
     options = parser.parse_args()

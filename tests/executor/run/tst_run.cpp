@@ -85,7 +85,7 @@ private slots:
     void whatTheBuiltInModelsCannotDoIsSaidAndNotTrained_data()
     {
         QTest::addColumn<QString>("reason");
-        QTest::newRow("skip connections") << "1 skip connections";
+        QTest::newRow("skip connections") << "1 skip connection,";
         QTest::newRow("a group") << "device 1 is a group";
         QTest::newRow("recomputation") << "cannot recompute";
     }

@@ -11,9 +11,32 @@
 #include <QTest>
 
 #include <map>
+#include <vector>
 
 using namespace pipewright;
 using namespace pipewright::test;
+
+namespace {
+
+struct Step {
+    std::vector<TaskRecord> records;
+    StepOutcome outcome;
+};
+
+/// One step of blocks that sleep for `times`, each device a thread.
+Step runOnce(const Program& program, std::vector<Nanoseconds> times, const RuntimeOptions& options)
+{
+    MemorySink sink;
+    const auto backend = createHostBackend(static_cast<int>(program.devices.size()));
+    TimedWork work(std::move(times), TimedWork::Pace::Sleep);
+    Recorder recorder(sink, backend->devices(), 1024);
+    Runtime runtime(program, *backend, work, &recorder, options);
+    const StepOutcome outcome = runtime.runStep(0);
+    recorder.finish();
+    return {sink.tasks, outcome};
+}
+
+} // namespace
 
 class TestEmulatedLinks : public QObject {
     Q_OBJECT
@@ -28,18 +51,13 @@ private slots:
         for (HostGaps& gaps : which.costs.hostGaps)
             gaps.before.fill(gap);
         const Program program = tiny::compiled(which);
-        MemorySink sink;
-        const auto backend = createHostBackend(2);
-        TimedWork work(taskDurations(program, which.costs), TimedWork::Pace::Sleep);
-        Recorder recorder(sink, backend->devices(), 1024);
-        Runtime runtime(program, *backend, work, &recorder, {.hostGaps = hostGaps(program, which.costs)});
-        runtime.runStep(0);
-        recorder.finish();
+        const auto records =
+            runOnce(program, taskDurations(program, which.costs), {.hostGaps = hostGaps(program, which.costs)}).records;
         std::vector<Nanoseconds> ends(program.tasks.size(), 0);
-        for (const TaskRecord& record : sink.tasks)
+        for (const TaskRecord& record : records)
             ends[record.task] = record.end;
         int behind = 0;
-        for (const TaskRecord& record : sink.tasks)
+        for (const TaskRecord& record : records)
             if (const TaskId before = program.afterOnDevice[record.task];
                 before != none && program.tasks[record.task].kind != TaskKind::Transfer) {
                 QVERIFY2(record.start >= ends[before] + gap, QByteArray::fromStdString(program.label(record.task)));
@@ -54,16 +72,12 @@ private slots:
         which.costs.link = {2'000'000, 0};
         which.costs.blockingTransfers = true;
         const Program program = tiny::compiled(which);
-        MemorySink sink;
-        const auto backend = createHostBackend(2);
-        TimedWork work(workTimes(program, which.costs), TimedWork::Pace::Sleep);
-        Recorder recorder(sink, 2, 1024);
-        Runtime runtime(program, *backend, work, &recorder,
-                        {.eagerSlots = 2, .emulateLinks = true, .durations = taskDurations(program, which.costs)});
-        runtime.runStep(0);
-        recorder.finish();
-        for (const TaskRecord& transfer : sink.tasks)
-            for (const TaskRecord& block : sink.tasks) {
+        const auto records =
+            runOnce(program, workTimes(program, which.costs),
+                    {.eagerSlots = 2, .emulateLinks = true, .durations = taskDurations(program, which.costs)})
+                .records;
+        for (const TaskRecord& transfer : records)
+            for (const TaskRecord& block : records) {
                 const Task& moved = program.tasks[transfer.task];
                 const int device = program.tasks[block.task].device;
                 if (moved.kind != TaskKind::Transfer || program.tasks[block.task].kind != TaskKind::Compute
@@ -102,19 +116,13 @@ private slots:
         tiny::Case which = twoPipelinesOnOneBus();
         which.costs.blockingTransfers = blocking;
         const Program program = tiny::compiled(which);
-        MemorySink sink;
-        const auto backend = createHostBackend(4);
-        TimedWork work(workTimes(program, which.costs), TimedWork::Pace::Sleep);
-        Recorder recorder(sink, 4, 1024);
-        Runtime runtime(program, *backend, work, &recorder,
-                        {.eagerSlots = eager,
-                         .emulateLinks = true,
-                         .durations = taskDurations(program, which.costs),
-                         .busUses = busUses(program, which.costs)});
-        const StepOutcome outcome = runtime.runStep(0);
-        recorder.finish();
+        const auto [records, outcome] = runOnce(program, workTimes(program, which.costs),
+                                                {.eagerSlots = eager,
+                                                 .emulateLinks = true,
+                                                 .durations = taskDurations(program, which.costs),
+                                                 .busUses = busUses(program, which.costs)});
         std::vector<Nanoseconds> starts;
-        for (const TaskRecord& record : sink.tasks)
+        for (const TaskRecord& record : records)
             if (program.tasks[record.task].kind == TaskKind::Transfer)
                 starts.push_back(record.start);
         std::sort(starts.begin(), starts.end());
@@ -128,7 +136,7 @@ private slots:
         QVERIFY(outcome.end - outcome.start >= makespan);
     }
 
-    void sharedWiresMustBeKnown()
+    void busesMustBeKnown()
     {
         const tiny::Case which = twoPipelinesOnOneBus();
         const Program program = tiny::compiled(which);
@@ -148,22 +156,17 @@ private slots:
         tiny::Case which = tiny::oneForwardOneBackward();
         which.costs.link = {3'000'000, 0};
         const Program program = tiny::compiled(which);
-        MemorySink sink;
-        const auto backend = createHostBackend(2);
-        TimedWork work(taskDurations(program, which.costs), TimedWork::Pace::Sleep);
-        Recorder recorder(sink, 2, 1024);
-        Runtime runtime(program, *backend, work, &recorder,
-                        {.emulateLinks = true, .durations = taskDurations(program, which.costs)});
-        runtime.runStep(0);
-        recorder.finish();
-        std::map<TaskId, TaskRecord> records;
-        for (const TaskRecord& record : sink.tasks)
-            records[record.task] = record;
+        const auto records = runOnce(program, taskDurations(program, which.costs),
+                                     {.emulateLinks = true, .durations = taskDurations(program, which.costs)})
+                                 .records;
+        std::map<TaskId, TaskRecord> of;
+        for (const TaskRecord& record : records)
+            of[record.task] = record;
         for (TaskId task = 0; task < program.tasks.size(); ++task) {
             if (program.tasks[task].kind == TaskKind::Transfer)
-                QVERIFY(records[task].end - records[task].start >= 3'000'000);
+                QVERIFY(of[task].end - of[task].start >= 3'000'000);
             else if (program.tasks[task].kind == TaskKind::Compute && program.afterData[task] != none)
-                QVERIFY(records[task].start >= records[program.afterData[task]].end);
+                QVERIFY(of[task].start >= of[program.afterData[task]].end);
         }
     }
 };

@@ -10,7 +10,7 @@
 #include "gui/widgets/factlist.h"
 #include "gui/widgets/theme.h"
 #include "testmain.h"
-#include "traces/store/activities.h"
+#include "tracewindowfixture.h"
 
 #include <QApplication>
 #include <QComboBox>
@@ -31,81 +31,6 @@
 using namespace pipewright;
 using namespace pipewright::test;
 
-namespace {
-
-/// A thread that launches kernels on two devices, inside ranges of a pipeline.
-TraceData launches()
-{
-    TraceData data;
-    data.tool = "made up";
-    data.source = "made-up.json";
-    const auto thread = addLane(data, TraceLane::Kind::Thread, 0, 77, 1, -1, "thread 1");
-    std::uint32_t correlation = 0;
-    for (int device = 0; device < 2; ++device) {
-        const auto stream = addLane(data, TraceLane::Kind::Stream, 0, 77, 7, device, "stream 7");
-        for (int i = 0; i < 4; ++i) {
-            const Nanoseconds start = 10'000 + i * 10'000 + device * 2'000;
-            addActivity(data, thread, ActivityKind::Range, "PP:" + std::to_string(device) + "F" + std::to_string(i),
-                        start - 2'000, start);
-            addActivity(data, thread, ActivityKind::Runtime, "cudaLaunchKernel", start - 1'500, start - 1'000,
-                        ++correlation);
-            addActivity(data, stream, ActivityKind::Kernel, device == 0 ? "gemm" : "slow gemm", start,
-                        start + 5'000 + device * 3'000, correlation);
-        }
-    }
-    data.flows.push_back({1, 2, 15'000, 32'000}); // from the end of the first gemm to the third slow one
-    TraceCounter counter;
-    counter.device = 0;
-    counter.name = "GPU memory";
-    counter.time = {0, 20'000};
-    counter.value = {1, 5};
-    data.counters.push_back(counter);
-    data.report.lose("events without a duration", "event 3", 2);
-    return data;
-}
-
-struct Fixture {
-    QTemporaryDir folder;
-    QString path;
-    TraceWindow window;
-    QSignalSpy opened{&window, &TraceWindow::opened};
-    QSignalSpy failed{&window, &TraceWindow::failed};
-
-    explicit Fixture(TraceData data = launches()) : path(folder.filePath(QStringLiteral("trace.db")))
-    {
-        writeActivities(path.toStdString(), data, {}, true);
-        window.resize(1200, 700);
-        window.show();
-        (void)QTest::qWaitForWindowExposed(&window);
-        window.open(path);
-    }
-    bool isOpen()
-    {
-        return QTest::qWaitFor([this] { return !opened.isEmpty(); }, 60'000);
-    }
-    bool isSummed()
-    {
-        return QTest::qWaitFor([this] { return window.isSummed(); }, 60'000);
-    }
-    ActivityView& view() { return window.view(); }
-    /// The first slice with this name, lane by lane.
-    SliceId slice(const std::string& name, std::size_t nth = 0)
-    {
-        const StoredActivities& trace = *view().trace();
-        for (std::size_t t = 0; t < trace.tracks.size(); ++t)
-            for (std::size_t i = 0; i < trace.tracks[t].size(); ++i)
-                if (trace.strings[trace.tracks[t].name[i]] == name && nth-- == 0)
-                    return {t, i};
-        return {};
-    }
-    void click(SliceId slice)
-    {
-        QTest::mouseClick(view().viewport(), Qt::LeftButton, {}, view().rectOf(slice).center().toPoint());
-    }
-};
-
-} // namespace
-
 class TestTraceWindow : public QObject {
     Q_OBJECT
 
@@ -114,7 +39,7 @@ private Q_SLOTS:
 
     void lanesStandUnderTheirDevicesAndProcesses()
     {
-        Fixture fixture;
+        TraceWindowFixture fixture;
         QVERIFY(fixture.isOpen());
         QStringList names;
         for (const ActivityRows::Row& row : fixture.view().rows().rows())
@@ -127,7 +52,7 @@ private Q_SLOTS:
 
     void aClickSelectsAndTheFactsSayWhatItIs()
     {
-        Fixture fixture;
+        TraceWindowFixture fixture;
         QVERIFY(fixture.isOpen());
         const SliceId gemm = fixture.slice("gemm", 1);
         fixture.click(gemm);
@@ -141,7 +66,7 @@ private Q_SLOTS:
 
     void keysWalkAndLeadFromALaunchToItsKernelAndBack()
     {
-        Fixture fixture;
+        TraceWindowFixture fixture;
         QVERIFY(fixture.isOpen());
         const SliceId launch = fixture.slice("cudaLaunchKernel");
         fixture.view().select(launch);
@@ -158,7 +83,7 @@ private Q_SLOTS:
 
     void arrowsOfTheTraceLeadOnAndBack()
     {
-        Fixture fixture;
+        TraceWindowFixture fixture;
         QVERIFY(fixture.isOpen());
         fixture.view().select(fixture.slice("gemm"));
         QTest::keyClick(&fixture.view(), Qt::Key_BracketRight);
@@ -170,7 +95,7 @@ private Q_SLOTS:
 
     void aTouchpadScrollsLanesAndPansSideways()
     {
-        Fixture fixture;
+        TraceWindowFixture fixture;
         ActivityView view; // lower than its lanes
         view.resize(900, 160);
         view.setTrace(std::make_shared<const StoredActivities>(readActivities(fixture.path.toStdString())));
@@ -193,7 +118,7 @@ private Q_SLOTS:
 
     void searchFindsInOrderOfTimeAndGoesBack()
     {
-        Fixture fixture;
+        TraceWindowFixture fixture;
         QVERIFY(fixture.isOpen());
         QTest::keyClick(&fixture.window, Qt::Key_Slash);
         QTRY_VERIFY(fixture.window.searchField()->hasFocus());
@@ -210,7 +135,7 @@ private Q_SLOTS:
 
     void theWheelZoomsAtTheCursorAndKeysPan()
     {
-        Fixture fixture;
+        TraceWindowFixture fixture;
         QVERIFY(fixture.isOpen());
         ActivityView& view = fixture.view();
         const QPointF at(view.axis().left + 300, 200);
@@ -229,7 +154,7 @@ private Q_SLOTS:
 
     void aDragOverTheRulerMeasuresAndTheTablesFollow()
     {
-        Fixture fixture;
+        TraceWindowFixture fixture;
         QVERIFY(fixture.isOpen());
         QVERIFY(fixture.isSummed());
         ActivityView& view = fixture.view();
@@ -257,7 +182,7 @@ private Q_SLOTS:
 
     void aRowOfTheTableLeadsToTheLongestSlice()
     {
-        Fixture fixture;
+        TraceWindowFixture fixture;
         QVERIFY(fixture.isOpen());
         QVERIFY(fixture.isSummed());
         QTreeWidget* names = fixture.window.names();
@@ -270,7 +195,7 @@ private Q_SLOTS:
 
     void headingsFoldAndARevealedSliceUnfoldsThem()
     {
-        Fixture fixture;
+        TraceWindowFixture fixture;
         QVERIFY(fixture.isOpen());
         ActivityView& view = fixture.view();
         const int height = view.rows().height();
@@ -285,7 +210,7 @@ private Q_SLOTS:
 
     void manySlicesArePaintedByPixels()
     {
-        Fixture fixture(manyKernels(200'000, 4));
+        TraceWindowFixture fixture(manyKernels(200'000, 4));
         QVERIFY(fixture.isOpen());
         const StoredActivities& trace = *fixture.view().trace();
         const ActivityPainter painter(Theme::dark(), trace, 1);
@@ -308,7 +233,7 @@ private Q_SLOTS:
 
     void aPictureIsWritten()
     {
-        Fixture fixture;
+        TraceWindowFixture fixture;
         QVERIFY(fixture.isOpen());
         const QString path = fixture.folder.filePath(QStringLiteral("view.png"));
         QVERIFY(fixture.window.exportTo(path));
@@ -319,7 +244,7 @@ private Q_SLOTS:
 
     void anotherToolsFileIsImportedOnceAndKept()
     {
-        Fixture fixture;
+        TraceWindowFixture fixture;
         QVERIFY(fixture.isOpen());
         QFile json(fixture.folder.filePath(QStringLiteral("run.pt.trace.json")));
         QVERIFY(json.open(QIODevice::WriteOnly));
@@ -351,7 +276,7 @@ private Q_SLOTS:
         const auto steps = addLane(data, TraceLane::Kind::Thread, 0, 77, 2, -1, "thread 2");
         addActivity(data, steps, ActivityKind::Range, "ProfilerStep#7", 0, 26'000);
         addActivity(data, steps, ActivityKind::Range, "ProfilerStep#8", 26'000, 60'000);
-        Fixture fixture(std::move(data));
+        TraceWindowFixture fixture(std::move(data));
         QVERIFY(fixture.isOpen());
         QVERIFY(fixture.isSummed());
         QVERIFY2(fixture.window.verdict().startsWith(QLatin1String("GPU 1 holds up the others")),
@@ -392,7 +317,7 @@ private Q_SLOTS:
         TraceData data = launches();
         const auto host = addLane(data, TraceLane::Kind::Thread, 0, 77, 2, -1, "thread 2");
         addActivity(data, host, ActivityKind::Range, "main", 0, 10'000'000);
-        Fixture fixture(std::move(data));
+        TraceWindowFixture fixture(std::move(data));
         QVERIFY(fixture.isOpen());
         QVERIFY(fixture.isSummed());
         const QTreeWidget* devices = fixture.window.devices();
@@ -405,7 +330,7 @@ private Q_SLOTS:
 
     void notesSurviveAndAreInTheReport()
     {
-        Fixture fixture;
+        TraceWindowFixture fixture;
         QVERIFY(fixture.isOpen());
         fixture.view().setRange(std::pair(Nanoseconds{10'000}, Nanoseconds{20'000}));
         QTest::keyClick(&fixture.view(), Qt::Key_N);
@@ -451,7 +376,7 @@ private Q_SLOTS:
 
     void theTraceAnswersSqlBesideItsSchema()
     {
-        Fixture fixture;
+        TraceWindowFixture fixture;
         QVERIFY(fixture.isOpen());
         fixture.window.showQuery();
         QueryWindow& query = *fixture.window.query();
@@ -490,7 +415,7 @@ private Q_SLOTS:
 
     void whatIsNoTraceSaysSo()
     {
-        Fixture fixture;
+        TraceWindowFixture fixture;
         QVERIFY(fixture.isOpen());
         QFile broken(fixture.folder.filePath(QStringLiteral("broken.db")));
         QVERIFY(broken.open(QIODevice::WriteOnly));

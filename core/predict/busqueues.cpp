@@ -2,7 +2,7 @@
 // Discrete-event simulation: tasks run as soon as all that they wait for has ended; a transfer on a bus then joins the
 // queue of those that are ready. When nothing else can run, the one that has been ready longest passes its bus: nobody
 // can become ready before it any more, since whatever follows ends later.
-#include "core/predict/sharedwires.h"
+#include "core/predict/busqueues.h"
 
 #include "core/predict/evaluator.h"
 
@@ -14,8 +14,8 @@
 
 namespace pipewright {
 
-SharedWires::SharedWires(const Program& program)
-    : m_program(program), m_busOf(program.tasks.size(), ownWire), m_held(program.tasks.size(), 0),
+BusQueues::BusQueues(const Program& program)
+    : m_program(program), m_busOf(program.tasks.size(), noBus), m_held(program.tasks.size(), 0),
       m_inputs(program.tasks.size(), 0), m_followerBegin(program.tasks.size() + 1, 0)
 {
     std::map<std::string, std::uint32_t> numbers;
@@ -46,16 +46,16 @@ SharedWires::SharedWires(const Program& program)
                 m_busOf[t] = numbers[bus->second];
 }
 
-void SharedWires::setCosts(const Costs& costs, const Evaluator& evaluator)
+void BusQueues::setCosts(const Costs& costs, const Evaluator& evaluator)
 {
     for (TaskId t = 0; t < m_busOf.size(); ++t)
-        if (m_busOf[t] != ownWire) {
+        if (m_busOf[t] != noBus) {
             const Task& task = m_program.tasks[t];
             m_held[t] = evaluator.duration(t) - costs.linkBetween(task.device, task.peer).latency;
         }
 }
 
-void SharedWires::evaluate(const Evaluator& evaluator, Timeline& timeline) const
+void BusQueues::evaluate(const Evaluator& evaluator, Timeline& timeline) const
 {
     using Ready = std::pair<Nanoseconds, TaskId>;
     std::priority_queue<Ready, std::vector<Ready>, std::greater<>> queue;
@@ -77,7 +77,7 @@ void SharedWires::evaluate(const Evaluator& evaluator, Timeline& timeline) const
             const TaskId task = runnable.back();
             runnable.pop_back();
             const Nanoseconds ready = evaluator.ready(task, timeline);
-            if (m_busOf[task] == ownWire)
+            if (m_busOf[task] == noBus)
                 run(task, evaluator.startOf(task, ready));
             else
                 queue.emplace(ready, task);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // A bus that emulated links share: it carries one transfer after the other, in the order in which they come. The
-// predictor serves them the same way (core/predict/sharedwires.h).
+// predictor serves them the same way (core/predict/busqueues.h).
 #pragma once
 
 #include "executor/runtime/clock.h"
@@ -17,9 +17,9 @@ struct BusUse {
     Nanoseconds wait = 0; ///< how long it waits for its turn, as predicted; for the virtual clock
 };
 
-class SharedWire {
+class Bus {
 public:
-    /// Takes the wire for `held`, behind those that came before. Returns from when it has it, now or later.
+    /// Takes the bus for `held`, behind those that came before. Returns from when it has it, now or later.
     Nanoseconds take(Nanoseconds held)
     {
         const std::lock_guard lock(m_mutex);

@@ -10,17 +10,17 @@ namespace pipewright {
 class Evaluator;
 struct Costs;
 
-class SharedWires {
+class BusQueues {
 public:
     /// Keeps a reference to `program`. O(tasks).
-    explicit SharedWires(const Program& program);
+    explicit BusQueues(const Program& program);
     /// `evaluator`: has the durations of its tasks.
     void setCosts(const Costs& costs, const Evaluator& evaluator);
     /// Fills start and end of a timeline that has the right size. O(tasks + transfers log transfers).
     void evaluate(const Evaluator& evaluator, Timeline& timeline) const;
 
 private:
-    static constexpr std::uint32_t ownWire = none;
+    static constexpr std::uint32_t noBus = none;
 
     const Program& m_program;
     std::uint32_t m_buses = 0;

@@ -1,0 +1,304 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// What `predict` says: published tables, bubbles, buses, noise, models and groups, by the real program.
+#include "app/program.h"
+#include "testmain.h"
+
+#include <QTest>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <vector>
+
+using namespace pipewright::test;
+
+class TestPredictCommand : public QObject {
+    Q_OBJECT
+
+private:
+    Workplace m_work;
+
+    QJsonObject predictInline(const QString& words)
+    {
+        const Outcome outcome = m_work.run("predict " + words + " --json");
+        if (outcome.code != 0)
+            qWarning("%s", qPrintable(outcome.errors));
+        return outcome.json();
+    }
+
+    void editCosts(const QString& file, const std::function<void(QJsonObject&)>& change)
+    {
+        QJsonObject design = QJsonDocument::fromJson(m_work.read(file)).object();
+        QJsonObject costs = design["costs"].toObject();
+        change(costs);
+        design["costs"] = costs;
+        m_work.write(file, QJsonDocument(design).toJson());
+    }
+
+private Q_SLOTS:
+    void publishedBubbleRatesAreReproduced_data()
+    {
+        QTest::addColumn<QString>("design");
+        QTest::addColumn<double>("rate");
+        // arXiv 2401.10241, tables 5 and 9: F, B and W of one device's worth of layers, c between devices.
+        const QString small24 = " --devices 8 --microbatches 24 --forward 18.522ms --input-grad 18.086ms "
+                                "--weight-grad 9.337ms --transfer 0.601ms";
+        const QString small64 = " --devices 8 --microbatches 64 --forward 18.546ms --input-grad 18.097ms "
+                                "--weight-grad 9.321ms --transfer 762us";
+        const QString large24 = " --devices 8 --microbatches 24 --forward 29.718ms --input-grad 29.444ms "
+                                "--weight-grad 19.927ms --transfer 527us";
+        QTest::newRow("1.5B m=24 1F1B") << "1f1b" + small24 << 0.2431;
+        QTest::newRow("1.5B m=24 ZB-H1") << "zb-h1" + small24 << 0.1585;
+        QTest::newRow("1.5B m=24 ZB-H2") << "zb-h2" + small24 << 0.1083;
+        QTest::newRow("1.5B m=64 1F1B") << "1f1b" + small64 << 0.1240;
+        QTest::newRow("1.5B m=64 ZB-H1") << "zb-h1" + small64 << 0.0674;
+        QTest::newRow("1.5B m=64 ZB-H2") << "zb-h2" + small64 << 0.0444;
+        QTest::newRow("6.2B m=24 1F1B") << "1f1b" + large24 << 0.2347;
+        QTest::newRow("6.2B m=24 ZB-H1") << "zb-h1" + large24 << 0.1323;
+        QTest::newRow("6.2B m=24 ZB-H2") << "zb-h2" + large24 << 0.0698;
+        // Table 8: per chunk of a V-shaped pipeline, hence two of them make a linear stage.
+        const QString chunks = " --devices 16 --microbatches 48 --forward 28814us --input-grad 28760us "
+                               "--weight-grad 19352us --transfer 1610us";
+        QTest::newRow("p=16 1F1B") << "1f1b" + chunks << 0.2668;
+        QTest::newRow("p=16 ZB-H1") << "zb-h1" + chunks << 0.1536;
+        QTest::newRow("p=16 ZB-H2") << "zb-h2" + chunks << 0.0823;
+    }
+
+    void publishedBubbleRatesAreReproduced()
+    {
+        QFETCH(QString, design);
+        QFETCH(double, rate);
+        const QJsonObject object = predictInline(design);
+        const double found = object["bubble"]["rate_span"].toDouble();
+        QCOMPARE(std::round(found * 10'000) / 10'000, rate);
+    }
+
+    void unitPassesGiveTheKnownMakespansAndPeaks_data()
+    {
+        QTest::addColumn<QString>("design");
+        QTest::addColumn<int>("makespan"); // milliseconds
+        QTest::addColumn<QList<double>>("peaks");
+        const QString eight = " --devices 4 --microbatches 8";
+        QTest::newRow("GPipe") << "gpipe" + eight << 33 << QList<double>{8, 8, 8, 8};
+        QTest::newRow("1F1B") << "1f1b" + eight << 33 << QList<double>{4, 3, 2, 1};
+        QTest::newRow("eager 1F1B") << "eager-1f1b" + eight << 33 << QList<double>{7, 5, 3, 1};
+        QTest::newRow("interleaved") << "interleaved-1f1b" + eight + " --chunks 2 --per-chunk" << 57
+                                     << QList<double>{5.5, 4.5, 3.5, 2.5};
+        QTest::newRow("looped BFS") << "looped-bfs" + eight + " --chunks 2 --per-chunk" << 57
+                                    << QList<double>{8, 8, 8, 8};
+        QTest::newRow("ZB-H1") << "zb-h1" + eight << 27 << QList<double>{4, 4, 4, 4};
+        QTest::newRow("ZB-H2") << "zb-h2" + eight << 27 << QList<double>{7, 7, 7, 7};
+        QTest::newRow("1F1B m=12") << "1f1b --devices 4 --microbatches 12" << 45 << QList<double>{4, 3, 2, 1};
+    }
+
+    void unitPassesGiveTheKnownMakespansAndPeaks()
+    {
+        QFETCH(QString, design);
+        QFETCH(int, makespan);
+        QFETCH(QList<double>, peaks);
+        const QJsonObject object = predictInline(design);
+        QCOMPARE(object["makespan_ns"].toInteger(), makespan * 1'000'000LL);
+        const QJsonArray devices = object["per_device"].toArray();
+        QCOMPARE(devices.size(), peaks.size());
+        for (int device = 0; device < peaks.size(); ++device)
+            QCOMPARE(devices.at(device).toObject()["peak_activations"].toDouble(), peaks[device]);
+    }
+
+    void predictPrintsTheKeysOfTheContract()
+    {
+        const QJsonObject object = predictInline("zb-h1 --devices 8 --microbatches 24");
+        QCOMPARE(object["family"].toString(), "zb-h1");
+        QCOMPARE(object["devices"].toInt(), 8);
+        QCOMPARE(object["stages"].toInt(), 8);
+        QCOMPARE(object["microbatches"].toInt(), 24);
+        QCOMPARE(object["blocks"].toInt(), 576);
+        QCOMPARE(object["transfers"].toInt(), 336);
+        for (const char* key : {"makespan_ns", "span_ns", "ideal_ns"})
+            QVERIFY2(object[key].isDouble(), key);
+        QCOMPARE(object["bubble"].toObject().keys(),
+                 (QStringList{"rate_makespan", "rate_papers", "rate_span", "ratio_ideal"}));
+        QCOMPARE(object["per_device"].toArray().at(0).toObject().keys(),
+                 (QStringList{"busy_ns", "device", "idle_ns", "peak_activations", "peak_bytes", "span_ns"}));
+        const QJsonArray path = object["critical_path"].toArray();
+        QCOMPARE(path.at(0).toObject()["block"].toString(), "F0.0");
+        for (const QJsonValue& step : path)
+            QVERIFY(
+                QRegularExpression("^[FBIW][0-9]+\\.[0-9]+$").match(step.toObject()["block"].toString()).hasMatch());
+    }
+
+    void unevenStagesHaveTheBubblesThatTheirFormulasGive()
+    {
+        QCOMPARE(m_work.run("new 1f1b --devices 4 --microbatches 8 -o uneven.json").code, 0);
+        editCosts("uneven.json", [](QJsonObject& costs) {
+            QJsonArray stages = costs["stages"].toArray();
+            for (int s = 0; s < stages.size(); ++s) {
+                QJsonObject stage = stages[s].toObject();
+                stage["forward"] = QString("%1ms").arg(1 + 3 * s);
+                stages[s] = stage;
+            }
+            costs["stages"] = stages;
+        });
+        const QJsonObject object = predictInline("uneven.json");
+        const double span = object["span_ns"].toDouble(), ideal = object["ideal_ns"].toDouble();
+        double work = 0;
+        for (const QJsonValue& device : object["per_device"].toArray())
+            if (device["span_ns"].toDouble() == span)
+                work = device["busy_ns"].toDouble();
+        const QJsonValue bubble = object["bubble"];
+        QVERIFY(std::abs(bubble["rate_papers"].toDouble() - (span - ideal) / span) < 1e-12);
+        QVERIFY(std::abs(bubble["rate_span"].toDouble() - (span - work) / span) < 1e-12);
+        QVERIFY(bubble["rate_span"].toDouble() > bubble["rate_papers"].toDouble() + 0.1);
+        const QString text = m_work.run("predict uneven.json").output;
+        for (const auto& [formula, name] :
+             {std::pair("(span - its work) / span", "rate_span"), std::pair("(span - ideal) / span", "rate_papers")}) {
+            const QString line = text.mid(text.indexOf(formula)).section('\n', 0, 0);
+            const QString value = QString::number(100 * bubble[QLatin1String(name)].toDouble(), 'f', 2);
+            QVERIFY2(line.contains(value) && line.endsWith(QLatin1String(name)), qPrintable(text));
+        }
+    }
+
+    void aSharedBusSaysHowItServes()
+    {
+        QCOMPARE(m_work.run("new 1f1b --devices 4 --microbatches 8 --transfer 100us -o bus.json").code, 0);
+        const auto texts = [&] {
+            const Outcome check = m_work.run("check bus.json");
+            return m_work.run("predict bus.json").output + check.output + check.errors;
+        };
+        QVERIFY(!texts().contains("first served"));
+        QVERIFY(!predictInline("bus.json").contains("buses"));
+        editCosts("bus.json", [](QJsonObject& costs) {
+            QJsonObject link = costs["link"].toObject();
+            link["bus"] = "switch";
+            costs["link"] = link;
+        });
+        QCOMPARE(texts().count("first ready, first served"), 2);
+        QCOMPARE(QJsonValue(predictInline("bus.json"))["buses"]["names"].toString(), "switch");
+    }
+
+    void noiseGivesAMedianAndATail()
+    {
+        const QString design = "zb-h1 --devices 4 --microbatches 8 ";
+        QVERIFY(!predictInline(design).contains("spread"));
+        const QJsonObject noisy = predictInline(design + "--spread 5%");
+        const QJsonValue spread = noisy["spread"];
+        QVERIFY(spread["median_ns"].toInteger() > noisy["makespan_ns"].toInteger());
+        QVERIFY(spread["p95_ns"].toInteger() > spread["median_ns"].toInteger());
+        QCOMPARE(spread["samples"].toInt(), 400);
+        QCOMPARE(predictInline(design + "--spread 0.05"), noisy);
+        QVERIFY(predictInline(design + "--spread 5% --seed 2")["spread"] != spread);
+        QVERIFY(QJsonValue(predictInline(design + "--device-spread 5%"))["spread"]["p95_ns"].toInteger()
+                > spread["p95_ns"].toInteger());
+        QVERIFY(m_work.run("predict " + design + "--spread 5%").output.contains("95th percentile"));
+        for (const char* wrong : {"--spread 5kg", "--spread 300%", "--spread -1%", "--spread nan", "--samples 0",
+                                  "--families --by p95", "--families --by luck"})
+            QCOMPARE(m_work.run("predict " + design + wrong).code, 2);
+    }
+
+    void familiesAreRankedByTheTail()
+    {
+        const QString design = "1f1b --devices 4 --microbatches 8 --families ";
+        const auto times = [&](const QString& words, const char* key) {
+            std::vector<qint64> found;
+            for (const QJsonValue& entry : predictInline(design + words)["families"].toArray())
+                if (entry["reason"].isUndefined())
+                    found.push_back(
+                        (QLatin1String(key) == QLatin1String("makespan_ns") ? entry[key] : entry["spread"][key])
+                            .toInteger());
+            return found;
+        };
+        for (const auto& [words, key] :
+             {std::pair("", "makespan_ns"), std::pair("--spread 10% --by median", "median_ns"),
+              std::pair("--spread 10% --by p95", "p95_ns")}) {
+            const std::vector<qint64> found = times(words, key);
+            QVERIFY2(found.size() > 10, words);
+            QVERIFY2(std::is_sorted(found.begin(), found.end()), words);
+        }
+        QVERIFY(m_work.run("predict " + design + "--spread 10% --by p95").output.contains("95th percentile"));
+    }
+
+    void givenBytesCountPerDevice()
+    {
+        const QString sizes = " --saved 8MiB --saved-for-weight-grad 3MiB";
+        const auto peak = [&](const QString& design, int device) {
+            return predictInline(design + sizes)["per_device"]
+                .toArray()
+                .at(device)
+                .toObject()["peak_bytes"]
+                .toInteger();
+        };
+        QCOMPARE(peak("1f1b --devices 4 --microbatches 8", 0), 4 * 8LL << 20);
+        QCOMPARE(peak("1f1b --devices 4 --microbatches 8", 3), 8LL << 20);
+        // A chunk keeps half: 11 chunks are live on device 0.
+        QCOMPARE(peak("interleaved-1f1b --devices 4 --microbatches 8 --chunks 2", 0), 11 * 4LL << 20);
+    }
+
+    void aDesignIsTheSameInlineAndInAFile()
+    {
+        const QString design = "1f1b --devices 4 --microbatches 6 --forward 3ms --transfer 100us";
+        QCOMPARE(m_work.run("new " + design + " -o same.json").code, 0);
+        QCOMPARE(predictInline("same.json"), predictInline(design));
+        QCOMPARE(m_work.run("check same.json").code, 0);
+    }
+
+    void aModelPresetBringsItsOwnTimes()
+    {
+        const QJsonObject object =
+            predictInline("1f1b --devices 8 --microbatches 16 --model llama-3-8b --cluster h100-node");
+        QVERIFY(object["makespan_ns"].toInteger() > 0);
+        QVERIFY(object["per_device"].toArray().at(0).toObject()["peak_bytes"].toInteger() > 1LL << 30);
+        const QJsonObject faster = predictInline("1f1b --devices 8 --microbatches 16 --model llama-3-8b --forward 1ns");
+        QVERIFY(faster["ideal_ns"].toInteger() > 0);
+        QVERIFY(faster["ideal_ns"].toInteger() < object["ideal_ns"].toInteger());
+    }
+
+    /// 30 layers, embedding and head on 32 stages (arXiv 2405.15362).
+    void embeddingAndHeadMayStandAlone()
+    {
+        const QString ones = QStringList(QList<QString>(32, "1")).join(',');
+        const QJsonObject object =
+            predictInline("v-half --devices 16 --microbatches 32 --model gpt-9.6b --layers-per-stage " + ones);
+        QCOMPARE(object["stages"].toInt(), 32);
+        QCOMPARE(object["per_device"].toArray().at(8).toObject()["peak_activations"].toDouble(), 9.0);
+    }
+
+    void groupsOfDevicesArePredictedAndNotRun()
+    {
+        const QString model = "1f1b --devices 4 --microbatches 8 --model llama-3-8b --cluster h100-nodes";
+        const QJsonObject alone = predictInline(model);
+        const QJsonObject group = predictInline(model
+                                                + " --tensor-parallel 4 --sequence-parallel --context-parallel 2 "
+                                                  "--data-parallel 3 --recompute selective");
+        QCOMPARE(group["devices"].toInt(), 32);
+        QCOMPARE(group["parallel"].toObject()["devices_in_all"].toInt(), 96);
+        const QJsonArray devices = group["per_device"].toArray();
+        QCOMPARE(devices.size(), 32);
+        QCOMPARE(devices.at(15).toObject()["device"].toInt(), 15);
+        QCOMPARE(devices.at(15).toObject()["group"].toInt(), 1);
+        QCOMPARE(devices.at(8).toObject()["peak_bytes"], devices.at(15).toObject()["peak_bytes"]);
+        QVERIFY(group["makespan_ns"].toInteger() < alone["makespan_ns"].toInteger() / 4);
+        QVERIFY(group["tokens_per_second"].toDouble() > 12 * alone["tokens_per_second"].toDouble());
+        QVERIFY(group["model_flops_utilization"].toDouble() < alone["model_flops_utilization"].toDouble());
+        QVERIFY(!alone.contains("parallel"));
+
+        // A model that trains here, and one whose blocks could be timed: neither is run on fewer devices than it has.
+        for (const char* of : {"byte-gpt", "llama-3-8b"}) {
+            const QString degrees = " --tensor-parallel 2 -o group.json --force";
+            QCOMPARE(m_work.run("new 1f1b --devices 2 --microbatches 2 --model " + QString(of) + degrees).code, 0);
+            QCOMPARE(m_work.run("predict group.json --json").json()["devices"].toInt(), 4);
+            for (const char* how : {"", " --synthetic"}) {
+                const Outcome run = m_work.run("run group.json --backend host --steps 1 -o group.db" + QString(how));
+                QCOMPARE(run.code, 2);
+                QVERIFY2(run.errors.contains("a stage stands for 2 devices (tensor 2)"), qPrintable(run.errors));
+            }
+        }
+        // Recomputation alone leaves one device to a stage; it is not trained.
+        QCOMPARE(
+            m_work.run("new 1f1b --devices 2 --microbatches 2 --model byte-gpt --recompute full -o again.json").code,
+            0);
+        const Outcome run = m_work.run("run again.json --backend host --steps 1 -o again.db");
+        QVERIFY2((run.output + run.errors).contains("full recomputation"), qPrintable(run.output + run.errors));
+    }
+};
+
+PIPEWRIGHT_TEST(TestPredictCommand, QCoreApplication)
+#include "tst_predictcommand.moc"
