@@ -249,7 +249,7 @@ Design found(const Design& design, const SearchResult& result)
 
 void searchFront(const SearchCommandOptions& given, const LocatedDesign& located, const SearchOptions& options)
 {
-    const auto [from, to] = parseRange(given.limit);
+    const auto limits = parseRange(given.limit);
     const std::filesystem::path folder(given.output);
     std::error_code failure;
     std::filesystem::create_directories(folder, failure);
@@ -259,7 +259,7 @@ void searchFront(const SearchCommandOptions& given, const LocatedDesign& located
     Json object{{"folder", given.output}, {"objective", given.objective}, {"costs", costs}, {"points", Json::array()}};
     TextTable table({"limit", given.objective, "bound", "gap", "proved", "design"});
     for (const ParetoPoint& point :
-         locating(located, [&] { return searchFrontOf(located.design, options, from, to, given.points); })) {
+         locating(located, [&] { return searchFrontOf(located.design, options, limits.first, limits.second, given.points); })) {
         Json entry{{"memory_limit", fmt::format("{:.4g}x", point.factor)}};
         if (point.result) {
             const std::string path = (folder / fmt::format("limit-{:.4g}x.json", point.factor)).string();

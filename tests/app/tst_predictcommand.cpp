@@ -121,7 +121,7 @@ private Q_SLOTS:
                  (QStringList{"busy_ns", "device", "idle_ns", "peak_activations", "peak_bytes", "span_ns"}));
         const QJsonArray path = object["critical_path"].toArray();
         QCOMPARE(path.at(0).toObject()["block"].toString(), "F0.0");
-        for (const QJsonValue& step : path)
+        for (const auto& step : path)
             QVERIFY(
                 QRegularExpression("^[FBIW][0-9]+\\.[0-9]+$").match(step.toObject()["block"].toString()).hasMatch());
     }
@@ -141,7 +141,7 @@ private Q_SLOTS:
         const QJsonObject object = predictInline("uneven.json");
         const double span = object["span_ns"].toDouble(), ideal = object["ideal_ns"].toDouble();
         double work = 0;
-        for (const QJsonValue& device : object["per_device"].toArray())
+        for (const auto& device : object["per_device"].toArray())
             if (device["span_ns"].toDouble() == span)
                 work = device["busy_ns"].toDouble();
         const QJsonValue bubble = object["bubble"];
@@ -199,7 +199,7 @@ private Q_SLOTS:
         const QString design = "1f1b --devices 4 --microbatches 8 --families ";
         const auto times = [&](const QString& words, const char* key) {
             std::vector<qint64> found;
-            for (const QJsonValue& entry : predictInline(design + words)["families"].toArray())
+            for (const auto& entry : predictInline(design + words)["families"].toArray())
                 if (entry["reason"].isUndefined())
                     found.push_back(
                         (QLatin1String(key) == QLatin1String("makespan_ns") ? entry[key] : entry["spread"][key])
