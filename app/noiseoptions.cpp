@@ -22,7 +22,8 @@ double parseShare(const std::string& text, const std::string& where)
     if (unit == "%")
         share /= 100;
     if (end == text.c_str() || (!unit.empty() && unit != "%") || !(share >= 0 && share <= 1))
-        throw Error(where, "\"" + text + "\" is no spread", "write a share of the time up to 100%, such as 5%");
+        throw Error(where, "\"" + text + "\" is no spread",
+                    "write a share of the time up to 100%, such as 5%; or measured");
     return share;
 }
 
@@ -31,9 +32,10 @@ double parseShare(const std::string& text, const std::string& where)
 NoiseOptions::NoiseOptions(Command command, const std::string& by)
 {
     command
-        .option("--spread", m_spread,
-                "by how much the time of every block varies: gives the step's median and 95th percentile over sampled "
-                "costs")
+        .option(
+            "--spread", m_spread,
+            "by how much the time of every block varies, or \"measured\" for what calibrate found: gives the step's "
+            "median and 95th percentile over sampled costs")
         .typeName("SHARE");
     command.option("--device-spread", m_deviceSpread, "the same of devices, all of whose blocks are slower together")
         .typeName("SHARE");
@@ -41,12 +43,18 @@ NoiseOptions::NoiseOptions(Command command, const std::string& by)
     command.option("--by", m_by, by + ": makespan, median or p95").typeName("WHAT");
 }
 
-std::optional<SpreadOptions> NoiseOptions::noise(std::uint64_t seed) const
+std::optional<SpreadOptions> NoiseOptions::noise(std::uint64_t seed, const Costs& costs) const
 {
     if (m_spread.empty() && m_deviceSpread.empty())
         return std::nullopt;
-    return SpreadOptions{parseShare(m_spread, "--spread"), parseShare(m_deviceSpread, "--device-spread"), m_samples,
-                         seed};
+    SpreadOptions noise{.device = parseShare(m_deviceSpread, "--device-spread"), .samples = m_samples, .seed = seed};
+    noise.measured = m_spread == "measured";
+    if (!noise.measured)
+        noise.block = parseShare(m_spread, "--spread");
+    else if (!costs.hasSpread())
+        throw Error("--spread", "nothing was measured of how these costs vary: they are " + costs.source,
+                    "calibrate the design with a trace of several steps, or give a share, such as 5%");
+    return noise;
 }
 
 RankBy NoiseOptions::by() const
@@ -62,13 +70,14 @@ RankBy NoiseOptions::by() const
 
 Json spreadToJson(const SpreadOptions& noise, const StepSpread& step)
 {
-    return {{"block", noise.block}, {"device", noise.device},   {"samples", noise.samples},
-            {"seed", noise.seed},   {"median_ns", step.median}, {"p95_ns", step.p95}};
+    return {{"block", noise.block}, {"measured", noise.measured}, {"device", noise.device}, {"samples", noise.samples},
+            {"seed", noise.seed},   {"median_ns", step.median},   {"p95_ns", step.p95}};
 }
 
 std::string describe(const SpreadOptions& noise)
 {
-    return fmt::format("blocks ± {}, devices ± {}, {} samples, seed {}", percent(noise.block), percent(noise.device),
+    return fmt::format("blocks {}, devices ± {}, {} samples, seed {}",
+                       noise.measured ? "as measured" : "± " + percent(noise.block), percent(noise.device),
                        noise.samples, noise.seed);
 }
 

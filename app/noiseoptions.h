@@ -16,8 +16,8 @@ public:
     /// `by`: what --by does, as its help says. The command's --seed is for the samples too.
     NoiseOptions(Command command, const std::string& by);
 
-    /// Nothing when no spread was given. Throws Error for one that is none.
-    std::optional<SpreadOptions> noise(std::uint64_t seed) const;
+    /// Nothing when no spread was given. Throws Error for one that is none, or that the costs do not know.
+    std::optional<SpreadOptions> noise(std::uint64_t seed, const Costs& costs) const;
     /// Throws Error for a time under noise without any.
     RankBy by() const;
     const std::string& byName() const { return m_by; }

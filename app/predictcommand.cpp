@@ -205,7 +205,7 @@ struct PredictOptions {
 
 void rankFamilies(const Design& design, const PredictOptions& given)
 {
-    const std::optional<SpreadOptions> noise = given.noise.noise(given.seed);
+    const std::optional<SpreadOptions> noise = given.noise.noise(given.seed, design.costs);
     const std::vector<TradeOff> ranked = rankedFamilies(design, given.noise.by(), noise);
     if (given.json) {
         Json object{
@@ -263,7 +263,7 @@ void addPredictCommand(CommandLine& line, int& exitCode)
         if (options->families)
             return rankFamilies(located.design, *options);
         const Prediction prediction = predictOrFind(located);
-        const std::optional<SpreadOptions> noise = options->noise.noise(options->seed);
+        const std::optional<SpreadOptions> noise = options->noise.noise(options->seed, located.design.costs);
         const StepSpread step = noise ? spreadOfStep(prediction.program, located.design.costs, *noise) : StepSpread{};
         if (options->json) {
             Json object = toJson(located.design, prediction);

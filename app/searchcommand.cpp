@@ -161,7 +161,6 @@ SearchOptions searchOptions(const SearchCommandOptions& given)
         given.threads > 0 ? given.threads : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
     options.rounds = given.rounds;
     options.seed = given.seed;
-    options.noise = given.noise.noise(given.seed);
     options.by = given.noise.by();
     for (const std::string& text : given.locked) {
         const auto block = parseBlock(text);
@@ -198,7 +197,7 @@ Json toJson(const SearchResult& result, const Design& design, const SearchComman
     object["gap"] = result.gap;
     object["proved"] = result.proved;
     object["costs"] = costsText(design, given);
-    if (const auto noise = given.noise.noise(given.seed))
+    if (const auto noise = given.noise.noise(given.seed, design.costs))
         object["spread"] = spreadToJson(*noise, result.noisy);
     object["cancelled"] = result.cancelled;
     object["history"] = Json::array();
@@ -218,7 +217,7 @@ std::string verdict(const SearchResult& result, const std::string& costs)
 void print(const SearchResult& result, const Design& design, const SearchCommandOptions& given)
 {
     printText("{:<9} {}\n", given.objective, formatDuration(result.value));
-    if (const auto noise = given.noise.noise(given.seed))
+    if (const auto noise = given.noise.noise(given.seed, design.costs))
         printText("{}: median {}, 95th percentile {}\n", describe(*noise), formatDuration(result.noisy.median),
                   formatDuration(result.noisy.p95));
     printText("bound     {}: {}\n", formatDuration(result.bound.value), result.bound.why);
@@ -258,8 +257,9 @@ void searchFront(const SearchCommandOptions& given, const LocatedDesign& located
     const std::string costs = costsText(located.design, given);
     Json object{{"folder", given.output}, {"objective", given.objective}, {"costs", costs}, {"points", Json::array()}};
     TextTable table({"limit", given.objective, "bound", "gap", "proved", "design"});
-    for (const ParetoPoint& point :
-         locating(located, [&] { return searchFrontOf(located.design, options, limits.first, limits.second, given.points); })) {
+    for (const ParetoPoint& point : locating(located, [&] {
+             return searchFrontOf(located.design, options, limits.first, limits.second, given.points);
+         })) {
         Json entry{{"memory_limit", fmt::format("{:.4g}x", point.factor)}};
         if (point.result) {
             const std::string path = (folder / fmt::format("limit-{:.4g}x.json", point.factor)).string();
@@ -419,6 +419,7 @@ int searchDesign(const SearchCommandOptions& given)
     LocatedDesign located = readLocatedDesign(given.file);
     if (!given.costsFrom.empty())
         located.design = withCostsFrom(located.design, readCostsFrom(given.costsFrom));
+    options.noise = given.noise.noise(given.seed, located.design.costs);
     std::stop_source stop;
     options.stop = stop.get_token();
     ProgressPrinter printer(given.progress);

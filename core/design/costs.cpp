@@ -70,6 +70,23 @@ CostOrigin Costs::originOf(Op op, int stage) const
     return own == CostOrigin::AsSource ? sourceOrigin() : own;
 }
 
+double Costs::usualSpread(Op op) const
+{
+    double sum = 0;
+    int known = 0;
+    for (const StageCosts& stage : stages)
+        if (const double spread = stage.spread[indexOf(op)]; spread > 0) {
+            sum += spread;
+            ++known;
+        }
+    return known == 0 ? 0 : sum / known;
+}
+
+bool Costs::hasSpread() const
+{
+    return std::any_of(allOps.begin(), allOps.end(), [this](Op op) { return usualSpread(op) > 0; });
+}
+
 Costs uniformCosts(const DeviceWorth& worth, int stages, int chunks)
 {
     const Nanoseconds share = (worth.perChunk ? 1 : chunks) * Nanoseconds{worth.pieces};

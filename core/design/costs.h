@@ -55,6 +55,8 @@ struct StageCosts {
     Bytes parameters = 0, gradients = 0, optimizerState = 0; ///< live all the time
 
     std::array<CostOrigin, opCount> origin{}; ///< of the times, by operation; AsSource: what Costs::source says
+    /// Of the times, by operation: their standard deviation from block to block, relative to the time; 0: not known.
+    std::array<double, opCount> spread{};
 
     bool operator==(const StageCosts&) const = default;
 };
@@ -137,6 +139,9 @@ struct Costs {
     bool isFormula() const { return source.starts_with("formula"); }
     CostOrigin sourceOrigin() const; ///< what `source` says of every time that says nothing itself
     CostOrigin originOf(Op op, int stage) const;
+    /// The usual one of the stages that know it; 0 when none does.
+    double usualSpread(Op op) const;
+    bool hasSpread() const;
     bool operator==(const Costs&) const = default;
 };
 

@@ -278,6 +278,7 @@ Design withCostsFrom(const Design& base, const Design& measured)
     for (std::size_t s = 0; s < base.costs.stages.size(); ++s) { // the bytes are this design's: its optimizer counts
         const StageCosts carried = std::exchange(design.costs.stages[s], base.costs.stages[s]);
         design.costs.stages[s].origin = carried.origin;
+        design.costs.stages[s].spread = carried.spread;
         for (const Op op : allOps)
             design.costs.stages[s].*timeField(op) = carried.*timeField(op);
     }

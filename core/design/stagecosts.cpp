@@ -350,6 +350,8 @@ Costs recutCosts(const Workload& workload, const Costs& costs, const StageCut& f
             recut.stages[s].*timeField(op) = same < 0 ? std::llround(sum) : costs.stages[same].*timeField(op);
             recut.stages[s].origin[indexOf(op)] =
                 same < 0 ? CostOrigin::Estimated : costs.stages[same].origin[indexOf(op)];
+            recut.stages[s].spread[indexOf(op)] =
+                same < 0 ? costs.usualSpread(op) : costs.stages[same].spread[indexOf(op)];
         }
     }
     applyBytes(workload, to.layersPerStage, recut);
@@ -379,8 +381,10 @@ Costs shareOutCosts(const Costs& costs, const std::vector<int>& fromDeviceOfStag
                     sum += costs.stages[s].*field;
             stage.*field = sum / parts;
         };
-        for (const Op op : allOps)
+        for (const Op op : allOps) {
             share(timeField(op));
+            stage.spread[indexOf(op)] = costs.usualSpread(op);
+        }
         using S = StageCosts;
         for (const auto field :
              {&S::savedUntilInputGrad, &S::savedUntilWeightGrad, &S::savedFromInputGrad, &S::lessInBackward,

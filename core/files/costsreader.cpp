@@ -132,6 +132,12 @@ private:
         reader.readDuration("recompute", stage.recompute);
         forEachByteField(stage, [&reader](std::string_view key, Bytes& field) { reader.readSize(key, field); });
         readOrigins(reader, stage.origin);
+        if (const Json* json = reader.object("spread")) {
+            ObjectReader each = object(*json, reader.pointerTo("spread"));
+            for (const Op op : allOps)
+                each.readRate(timeKey(op), stage.spread[indexOf(op)]);
+            each.finish();
+        }
         return stage;
     }
 

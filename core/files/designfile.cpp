@@ -176,6 +176,9 @@ OrderedJson stageCostsToJson(const StageCosts& stage)
             json[std::string(key)] = exactSize(bytes);
     });
     addOrigins(stage.origin, json);
+    for (const Op op : allOps)
+        if (const double spread = stage.spread[indexOf(op)]; spread != 0)
+            json["spread"][std::string(timeKey(op))] = plainNumber(spread);
     return json;
 }
 

@@ -53,17 +53,22 @@ std::uint64_t keyOfDevice(int device)
 struct SampledTask {
     TaskId task = none;
     Nanoseconds alone = 0;
+    double spread = 0;
 };
 
-std::vector<SampledTask> sampledTasks(const Program& program, const Costs& costs)
+std::vector<SampledTask> sampledTasks(const Program& program, const Costs& costs, const SpreadOptions& options)
 {
     std::vector<SampledTask> sampled;
+    const auto spreadOf = [&](const Task& task) {
+        const double own = options.measured ? costs.stages[task.stage].spread[indexOf(task.op)] : 0;
+        return own > 0 ? own : options.block;
+    };
     for (TaskId t = 0; t < program.tasks.size(); ++t) {
         const Task& task = program.tasks[t];
         if (task.kind == TaskKind::Compute)
-            sampled.push_back({t, costs.duration(task.op, task.stage, task.microbatch)});
+            sampled.push_back({t, costs.duration(task.op, task.stage, task.microbatch), spreadOf(task)});
         else if (task.kind == TaskKind::Update)
-            sampled.push_back({t, costs.duration(task.op, task.stage)});
+            sampled.push_back({t, costs.duration(task.op, task.stage), spreadOf(task)});
     }
     return sampled;
 }
@@ -79,10 +84,18 @@ int samplesOf(const Program& program, const SpreadOptions& options)
 
 } // namespace
 
+SpreadOptions shownNoise(const Costs& costs)
+{
+    constexpr std::size_t tasks = 2'000'000;
+    if (costs.hasSpread())
+        return {.measured = true, .tasks = tasks};
+    return {.block = 0.05, .tasks = tasks};
+}
+
 StepSpread spreadOfStep(const Program& program, const Costs& costs, const SpreadOptions& options)
 {
     Evaluator evaluator(program, costs);
-    const std::vector<SampledTask> sampled = sampledTasks(program, costs);
+    const std::vector<SampledTask> sampled = sampledTasks(program, costs, options);
     std::vector<double> ofDevice(program.devices.size());
     std::vector<Nanoseconds> steps;
     Timeline timeline;
@@ -90,10 +103,9 @@ StepSpread spreadOfStep(const Program& program, const Costs& costs, const Spread
         const std::uint64_t sample = mixed(options.seed ^ mixed(static_cast<std::uint64_t>(s)));
         for (std::size_t d = 0; d < ofDevice.size(); ++d)
             ofDevice[d] = factor(options.device, sample, keyOfDevice(static_cast<int>(d)));
-        for (const auto& [t, alone] : sampled) {
+        for (const auto& [t, alone, spread] : sampled) {
             const Task& task = program.tasks[t];
-            const double slower =
-                ofDevice[static_cast<std::size_t>(task.device)] * factor(options.block, sample, keyOf(task));
+            const double slower = ofDevice[static_cast<std::size_t>(task.device)] * factor(spread, sample, keyOf(task));
             evaluator.node(t).duration = std::llround(static_cast<double>(alone) * slower);
         }
         for (const Program::Overlap& pair : program.overlaps) {

@@ -12,7 +12,9 @@ namespace pipewright {
 
 /// Spreads are standard deviations relative to the time, which stays the median.
 struct SpreadOptions {
-    double block = 0;  ///< of every block by itself
+    double block = 0; ///< of every block by itself
+    /// Of blocks whose costs say by how much they vary, that instead.
+    bool measured = false;
     double device = 0; ///< of every device, all of whose blocks are as much slower or faster in a step
     int samples = 400;
     std::uint64_t seed = 1;
@@ -38,8 +40,8 @@ constexpr Nanoseconds rankedTime(RankBy by, Nanoseconds makespan, const StepSpre
     return makespan;
 }
 
-/// The noise that the designer shows steps under, while somebody waits.
-inline constexpr SpreadOptions shownNoise{.block = 0.05, .tasks = 2'000'000};
+/// The noise that the designer shows steps under, while somebody waits: what was measured, or else 5 %.
+SpreadOptions shownNoise(const Costs& costs);
 
 /// The same for the same arguments. O(samples x tasks).
 StepSpread spreadOfStep(const Program& program, const Costs& costs, const SpreadOptions& options);

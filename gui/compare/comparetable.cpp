@@ -89,22 +89,24 @@ std::shared_ptr<const Spreads> spreadsOf(const std::vector<ComparedSchedule>& sc
     for (const ComparedSchedule& schedule : schedules)
         if (schedule.prediction)
             (*spreads)[schedule.prediction] =
-                spreadOfStep(schedule.prediction->program, schedule.design.costs, shownNoise);
+                spreadOfStep(schedule.prediction->program, schedule.design.costs, shownNoise(schedule.design.costs));
     return spreads;
 }
 
 Row spreadRow(const QString& name, const std::shared_ptr<const Spreads>& spreads, Nanoseconds StepSpread::*field)
 {
-    return {name,
-            QObject::tr("Of the step's time over sampled costs, when every block's time varies by ±%1")
-                .arg(percentText(shownNoise.block)),
-            [spreads, field](const ComparedSchedule& schedule) -> std::optional<double> {
-                const auto found = spreads->find(schedule.prediction);
-                return found == spreads->end() ? std::nullopt : std::optional(double(found->second.*field));
-            },
-            duration,
-            relative,
-            -1};
+    return {
+        name,
+        QObject::tr("Of the step's time over sampled costs, when every block's time varies as was measured, or by ±%1 "
+                    "where nothing was")
+            .arg(percentText(shownNoise({}).block)),
+        [spreads, field](const ComparedSchedule& schedule) -> std::optional<double> {
+            const auto found = spreads->find(schedule.prediction);
+            return found == spreads->end() ? std::nullopt : std::optional(double(found->second.*field));
+        },
+        duration,
+        relative,
+        -1};
 }
 
 std::vector<Row> rowsFor(const std::vector<ComparedSchedule>& schedules)

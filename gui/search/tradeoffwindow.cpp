@@ -59,8 +59,9 @@ TradeOffWindow::TradeOffWindow(Document& document, QWidget* parent)
     m_list->headerItem()->setTextAlignment(Bubble, Qt::AlignRight | Qt::AlignVCenter);
     m_list->headerItem()->setTextAlignment(SlowStep, Qt::AlignRight | Qt::AlignVCenter);
     m_list->headerItem()->setToolTip(
-        SlowStep, tr("The 95th percentile of the step over sampled costs, when every block's time varies by ±%1")
-                      .arg(percentText(shownNoise.block)));
+        SlowStep, tr("The 95th percentile of the step over sampled costs, when every block's time varies as was "
+                     "measured, or by ±%1 where nothing was")
+                      .arg(percentText(shownNoise({}).block)));
     m_list->setRootIsDecorated(false);
     m_list->setUniformRowHeights(true);
     m_list->setFrameShape(QFrame::NoFrame);
@@ -188,7 +189,8 @@ void TradeOffWindow::start()
         for (const TradeOffCandidate& candidate : candidates) {
             if (stop.stop_requested())
                 return;
-            inbox->post([stop, point = evaluateTradeOff(base, candidate, stop, shownNoise)](TradeOffWindow& window) {
+            inbox->post([stop, point = evaluateTradeOff(base, candidate, stop, shownNoise(base.costs))](
+                            TradeOffWindow& window) {
                 if (!stop.stop_requested())
                     window.add(point);
             });

@@ -141,7 +141,7 @@ private Q_SLOTS:
         const QJsonObject object = predictInline("uneven.json");
         const double span = object["span_ns"].toDouble(), ideal = object["ideal_ns"].toDouble();
         double work = 0;
-        for (const auto& device : object["per_device"].toArray())
+        for (const QJsonValue device : object["per_device"].toArray())
             if (device["span_ns"].toDouble() == span)
                 work = device["busy_ns"].toDouble();
         const QJsonValue bubble = object["bubble"];
@@ -194,12 +194,37 @@ private Q_SLOTS:
             QCOMPARE(m_work.run("predict " + design + wrong).code, 2);
     }
 
+    /// From a run to the slow step of another schedule: what was measured of the blocks goes along.
+    void noiseCanBeWhatWasMeasured()
+    {
+        QCOMPARE(m_work.run("new 1f1b --devices 2 --microbatches 4 -o plain.json").code, 0);
+        const Outcome unknown = m_work.run("predict plain.json --spread measured");
+        QVERIFY2(unknown.code != 0 && unknown.errors.contains("calibrate"), qPrintable(unknown.errors));
+        editCosts("plain.json", [](QJsonObject& costs) {
+            QJsonArray stages = costs["stages"].toArray();
+            for (int s = 0; s < stages.size(); ++s) {
+                QJsonObject stage = stages[s].toObject();
+                stage["spread"] = QJsonObject{{"forward", 0.2}, {"backward", 0.2}};
+                stages[s] = stage;
+            }
+            costs["stages"] = stages;
+        });
+        const QJsonObject measured = predictInline("plain.json --spread measured")["spread"].toObject();
+        const QJsonObject stated = predictInline("plain.json --spread 20%")["spread"].toObject();
+        QCOMPARE(measured["p95_ns"], stated["p95_ns"]);
+        QCOMPARE(measured["measured"].toBool(), true);
+        QVERIFY(m_work.run("predict plain.json --spread measured").output.contains("blocks as measured"));
+        QCOMPARE(m_work.run("new gpipe --costs-from plain.json --devices 2 --microbatches 4 -o other.json").code, 0);
+        QVERIFY(QJsonValue(predictInline("other.json --spread measured"))["spread"]["p95_ns"].toInteger()
+                > predictInline("other.json")["makespan_ns"].toInteger());
+    }
+
     void familiesAreRankedByTheTail()
     {
         const QString design = "1f1b --devices 4 --microbatches 8 --families ";
         const auto times = [&](const QString& words, const char* key) {
             std::vector<qint64> found;
-            for (const auto& entry : predictInline(design + words)["families"].toArray())
+            for (const QJsonValue entry : predictInline(design + words)["families"].toArray())
                 if (entry["reason"].isUndefined())
                     found.push_back(
                         (QLatin1String(key) == QLatin1String("makespan_ns") ? entry[key] : entry["spread"][key])

@@ -46,9 +46,14 @@ void completeBackward(const StageSamples& samples, std::optional<double> share, 
                       StageCosts& cost)
 {
     const bool full = samples.knows(Op::B), input = samples.knows(Op::I), weight = samples.knows(Op::W);
-    const auto estimate = [&cost](Op op, Nanoseconds value) {
+    double spread = 0; // of what is measured of it; its parts are taken to vary as much
+    for (const Op op : {Op::B, Op::I, Op::W})
+        if (samples.knows(op))
+            spread = std::max(spread, cost.spread[indexOf(op)]);
+    const auto estimate = [&cost, spread](Op op, Nanoseconds value) {
         cost.*timeField(op) = std::max<Nanoseconds>(0, value);
         cost.origin[indexOf(op)] = CostOrigin::Estimated;
+        cost.spread[indexOf(op)] = spread;
     };
     if (!share && before.inputGrad + before.weightGrad > 0)
         share = static_cast<double>(before.inputGrad) / static_cast<double>(before.inputGrad + before.weightGrad);
@@ -72,14 +77,18 @@ void assignTimes(const StageSamples& samples, std::optional<double> share, int s
                  StageCosts& cost)
 {
     for (const Op op : allOps) {
-        if (samples.knows(op))
-            cost.*timeField(op) = medianOf(samples.of(op));
+        if (samples.knows(op)) {
+            const Typical time = typicalOf(samples.of(op));
+            cost.*timeField(op) = time.value;
+            cost.spread[indexOf(op)] = relativeDeviation(time);
+        }
         cost.origin[indexOf(op)] = samples.knows(op) ? CostOrigin::Measured : before.originOf(op, stage);
     }
     completeBackward(samples, share, before.stages[stage], cost);
     if (samples.knows(Op::F) && !samples.knows(Op::R) && cost.recompute > 0) { // it is the forward again
         cost.recompute = cost.forward;
         cost.origin[indexOf(Op::R)] = CostOrigin::Estimated;
+        cost.spread[indexOf(Op::R)] = cost.spread[indexOf(Op::F)];
     }
 }
 

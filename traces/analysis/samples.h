@@ -30,4 +30,11 @@ inline Typical typicalOf(std::vector<Nanoseconds> samples)
     return typical;
 }
 
+/// The standard deviation relative to the value, from the median distance, which outliers do not move: of a normal
+/// distribution the one is 1.4826 times the other. 0 when nothing is known.
+inline double relativeDeviation(const Typical& typical)
+{
+    return typical.value <= 0 ? 0 : 1.4826 * static_cast<double>(typical.spread) / static_cast<double>(typical.value);
+}
+
 } // namespace pipewright

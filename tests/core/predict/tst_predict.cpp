@@ -163,7 +163,7 @@ private Q_SLOTS:
         const Program program = compile(design.schedule, design.costs);
         const Nanoseconds makespan = predict(design).metrics.makespan;
         const auto spread = [&](double block, double device, std::uint64_t seed = 1) {
-            return spreadOfStep(program, design.costs, {block, device, 400, seed});
+            return spreadOfStep(program, design.costs, {.block = block, .device = device, .seed = seed});
         };
         QCOMPARE(spread(0, 0), (StepSpread{makespan, makespan}));
         const StepSpread blocks = spread(0.1, 0), devices = spread(0, 0.1);
@@ -182,9 +182,32 @@ private Q_SLOTS:
         Costs costs = design.costs;
         costs.stages[0].forward = 1'000'000;
         costs.stages[0].backward = 0;
-        const StepSpread s = spreadOfStep(compile(design.schedule, costs), costs, {0.1, 0, 20'000, 3});
+        const StepSpread s =
+            spreadOfStep(compile(design.schedule, costs), costs, {.block = 0.1, .samples = 20'000, .seed = 3});
         QVERIFY(std::abs(s.median - 1'000'000) < 3'000);
         QVERIFY(std::abs(s.p95 - 1'178'000) < 6'000); // exp(1.645 x 0.0998)
+    }
+
+    /// What the costs say of a block counts for it, what was asked for the others.
+    void measuredSpreadsAreSampled()
+    {
+        Design design;
+        design.schedule = makeSchedule("1f1b", sized(4, 8));
+        design.costs = unitCosts(4);
+        const auto step = [&](const SpreadOptions& options) {
+            return spreadOfStep(compile(design.schedule, design.costs), design.costs, options);
+        };
+        const SpreadOptions measured{.measured = true};
+        QCOMPARE(step(measured), step({}));
+        for (StageCosts& stage : design.costs.stages)
+            stage.spread.fill(0.1);
+        QCOMPARE(step(measured), step({.block = 0.1}));
+        QCOMPARE(step({}), step({.samples = 1}));
+        design.costs.stages[2].spread.fill(0);
+        QVERIFY(step(measured).p95 < step({.block = 0.1}).p95);
+        QCOMPARE(step({.block = 0.1, .measured = true}), step({.block = 0.1}));
+        QVERIFY(shownNoise(design.costs).measured);
+        QCOMPARE(shownNoise(unitCosts(4)).block, 0.05);
     }
 
     void twoSchedulesHaveTheSameLuck()
@@ -195,7 +218,7 @@ private Q_SLOTS:
         a.costs = unitCosts(4);
         Design b = a;
         b.schedule.family = "custom";
-        const SpreadOptions options{0.2, 0.1, 50, 7};
+        const SpreadOptions options{.block = 0.2, .device = 0.1, .samples = 50, .seed = 7};
         QCOMPARE(spreadOfStep(compile(a.schedule, a.costs), a.costs, options),
                  spreadOfStep(compile(b.schedule, b.costs), b.costs, options));
         b.schedule = makeSchedule("gpipe", sized(4, 8));

@@ -108,7 +108,8 @@ private Q_SLOTS:
                  sizeText(other.metrics.devices[0].peakBytes) + QStringLiteral("   ")
                      + signedSize(other.metrics.devices[0].peakBytes - present.metrics.devices[0].peakBytes));
         QCOMPARE(fixture.cell(QStringLiteral("transfers"), 0), QString::number(present.program.transferCount()));
-        const StepSpread noisy = spreadOfStep(present.program, fixture.document.design().costs, shownNoise);
+        const StepSpread noisy =
+            spreadOfStep(present.program, fixture.document.design().costs, shownNoise(fixture.document.design().costs));
         QCOMPARE(fixture.cell(QStringLiteral("median, noisy"), 0), durationText(noisy.median));
         QCOMPARE(fixture.cell(QStringLiteral("95th percentile, noisy"), 0), durationText(noisy.p95));
         QCOMPARE(fixture.cell(QStringLiteral("bubble, papers"), 0), percentText(present.metrics.ratePapers));

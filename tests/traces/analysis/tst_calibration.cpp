@@ -285,6 +285,24 @@ private Q_SLOTS:
         QCOMPARE(calibration.fits.front().time.samples, std::int64_t{9 * design.schedule.microbatches});
     }
 
+    /// By how much blocks vary is a part of the costs, from the median distance: the slow steps do not count.
+    void howMuchBlocksVaryIsStored()
+    {
+        const Design design = smallDesign();
+        const std::string path = record("varying.db", design, 10, [&](int step) {
+            Costs costs = realCosts(design);
+            costs.stages[0].forward = step % 3 == 0 ? 1'030'000 : 1'000'000 + 1'000 * step;
+            return costs;
+        });
+        const TraceReader trace(path);
+        const Costs costs = calibrate(design, trace, "varying.db").costs;
+        QCOMPARE(costs.stages[0].spread[indexOf(Op::F)], 1.4826 * 5'000 / 1'007'000);
+        QCOMPARE(costs.stages[1].spread[indexOf(Op::F)], 0.0);
+        Design measured = design;
+        measured.costs = costs;
+        QCOMPARE(designFromJson(designToJson(measured), "measured").costs, costs);
+    }
+
     static void giveGaps(Costs& costs, int devices)
     {
         costs.hostGaps.assign(static_cast<std::size_t>(devices), {});
