@@ -444,7 +444,14 @@ private:
                                     m_program.microbatches, m_training->optimizer, *m_training->data, m_options.seed);
         reference.startAt(m_options.steps - 1, m_lastParameters);
         reference.step(accumulationOrder(m_program));
-        m_result.gradients = compareGradients(*m_trainingWork, reference);
+        m_result.gradients = compareGradients(*m_trainingWork, reference, m_options.gradientBound);
+        if (!m_result.gradients->holds())
+            m_result.notes.push_back(
+                {Severity::Error, m_result.gradients->worst,
+                 fmt::format("its gradient differs from the sequential reference's by {:.3g} relative, and {:.3g} is "
+                             "the most for this precision",
+                             m_result.gradients->maxRelativeError, m_result.gradients->within),
+                 "this is a fault of the program or of the machine: please report it with the design"});
     }
 
     const RunOptions& m_options;

@@ -37,7 +37,8 @@ std::string RunResult::toJson() const
     if (gradients)
         json["gradient_check"] = {{"reference", "sequential"},
                                   {"bit_equal", gradients->bitEqual},
-                                  {"max_relative_error", gradients->maxRelativeError}};
+                                  {"max_relative_error", gradients->maxRelativeError},
+                                  {"within", gradients->within}};
     else
         json["gradient_check"] = nullptr;
     if (!clockOffsets.empty()) {

@@ -37,6 +37,8 @@
 #include <QTimer>
 #include <QUrl>
 
+#include <limits>
+
 namespace pipewright {
 
 namespace {
@@ -220,7 +222,12 @@ void MainWindow::showGradients()
         m_numbers->setGradients(tr("bit-equal ✓"), true,
                                 tr("Gradients of the last step against the sequential run, in %1").arg(overlay->path));
     } else {
-        m_numbers->setGradients(tr("differ by %1").arg(check.value("max_relative_error", 0.0), 0, 'g', 2), false,
+        const auto numberOf = [&check](const char* key, double without) { // what is not finite is written as null
+            const auto at = check.find(key);
+            return at != check.end() && at->is_number() ? at->get<double>() : without;
+        };
+        const double error = numberOf("max_relative_error", std::numeric_limits<double>::infinity());
+        m_numbers->setGradients(tr("differ by %1").arg(error, 0, 'g', 2), error <= numberOf("within", -1),
                                 tr("Largest relative difference to the sequential run, in %1").arg(overlay->path));
     }
 }

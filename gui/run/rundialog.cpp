@@ -293,7 +293,7 @@ void RunDialog::end(const ChildResult& result)
     m_bar->setRange(0, 1000);
     m_bar->setValue(result.kind == ChildResult::Done ? 1000 : m_bar->value());
     m_status->setText(resultText(result));
-    const bool bad = result.kind == ChildResult::Failed || (result.gradientsChecked && !result.bitEqual);
+    const bool bad = result.kind == ChildResult::Failed || (result.gradientsChecked && !result.gradientsHold);
     setTone(m_status, bad ? Tone::Bad : result.kind == ChildResult::Done ? Tone::Good : Tone::Plain);
     QFile::remove(m_designFile);
     m_designFile.clear();

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <limits>
 
 namespace pipewright {
 
@@ -111,7 +112,9 @@ void RunProcess::end(const ChildEnd& child)
         if (const auto check = report.find("gradient_check"); check != report.end() && check->is_object()) {
             result.gradientsChecked = check->contains("bit_equal") && (*check)["bit_equal"].is_boolean();
             result.bitEqual = result.gradientsChecked && (*check)["bit_equal"].get<bool>();
-            result.maxRelativeError = number(*check, "max_relative_error").value_or(0);
+            result.maxRelativeError =
+                number(*check, "max_relative_error").value_or(std::numeric_limits<double>::infinity());
+            result.gradientsHold = result.bitEqual || result.maxRelativeError <= number(*check, "within").value_or(-1);
         }
         if (const auto trace = report.find("trace"); trace != report.end() && trace->is_string())
             result.trace = QString::fromStdString(trace->get<std::string>());

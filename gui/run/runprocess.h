@@ -39,7 +39,8 @@ struct ChildResult {
     QString trace;
     bool gradientsChecked = false, bitEqual = false;
     double maxRelativeError = 0;
-    QByteArray json; ///< the child's own report
+    bool gradientsHold = false; ///< they are within what was asked of them
+    QByteArray json;            ///< the child's own report
 };
 
 class RunProcess : public QObject {

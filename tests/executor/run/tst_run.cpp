@@ -394,6 +394,7 @@ private slots:
         QCOMPARE(json["gradient_check"]["reference"].get<std::string>(), std::string("sequential"));
         QVERIFY(json["gradient_check"]["bit_equal"].get<bool>());
         QCOMPARE(json["gradient_check"]["max_relative_error"].get<double>(), 0.0);
+        QCOMPARE(json["gradient_check"]["within"].get<double>(), fp32GradientBound);
         QVERIFY(json["trace"].is_null());
     }
 

@@ -265,6 +265,30 @@ private Q_SLOTS:
         QTRY_VERIFY(fixture.state().contains(QLatin1String("differ")));
         QCOMPARE(fixture.dialog.result().kind, ChildResult::Done);
         QCOMPARE(fixture.dialog.result().maxRelativeError, 0.25);
+        QVERIFY(!fixture.dialog.result().gradientsHold);
+    }
+
+    /// A GPU adds up in another order than the reference: what is within the bound is right.
+    void gradientsWithinTheirBoundHold_data()
+    {
+        QTest::addColumn<QString>("error");
+        QTest::addColumn<bool>("holds");
+        QTest::newRow("within") << QStringLiteral("2e-5") << true;
+        QTest::newRow("beyond") << QStringLiteral("2e-4") << false;
+        QTest::newRow("not finite") << QStringLiteral("null") << false;
+    }
+    void gradientsWithinTheirBoundHold()
+    {
+        QFETCH(QString, error);
+        QFETCH(bool, holds);
+        RunFixture fixture(
+            QStringLiteral("echo '{\"gradient_check\":{\"bit_equal\":false,\"max_relative_error\":%1,\"within\":1e-4},"
+                           "\"trace\":\"x.db\"}'\n")
+                .arg(error)
+                .toUtf8());
+        QVERIFY(fixture.start());
+        QTRY_VERIFY(fixture.state().contains(QLatin1String("differ")));
+        QCOMPARE(fixture.dialog.result().gradientsHold, holds);
     }
 
     void linesThatAreNoProgressAreMessages_data()
