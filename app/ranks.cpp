@@ -1,23 +1,30 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "app/ranks.h"
 
+#include "app/cancel.h"
+#include "app/command.h"
 #include "app/terminal.h"
 
 #include "core/base/diagnostic.h"
+#include "executor/mpi/processes.h"
+#include "executor/mpi/ranksecret.h"
 #include "executor/mpi/socketmesh.h"
 #ifdef PIPEWRIGHT_HAS_MPI
 #include "executor/mpi/mpimesh.h"
 #endif
 
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
 #include <fstream>
 #include <iterator>
+#include <optional>
 #include <poll.h>
 #include <string_view>
+#include <sys/mman.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -34,6 +41,11 @@ constexpr const char* verdictVariable = "PIPEWRIGHT_VERDICT";
 
 /// All that a file waiting for an exit code holds: the variable can make no other file be written to.
 constexpr std::string_view verdictAwaited = "the exit code of pipewright:\n";
+
+const char* environment(const char* name)
+{
+    return std::getenv(name);
+}
 
 std::string launcher()
 {
@@ -65,14 +77,54 @@ bool handOn(int output)
     return length > 0;
 }
 
+/// Where a rank leaves the exit code: a file in memory that only the launcher holds open, so it ends with it. mpirun
+/// lets surviving ranks finish and then always returns success.
+class Verdict {
+public:
+    Verdict() : m_file(memfd_create("pipewright-verdict", MFD_CLOEXEC))
+    {
+        if (m_file < 0 || write(m_file, verdictAwaited.data(), verdictAwaited.size()) != ssize_t(verdictAwaited.size()))
+            throw Error("--backend", std::string("no memory for the exit code: ") + std::strerror(errno),
+                        "free some memory");
+        setenv(verdictVariable, ("/proc/" + std::to_string(getpid()) + "/fd/" + std::to_string(m_file)).c_str(), 1);
+    }
+    ~Verdict() { close(m_file); }
+    Verdict(const Verdict&) = delete;
+    Verdict& operator=(const Verdict&) = delete;
+
+    std::optional<int> code() const
+    {
+        char text[16] = {};
+        const ssize_t length = pread(m_file, text, sizeof text - 1, verdictAwaited.size());
+        return length > 0 ? std::optional(std::atoi(text)) : std::nullopt;
+    }
+
+private:
+    int m_file;
+};
+
 /// Hands signals on to the launcher of the ranks, and their output to this process's, until it ends. The output comes
-/// through here because mpirun does not say when it could not be written.
-void attend(pid_t child, int output, int arrivedSignals)
+/// through here because mpirun does not say when it could not be written. mpirun waits for ever for a rank that stands
+/// still: when the verdict has come it gets ten seconds more, and then five to end in an orderly way.
+void attend(pid_t child, int output, int arrivedSignals, const Verdict& verdict)
 {
     pollfd sources[] = {{arrivedSignals, POLLIN, 0}, {output, POLLIN, 0}};
+    const auto secondsSince = [](std::chrono::steady_clock::time_point begin) {
+        return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    };
+    std::optional<std::chrono::steady_clock::time_point> over;
+    bool told = false;
     for (bool ended = false; !ended;) {
-        if (poll(sources, 2, -1) < 0)
-            continue; // interrupted
+        if (!over && verdict.code())
+            over = std::chrono::steady_clock::now();
+        if (over && !told && secondsSince(*over) > 10) {
+            told = true;
+            kill(child, SIGTERM);
+        }
+        if (over && secondsSince(*over) > 15)
+            kill(child, SIGKILL); // its ranks end with it
+        if (poll(sources, 2, 500) <= 0)
+            continue; // interrupted, or a look at the verdict is due
         signalfd_siginfo signal{};
         if ((sources[0].revents & POLLIN) && read(sources[0].fd, &signal, sizeof signal) == sizeof signal) {
             ended = signal.ssi_signo == SIGCHLD;
@@ -94,13 +146,7 @@ void attend(pid_t child, int output, int arrivedSignals)
     for (std::string& word : words)
         arguments.push_back(word.data());
     arguments.push_back(nullptr);
-    // mpirun lets surviving ranks finish and then always returns success, so rank 0 writes the exit code to a file.
-    char verdict[] = "/tmp/pipewright-XXXXXX";
-    const int file = mkstemp(verdict);
-    if (file < 0 || write(file, verdictAwaited.data(), verdictAwaited.size()) != ssize_t(verdictAwaited.size()))
-        throw Error(verdict, std::string("cannot be written: ") + std::strerror(errno), "free some space");
-    close(file);
-    setenv(verdictVariable, verdict, 1);
+    const Verdict verdict;
     sigset_t signals;
     sigemptyset(&signals);
     for (const int signal : {SIGINT, SIGTERM, SIGCHLD})
@@ -110,10 +156,12 @@ void attend(pid_t child, int output, int arrivedSignals)
     const int arrivedSignals = signalfd(-1, &signals, SFD_CLOEXEC);
     if (arrivedSignals < 0 || pipe2(output, O_CLOEXEC | O_NONBLOCK) != 0 || fcntl(output[1], F_SETFL, 0) != 0)
         throw Error(program, std::strerror(errno), "close some files");
+    const pid_t self = getpid();
     const pid_t child = fork();
     if (child == 0) {
         dup2(output[1], STDOUT_FILENO);
         sigprocmask(SIG_UNBLOCK, &signals, nullptr);
+        endWithParent(SIGTERM, self);
         execv(program.c_str(), arguments.data());
         _exit(127);
     }
@@ -121,31 +169,39 @@ void attend(pid_t child, int output, int arrivedSignals)
     if (child > 0) {
         close(output[1]);
         std::signal(SIGPIPE, SIG_IGN); // the ranks go on when nobody reads any more
-        attend(child, output[0], arrivedSignals);
+        attend(child, output[0], arrivedSignals, verdict);
     }
     if (child < 0 || waitpid(child, &status, 0) < 0)
         throw Error(program, std::strerror(errno), "start the processes yourself: mpirun -n N pipewright run …");
     while (handOn(output[0])) {
     }
-    int code = 2;
-    std::ifstream(verdict).ignore(verdictAwaited.size()) >> code;
-    unlink(verdict);
-    std::exit(exitCodeAfterWriting(code));
+    std::exit(exitCodeAfterWriting(verdict.code().value_or(exitBadInput)));
 }
+
+#ifdef PIPEWRIGHT_HAS_MPI
+/// The processes may never all come: one has ended before.
+void giveUpStart(const std::string& why)
+{
+    printDiagnostics({{Severity::Error, "ranks", why, "look at what the other processes said"}});
+    leaveVerdict(exitBadInput, FromRank::Any);
+    _exit(exitBadInput);
+}
+#endif
 
 } // namespace
 
 RankEnvironment ownRank()
 {
-    return rankEnvironment([](const char* name) { return static_cast<const char*>(std::getenv(name)); });
+    return rankEnvironment(environment);
 }
 
-void leaveVerdict(int exitCode)
+void leaveVerdict(int exitCode, FromRank from)
 {
     const char* path = std::getenv(verdictVariable);
-    if (!path || ownRank().launcher != RankEnvironment::Launcher::Mpi || ownRank().rank != 0)
+    if (!path || ownRank().launcher != RankEnvironment::Launcher::Mpi
+        || (from == FromRank::First && ownRank().rank != 0) || !std::string_view(path).starts_with("/proc/"))
         return;
-    const int file = open(path, O_RDWR | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    const int file = open(path, O_RDWR | O_APPEND | O_NONBLOCK | O_CLOEXEC);
     if (file < 0)
         return;
     char text[verdictAwaited.size() + 1];
@@ -154,7 +210,7 @@ void leaveVerdict(int exitCode)
     if (fstat(file, &status) == 0 && S_ISREG(status.st_mode) && status.st_uid == geteuid()
         && length == ssize_t(verdictAwaited.size())
         && std::string_view(text, verdictAwaited.size()) == verdictAwaited) {
-        const std::string code = std::to_string(exitCode);
+        const std::string code = std::to_string(exitCode) + "\n";
         (void)!write(file, code.data(), code.size()); // without it the launcher reports a failure
     }
     close(file);
@@ -183,11 +239,15 @@ rankBackendOrLaunch(const RankEnvironment& ranks, int devices, Nanoseconds deadl
 {
     if (ranks.launcher == RankEnvironment::Launcher::None)
         launch(devices);
+    if (ranks.launcher == RankEnvironment::Launcher::Mpi)
+        endWithParent(SIGKILL, getppid());
     return [ranks, deadline, create](int) {
         if (ranks.launcher == RankEnvironment::Launcher::Sockets)
-            return create(connectSocketMesh(ranks.rank, ranks.size, ranks.address, ranks.port, deadline), deadline);
+            return create(
+                connectSocketMesh(ranks.rank, ranks.size, ranks.address, ranks.port, rankSecret(environment), deadline),
+                deadline);
 #ifdef PIPEWRIGHT_HAS_MPI
-        return create(createMpiMesh(), deadline);
+        return create(createMpiMesh(deadline, cancelOnSignals(), giveUpStart), deadline);
 #else
         throw Error("--backend", whyNoRanks(), installHint);
 #endif

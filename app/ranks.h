@@ -6,6 +6,7 @@
 #include "executor/mpi/mesh.h"
 #include "executor/runtime/backend.h"
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -22,8 +23,10 @@ using RankCreator = std::function<std::unique_ptr<Backend>(std::unique_ptr<Mesh>
 std::function<std::unique_ptr<Backend>(int devices)>
 rankBackendOrLaunch(const RankEnvironment& ranks, int devices, Nanoseconds deadline, const RankCreator& create);
 
-/// Passes the exit code to the process that started the ranks; only on rank 0.
-void leaveVerdict(int exitCode);
+/// Passes the exit code to the process that started the ranks: rank 0's, or that of any rank that knows that there will
+/// be no other. The first one counts.
+enum class FromRank : std::uint8_t { First, Any };
+void leaveVerdict(int exitCode, FromRank from = FromRank::First);
 
 /// Why this machine cannot run one process per device, or empty.
 std::string whyNoRanks();

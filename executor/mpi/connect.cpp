@@ -1,36 +1,72 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// How the sockets of a mesh come about over TCP.
+// How the sockets of a mesh come about over TCP. Whoever connects introduces itself, with the secret of the run; all
+// connections that have not done so yet are listened to together, so a silent one holds up nobody, and is closed after
+// a while. Ranks that meet on a loopback address listen there only.
 #include "core/base/diagnostic.h"
+#include "executor/mpi/ranksecret.h"
 #include "executor/mpi/socketmesh.h"
 #include "executor/runtime/clock.h"
 
+#include <algorithm>
 #include <arpa/inet.h>
+#include <array>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <fcntl.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <thread>
 #include <unistd.h>
+#include <utility>
 
 namespace pipewright {
 
 namespace {
-
-/// What a rank says first on every connection.
-struct Introduction {
-    std::uint32_t magic = 0x50577231; ///< "PWr1"
-    std::int32_t rank = 0, size = 0;
-    std::int32_t port = 0; ///< where it listens itself
-};
 
 /// Where a rank can be reached, as rank 0 saw it.
 struct Whereabouts {
     sockaddr_storage address{};
     socklen_t length = 0;
 };
+
+/// What a rank says first on every connection.
+struct Introduction {
+    std::uint32_t magic = 0x50577232; ///< "PWr2"
+    std::int32_t rank = 0, size = 0;
+    std::int32_t port = 0; ///< where it listens itself
+    std::array<char, longestRankSecret> secret{};
+};
+
+/// A connection before its introduction is complete.
+struct Newcomer {
+    int socket = -1;
+    Nanoseconds until = 0; ///< when it is given up
+    Whereabouts where{};
+    Introduction said{};
+    std::size_t bytes = 0; ///< of `said` that have come
+};
+constexpr Nanoseconds introductionTime = 5'000'000'000;
+constexpr std::size_t mostStrangers = 256; ///< beside the ranks; then the oldest gives way
+
+/// Takes as long for a wrong secret as for the right one.
+bool sameSecret(const std::array<char, longestRankSecret>& a, const std::array<char, longestRankSecret>& b)
+{
+    unsigned difference = 0;
+    for (std::size_t i = 0; i < a.size(); ++i)
+        difference |= static_cast<unsigned>(static_cast<unsigned char>(a[i]) ^ static_cast<unsigned char>(b[i]));
+    return difference == 0;
+}
+
+bool isLoopback(const sockaddr_storage& address)
+{
+    if (address.ss_family == AF_INET)
+        return ntohl(reinterpret_cast<const sockaddr_in&>(address).sin_addr.s_addr) >> 24 == 127;
+    const in6_addr& six = reinterpret_cast<const sockaddr_in6&>(address).sin6_addr;
+    return IN6_IS_ADDR_LOOPBACK(&six) || (IN6_IS_ADDR_V4MAPPED(&six) && six.s6_addr[12] == 127);
+}
 
 [[noreturn]] void give(const std::string& what, const std::string& hint)
 {
@@ -39,12 +75,15 @@ struct Whereabouts {
 
 class Bootstrap {
 public:
-    Bootstrap(int rank, int size, Nanoseconds deadline)
+    Bootstrap(int rank, int size, const std::string& secret, Nanoseconds deadline)
         : m_rank(rank), m_size(size), m_until(steadyNow() + deadline), m_sockets(static_cast<std::size_t>(size), -1)
     {
+        std::copy_n(secret.begin(), std::min(secret.size(), m_secret.size()), m_secret.begin());
     }
     ~Bootstrap()
     {
+        for (const Newcomer& newcomer : m_newcomers)
+            close(newcomer.socket);
         for (const int socket : m_sockets)
             if (socket >= 0)
                 close(socket);
@@ -54,9 +93,9 @@ public:
     Bootstrap(const Bootstrap&) = delete;
     Bootstrap& operator=(const Bootstrap&) = delete;
 
-    std::vector<int> lead(int port)
+    std::vector<int> lead(const std::string& address, int port)
     {
-        listenOn(port);
+        listenAt(placesToListen(address), port);
         std::vector<Whereabouts> all(static_cast<std::size_t>(m_size));
         for (int come = 1; come < m_size; ++come) {
             Whereabouts where;
@@ -74,11 +113,6 @@ public:
 
     std::vector<int> follow(const std::string& address, int port)
     {
-        listenOn(0);
-        sockaddr_in6 own{};
-        socklen_t length = sizeof own;
-        getsockname(m_listener, reinterpret_cast<sockaddr*>(&own), &length);
-        m_ownPort = ntohs(own.sin6_port);
         m_sockets[0] = connectByName(address, port);
         std::vector<Whereabouts> all(static_cast<std::size_t>(m_size));
         readAll(m_sockets[0], all.data(), all.size() * sizeof(Whereabouts));
@@ -104,43 +138,153 @@ private:
         return static_cast<int>(std::max<Nanoseconds>(0, (m_until - steadyNow()) / 1'000'000));
     }
 
-    void listenOn(int port)
+    /// Every address of the machine, over IPv4 alone where that is all there is.
+    static std::vector<sockaddr_storage> everywhere()
     {
-        m_listener = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
-        const int on = 1, off = 0;
-        setsockopt(m_listener, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-        setsockopt(m_listener, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
-        sockaddr_in6 address{};
-        address.sin6_family = AF_INET6;
-        address.sin6_port = htons(static_cast<std::uint16_t>(port));
-        if (m_listener < 0 || bind(m_listener, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0
-            || listen(m_listener, m_size) != 0)
-            give("cannot listen on port " + std::to_string(port) + ": " + std::strerror(errno),
-                 "set MASTER_PORT to another one: the port after it must be free on rank 0's host");
+        std::vector<sockaddr_storage> places(2);
+        places[0].ss_family = AF_INET6;
+        places[1].ss_family = AF_INET;
+        return places;
+    }
+
+    /// Everywhere, unless `address` says by itself that all ranks are on this machine. A host's own name says nothing:
+    /// Debian gives it a loopback address on the host itself.
+    static std::vector<sockaddr_storage> placesToListen(const std::string& address)
+    {
+        std::vector<sockaddr_storage> places;
+        addrinfo hints{}, *found = nullptr;
+        hints.ai_socktype = SOCK_STREAM;
+        hints.ai_flags = address == "localhost" ? 0 : AI_NUMERICHOST;
+        if (getaddrinfo(address.c_str(), nullptr, &hints, &found) == 0) {
+            for (const addrinfo* each = found; each != nullptr; each = each->ai_next) {
+                sockaddr_storage place{};
+                std::memcpy(&place, each->ai_addr, each->ai_addrlen);
+                if (isLoopback(place))
+                    places.push_back(place);
+            }
+            freeaddrinfo(found);
+        }
+        return places.empty() ? everywhere() : places;
+    }
+
+    /// At the first of the places where it can be done.
+    void listenAt(const std::vector<sockaddr_storage>& places, int port)
+    {
+        for (sockaddr_storage place : places) {
+            const bool six = place.ss_family == AF_INET6;
+            in_port_t& portThere =
+                six ? reinterpret_cast<sockaddr_in6&>(place).sin6_port : reinterpret_cast<sockaddr_in&>(place).sin_port;
+            portThere = htons(static_cast<std::uint16_t>(port));
+            socklen_t length = six ? sizeof(sockaddr_in6) : sizeof(sockaddr_in);
+            m_listener = socket(place.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+            if (m_listener < 0)
+                continue;
+            const int on = 1, off = 0;
+            setsockopt(m_listener, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+            if (six)
+                setsockopt(m_listener, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
+            if (bind(m_listener, reinterpret_cast<sockaddr*>(&place), length) == 0 && listen(m_listener, m_size) == 0) {
+                getsockname(m_listener, reinterpret_cast<sockaddr*>(&place), &length);
+                m_ownPort = ntohs(portThere);
+                return;
+            }
+            const int why = errno;
+            close(std::exchange(m_listener, -1));
+            errno = why;
+        }
+        give("cannot listen on port " + std::to_string(port) + ": " + std::strerror(errno),
+             "set MASTER_PORT to another one: the port after it must be free on rank 0's host");
+    }
+
+    /// Where rank 0 was reached from this machine, the other ranks come from as well.
+    void listenBeside(int connected)
+    {
+        sockaddr_storage place{};
+        socklen_t length = sizeof place;
+        const bool here =
+            getsockname(connected, reinterpret_cast<sockaddr*>(&place), &length) == 0 && isLoopback(place);
+        listenAt(here ? std::vector{place} : everywhere(), 0);
     }
 
     Introduction acceptOne(Whereabouts& where)
     {
         for (;;) {
-            pollfd waiting{m_listener, POLLIN, 0};
-            if (::poll(&waiting, 1, millisecondsLeft()) <= 0)
-                give("not all of the " + std::to_string(m_size) + " processes have come; missing are ranks" + missing(),
+            std::vector<pollfd> waiting{{m_listener, POLLIN, 0}};
+            for (const Newcomer& newcomer : m_newcomers)
+                waiting.push_back({newcomer.socket, POLLIN, 0});
+            const int left = millisecondsLeft();
+            if (left <= 0)
+                give("not all of the " + std::to_string(m_size) + " processes have come; missing are ranks" + missing()
+                         + refusals(),
                      "start one process per device, all with the same WORLD_SIZE and MASTER_ADDR");
-            where.length = sizeof where.address;
-            const int come =
-                accept4(m_listener, reinterpret_cast<sockaddr*>(&where.address), &where.length, SOCK_CLOEXEC);
-            Introduction who;
-            if (come < 0)
-                continue;
-            const Introduction expected;
-            if (!readAll(come, &who, sizeof who, false) || who.magic != expected.magic || who.size != m_size
-                || who.rank <= 0 || who.rank >= m_size || m_sockets[who.rank] >= 0) {
-                close(come); // a stranger
-                continue;
+            ::poll(waiting.data(), waiting.size(), std::min(left, 500));
+            const Nanoseconds now = steadyNow();
+            for (std::size_t i = m_newcomers.size(); i-- > 0;) {
+                Newcomer& newcomer = m_newcomers[i];
+                const Hearing heard = waiting[i + 1].revents != 0 ? hear(newcomer)
+                                      : now > newcomer.until      ? Hearing::Stranger
+                                                                  : Hearing::Unfinished;
+                if (heard == Hearing::Unfinished)
+                    continue;
+                const Newcomer come = newcomer;
+                m_newcomers.erase(m_newcomers.begin() + static_cast<std::ptrdiff_t>(i));
+                if (heard == Hearing::Stranger) {
+                    close(come.socket);
+                    continue;
+                }
+                fcntl(come.socket, F_SETFL, fcntl(come.socket, F_GETFL) & ~O_NONBLOCK);
+                m_sockets[come.said.rank] = come.socket;
+                where = come.where;
+                return come.said;
             }
-            m_sockets[who.rank] = come;
-            return who;
+            if (waiting.front().revents != 0)
+                letIn(now);
         }
+    }
+
+    void letIn(Nanoseconds now)
+    {
+        Newcomer newcomer;
+        newcomer.where.length = sizeof newcomer.where.address;
+        newcomer.socket = accept4(m_listener, reinterpret_cast<sockaddr*>(&newcomer.where.address),
+                                  &newcomer.where.length, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        newcomer.until = now + introductionTime;
+        if (newcomer.socket < 0)
+            return;
+        if (m_newcomers.size() >= static_cast<std::size_t>(m_size) + mostStrangers) {
+            close(m_newcomers.front().socket);
+            m_newcomers.erase(m_newcomers.begin());
+        }
+        m_newcomers.push_back(newcomer);
+    }
+
+    enum class Hearing : std::uint8_t { Unfinished, Rank, Stranger };
+    Hearing hear(Newcomer& newcomer)
+    {
+        Introduction& who = newcomer.said;
+        const ssize_t got =
+            recv(newcomer.socket, reinterpret_cast<char*>(&who) + newcomer.bytes, sizeof who - newcomer.bytes, 0);
+        if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR))
+            return Hearing::Unfinished;
+        if (got <= 0)
+            return Hearing::Stranger;
+        newcomer.bytes += static_cast<std::size_t>(got);
+        if (newcomer.bytes < sizeof who)
+            return Hearing::Unfinished;
+        if (who.magic != Introduction().magic || who.size != m_size || who.rank <= 0 || who.rank >= m_size)
+            return Hearing::Stranger;
+        if (!sameSecret(who.secret, m_secret)) {
+            ++m_otherSecrets;
+            return Hearing::Stranger;
+        }
+        return m_sockets[who.rank] >= 0 ? Hearing::Stranger : Hearing::Rank;
+    }
+
+    std::string refusals() const
+    {
+        return m_otherSecrets == 0 ? std::string()
+                                   : "; " + std::to_string(m_otherSecrets) + " came with another secret ("
+                                         + rankSecretVariable + " is to be the same for all)";
     }
 
     std::string missing() const
@@ -157,7 +301,10 @@ private:
     {
         const int made = socket(address->sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
         if (made >= 0 && connect(made, address, length) == 0) {
+            if (m_listener < 0)
+                listenBeside(made);
             Introduction self;
+            self.secret = m_secret;
             self.rank = m_rank;
             self.size = m_size;
             self.port = m_ownPort;
@@ -193,21 +340,18 @@ private:
              "start rank 0 too, and let the hosts reach each other");
     }
 
-    bool readAll(int socket, void* to, std::size_t bytes, bool orThrow = true)
+    void readAll(int socket, void* to, std::size_t bytes)
     {
         auto* place = static_cast<char*>(to);
         while (bytes > 0) {
             pollfd waiting{socket, POLLIN, 0};
             const ssize_t got = ::poll(&waiting, 1, millisecondsLeft()) > 0 ? recv(socket, place, bytes, 0) : -1;
-            if (got <= 0) {
-                if (orThrow)
-                    give("rank 0 went away, or has waited in vain for other ranks", "look at what rank 0 says");
-                return false;
-            }
+            if (got <= 0)
+                give("rank 0 went away, has waited in vain for other ranks, or knows another secret",
+                     std::string("look at what rank 0 says; ") + rankSecretVariable + " is to be the same for all");
             place += got;
             bytes -= static_cast<std::size_t>(got);
         }
-        return true;
     }
 
     static void writeAll(int socket, const void* from, std::size_t bytes)
@@ -225,15 +369,19 @@ private:
     int m_rank, m_size;
     Nanoseconds m_until;
     std::vector<int> m_sockets;
+    std::array<char, longestRankSecret> m_secret{};
+    std::vector<Newcomer> m_newcomers;
+    int m_otherSecrets = 0;
     int m_listener = -1, m_ownPort = 0;
 };
 
 } // namespace
 
-std::unique_ptr<Mesh> connectSocketMesh(int rank, int size, const std::string& address, int port, Nanoseconds deadline)
+std::unique_ptr<Mesh> connectSocketMesh(int rank, int size, const std::string& address, int port,
+                                        const std::string& secret, Nanoseconds deadline)
 {
-    Bootstrap bootstrap(rank, size, deadline);
-    return createSocketMesh(rank, rank == 0 ? bootstrap.lead(port) : bootstrap.follow(address, port));
+    Bootstrap bootstrap(rank, size, secret, deadline);
+    return createSocketMesh(rank, rank == 0 ? bootstrap.lead(address, port) : bootstrap.follow(address, port));
 }
 
 } // namespace pipewright

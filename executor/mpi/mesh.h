@@ -23,7 +23,8 @@ struct Message {
 class MeshHandler {
 public:
     virtual ~MeshHandler() = default;
-    /// Where the bytes that follow go; regions as large together as `message.bytes`.
+    /// Where the bytes that follow go: regions as large together as `message.bytes`, or none when so many are not
+    /// expected, and then the sender counts as lost.
     virtual std::vector<Region> place(int from, const Message& message) = 0;
     virtual void received(int from, const Message& message) = 0; ///< its bytes too
     virtual void sent(std::uint64_t ticket) = 0;                 ///< the payload may be overwritten

@@ -2,6 +2,7 @@
 #include "executor/mpi/mpimesh.h"
 
 #include "core/base/diagnostic.h"
+#include "executor/runtime/clock.h"
 
 #define OMPI_SKIP_MPICXX 1
 #define MPICH_SKIP_MPICXX 1
@@ -9,9 +10,12 @@
 
 #include <algorithm>
 #include <chrono>
+#include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
+#include <fmt/format.h>
 #include <list>
+#include <mutex>
 #include <thread>
 
 namespace pipewright {
@@ -76,12 +80,19 @@ public:
             receiving.from = status.MPI_SOURCE;
             receiving.header = m_header;
             expectHeader();
-            if (receiving.header.bytes > 0)
-                forPieces(handler.place(receiving.from, receiving.header), receiving.header.bytes,
-                          [&](MPI_Datatype type) {
-                              MPI_Irecv(MPI_BOTTOM, 1, type, receiving.from, payloadTag, MPI_COMM_WORLD,
-                                        &receiving.requests.emplace_back());
-                          });
+            if (receiving.header.bytes != 0) {
+                const std::vector<Region> places = handler.place(receiving.from, receiving.header);
+                if (totalBytes(places) != receiving.header.bytes) {
+                    const int from = receiving.from;
+                    m_receiving.pop_back();
+                    handler.lost(from);
+                    break;
+                }
+                forPieces(places, receiving.header.bytes, [&](MPI_Datatype type) {
+                    MPI_Irecv(MPI_BOTTOM, 1, type, receiving.from, payloadTag, MPI_COMM_WORLD,
+                              &receiving.requests.emplace_back());
+                });
+            }
             // In order per sender; one that is still in flight may be passed by other senders' only.
             deliver(handler);
         }
@@ -196,9 +207,39 @@ private:
 
 } // namespace
 
-std::unique_ptr<Mesh> createMpiMesh()
+std::unique_ptr<Mesh> createMpiMesh(Nanoseconds deadline, const std::atomic<bool>* cancel,
+                                    const std::function<void(const std::string& why)>& giveUp)
 {
-    return std::make_unique<MpiMesh>();
+    std::mutex mutex;
+    std::condition_variable changed;
+    bool up = false;
+    std::thread watch([&, until = steadyNow() + deadline] {
+        std::unique_lock lock(mutex);
+        while (!changed.wait_for(lock, std::chrono::milliseconds(100), [&] { return up; })) {
+            if (cancel && cancel->load())
+                giveUp("cancelled before all processes had come");
+            if (steadyNow() > until)
+                giveUp(fmt::format("not every process has come within {}: one has ended, stands still or was never "
+                                   "started",
+                                   formatDuration(deadline)));
+        }
+    });
+    const auto join = [&] {
+        {
+            const std::lock_guard lock(mutex);
+            up = true;
+        }
+        changed.notify_all();
+        watch.join();
+    };
+    try {
+        auto mesh = std::make_unique<MpiMesh>();
+        join();
+        return mesh;
+    } catch (...) {
+        join();
+        throw;
+    }
 }
 
 std::string mpiVersion()

@@ -5,12 +5,18 @@
 
 #include "executor/mpi/mesh.h"
 
+#include <atomic>
+#include <functional>
 #include <string>
 
 namespace pipewright {
 
 /// Initialises MPI; once per process, for all of its life. Throws Error when MPI offers too few thread guarantees.
-std::unique_ptr<Mesh> createMpiMesh();
+/// MPI waits for processes that will never come, and cannot be interrupted: when it takes longer than `deadline`, or
+/// when `cancel` becomes true meanwhile, `giveUp` is called with the reason, on another thread, and must end the
+/// process.
+std::unique_ptr<Mesh> createMpiMesh(Nanoseconds deadline, const std::atomic<bool>* cancel,
+                                    const std::function<void(const std::string& why)>& giveUp);
 
 std::string mpiVersion(); ///< "Open MPI v4.1.4"; of the library that was loaded
 

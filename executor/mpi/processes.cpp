@@ -2,10 +2,12 @@
 #include "executor/mpi/processes.h"
 
 #include <array>
+#include <csignal>
 #include <cstdlib>
 #include <fstream>
 #include <functional>
 #include <string>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 namespace pipewright {
@@ -56,6 +58,13 @@ bool isRunning(const ProcessIdentity& identity)
     char state = 0;
     std::int64_t born = 0;
     return look(identity.process, state, born) && born == identity.born && state != 'Z' && state != 'X';
+}
+
+void endWithParent(int signal, int parent)
+{
+    prctl(PR_SET_PDEATHSIG, signal);
+    if (getppid() != parent)
+        raise(signal);
 }
 
 } // namespace pipewright

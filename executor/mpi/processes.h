@@ -17,4 +17,7 @@ ProcessIdentity ownIdentity();
 /// Of a process on this machine.
 bool isRunning(const ProcessIdentity& identity);
 
+/// This process gets `signal` when `parent`, which started it, ends; at once when it has already ended.
+void endWithParent(int signal, int parent);
+
 } // namespace pipewright

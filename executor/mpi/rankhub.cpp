@@ -9,6 +9,7 @@
 #include <bit>
 #include <cstring>
 #include <fmt/format.h>
+#include <new>
 #include <utility>
 
 namespace pipewright {
@@ -17,6 +18,7 @@ namespace {
 
 constexpr Nanoseconds lookInterval = 50'000'000;
 constexpr int pings = 20;
+constexpr Bytes largestMessage = Bytes{1} << 30; ///< of what is no buffer's content: records, texts
 
 } // namespace
 
@@ -216,8 +218,7 @@ void RankHub::lookAfterOthers()
 
 std::vector<Region> RankHub::place(int from, const Message& message)
 {
-    auto& bytes = m_incoming[from].emplace_back(); // stays where it is while others are added
-    if (message.kind == LinkData) {
+    if (message.kind == LinkData && message.bytes > 0) {
         const std::lock_guard calling(m_linkMutex);
         LinkEnd* end = nullptr;
         {
@@ -226,17 +227,31 @@ std::vector<Region> RankHub::place(int from, const Message& message)
                 end = found->second;
         }
         if (end)
-            if (auto places = end->place(message); totalBytes(places) == message.bytes)
+            if (auto places = end->place(message); totalBytes(places) == message.bytes) {
+                m_incoming[from].emplace_back();
                 return places;
+            }
     }
-    bytes.resize(static_cast<std::size_t>(message.bytes));
-    return {{bytes.data(), message.bytes}};
+    std::vector<std::byte> bytes;
+    try {
+        if (message.bytes >= 0 && message.bytes <= largestMessage)
+            bytes.resize(static_cast<std::size_t>(message.bytes));
+    } catch (const std::bad_alloc&) { // refused as well
+    }
+    if (static_cast<Bytes>(bytes.size()) != message.bytes) {
+        const std::lock_guard lock(m_mutex);
+        other(from).failure =
+            fmt::format("it announced {} bytes, for which there is no use or no memory", message.bytes);
+        return {};
+    }
+    auto& kept = m_incoming[from].emplace_back(std::move(bytes)); // stays where it is while others are added
+    return {{kept.data(), message.bytes}};
 }
 
 void RankHub::received(int from, const Message& message)
 {
     std::vector<std::byte> bytes;
-    if (message.bytes > 0) {
+    if (message.bytes != 0) {
         bytes = std::move(m_incoming[from].front());
         m_incoming[from].pop_front();
     }

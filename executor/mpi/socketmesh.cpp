@@ -199,8 +199,12 @@ private:
                 busy = true;
                 if (peer.headerRead < header) {
                     peer.headerRead += got;
-                    if (peer.headerRead == header && peer.incoming.bytes > 0)
+                    if (peer.headerRead == header && peer.incoming.bytes != 0)
                         peer.places = handler.place(from, peer.incoming);
+                    if (peer.headerRead == header && totalBytes(peer.places) != peer.incoming.bytes) {
+                        drop(peer);
+                        return busy;
+                    }
                 } else {
                     peer.payloadRead += got;
                 }

@@ -13,9 +13,10 @@ namespace pipewright {
 /// `sockets[r]` is connected to rank r; -1 at the own place. Takes them over.
 std::unique_ptr<Mesh> createSocketMesh(int rank, std::vector<int> sockets);
 
-/// Rank 0 listens on `port` of `address`, all others connect to it and learn there where the rest is. Throws
-/// Error when they have not all come within `deadline`.
-std::unique_ptr<Mesh> connectSocketMesh(int rank, int size, const std::string& address, int port, Nanoseconds deadline);
+/// Rank 0 listens on `port` of `address`, all others connect to it and learn there where the rest is. Who does not know
+/// `secret` is not let in (ranksecret.h). Throws Error when they have not all come within `deadline`.
+std::unique_ptr<Mesh> connectSocketMesh(int rank, int size, const std::string& address, int port,
+                                        const std::string& secret, Nanoseconds deadline);
 
 /// The meshes of `size` ranks that are all in this process.
 std::vector<std::unique_ptr<Mesh>> createLocalMeshes(int size);

@@ -126,7 +126,7 @@ private Q_SLOTS:
         const QJsonObject json = m_work.run("calibrate true-1f1b.json 1f1b.db --force -o gaps.json --json").json();
         QVERIFY(!json["host_gaps"].toArray().isEmpty() && !json["links"].toArray().isEmpty());
         for (const char* list : {"fits", "links", "host_gaps"})
-            for (const QJsonValue& each : json[list].toArray())
+            for (const QJsonValue each : json[list].toArray())
                 QVERIFY(each["samples"].toInt() > 0 && each["median_ns"].toInt() >= 0
                         && each["spread_ns"].toInt() == 0);
         for (const char* command : {"predict gaps.json", "check gaps.json"})

@@ -5,6 +5,8 @@
 #include "testmain.h"
 #include "traces/store/tracereader.h"
 
+#include <QDir>
+#include <QFile>
 #include <QTest>
 
 using namespace pipewright;
@@ -138,6 +140,64 @@ private Q_SLOTS:
         const TraceReader reader(m_work.path("killed.db").toStdString());
         QVERIFY(!reader.complete());
         QCOMPARE(reader.steps().size(), std::size_t{3});
+    }
+
+    /// MPI itself waits for ever for a process that never comes to it.
+    void aRankThatNeverComesEndsTheStart()
+    {
+        if (!hasMpi())
+            QSKIP("no MPI here");
+        makeDesign(2);
+        const Outcome outcome = m_work.shell(
+            "root=; test $(id -u) != 0 || root=--allow-run-as-root; timeout 120 mpirun $root --oversubscribe -n 2 "
+            "sh -c 'test $OMPI_COMM_WORLD_RANK = 0 || exec sleep 1000; exec \"$0\" run design.json --backend mpi "
+            "--maths timed --steps 1 --deadline 2s --force -o late.db' \"$pipewright\"");
+        QVERIFY(outcome.code != 0 && outcome.code != 124);
+        QVERIFY2(outcome.errors.contains("not every process has come within 2 s"), qPrintable(outcome.errors));
+    }
+
+    /// Another program plays mpirun.
+    Outcome runUnder(const QByteArray& mpirun, const QString& before, const QString& behind) const
+    {
+        QDir(m_work.path({})).mkpath("bin");
+        QFile script(m_work.path("bin/mpirun"));
+        if (!script.open(QIODevice::WriteOnly | QIODevice::Truncate) || script.write("#!/bin/sh\n" + mpirun) < 0)
+            qFatal("cannot write a script");
+        script.close();
+        script.setPermissions(QFile::ReadOwner | QFile::WriteOwner | QFile::ExeOwner);
+        return m_work.shell(before
+                            + " PATH=\"$PWD/bin:$PATH\" \"$pipewright\" run design.json --backend mpi --steps 1 "
+                              "--force -o played.db "
+                            + behind);
+    }
+
+    /// A rank that stands still keeps mpirun waiting, though the run is over.
+    void aLauncherThatNeverEndsIsEnded()
+    {
+        if (!hasMpi())
+            QSKIP("no MPI here");
+        makeDesign(2);
+        const Outcome outcome = runUnder("printf '1\\n' >>$PIPEWRIGHT_VERDICT\ntrap '' TERM\necho $$ >played.pid\n"
+                                         "while :; do sleep 1; done\n",
+                                         "timeout 120 env", "");
+        QCOMPARE(outcome.code, 1);
+        QVERIFY(!m_work.read("played.pid").isEmpty());
+        QVERIFY(!isProcess(m_work.read("played.pid")));
+    }
+
+    static bool isProcess(const QByteArray& number) { return QFile::exists("/proc/" + QString(number.trimmed())); }
+
+    void theLauncherEndsWithThisProgram()
+    {
+        if (!hasMpi())
+            QSKIP("no MPI here");
+        makeDesign(2);
+        QFile::remove(m_work.path("played.pid"));
+        runUnder("echo $$ >played.new; mv played.new played.pid\nexec sleep 1000\n", "",
+                 "& while ! test -e played.pid; do sleep 0.1; done; kill -9 $!");
+        const QByteArray launcher = m_work.read("played.pid");
+        QVERIFY(!launcher.isEmpty());
+        QTRY_VERIFY_WITH_TIMEOUT(!isProcess(launcher), 60'000);
     }
 };
 

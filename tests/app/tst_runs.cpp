@@ -63,7 +63,7 @@ private Q_SLOTS:
         QCOMPARE(comparison["blocks"]["start_error"]["p95"].toDouble(1), 0.0);
         const QJsonArray devices = comparison["per_device"].toArray();
         QCOMPARE(devices.size(), 4);
-        for (const QJsonValue& device : devices)
+        for (const QJsonValue device : devices)
             QCOMPARE(device.toObject()["peak_bytes"].toObject()["error"].toDouble(1), 0.0);
         QVERIFY(m_work.read("first.svg").contains("<svg"));
 
@@ -99,7 +99,7 @@ private Q_SLOTS:
         QCOMPARE(comparison["blocks"]["unmatched"].toInt(-1), 0);
         const QJsonArray devices = comparison["per_device"].toArray();
         QCOMPARE(devices.size(), 4);
-        for (const QJsonValue& device : devices)
+        for (const QJsonValue device : devices)
             QCOMPARE(device.toObject()["peak_bytes"].toObject()["error"].toDouble(1), 0.0);
     }
 
@@ -121,7 +121,7 @@ private Q_SLOTS:
         QCOMPARE(last["progress"].toDouble(), 1.0);
         QCOMPARE(last["step"].toInt(), 2);
         const QJsonObject comparison = m_work.run("compare train.json train.db --json").json();
-        for (const QJsonValue& device : comparison["per_device"].toArray())
+        for (const QJsonValue device : comparison["per_device"].toArray())
             QCOMPARE(device.toObject()["peak_bytes"].toObject()["error"].toDouble(1), 0.0);
         // Whatever this machine did meanwhile, the calibrated design takes as long as the steps it learnt from.
         QCOMPARE(m_work.run("calibrate train.json train.db -o trained.json").code, 0);

@@ -38,7 +38,7 @@ private Q_SLOTS:
         QCOMPARE(object["history"].toArray().last().toObject()["value_ns"].toInteger(), 141'000'000LL);
         const QJsonObject predicted = m_work.run("predict best.json --json").json();
         QCOMPARE(predicted["span_ns"].toInteger(), 141'000'000LL);
-        for (const QJsonValue& device : predicted["per_device"].toArray())
+        for (const QJsonValue device : predicted["per_device"].toArray())
             QVERIFY(device.toObject()["peak_activations"].toDouble() <= 4);
         const Outcome again = m_work.run("search base.json --memory-limit 1x -o best.json");
         QCOMPARE(again.code, 2);
@@ -118,7 +118,7 @@ private Q_SLOTS:
         QCOMPARE(outcome.code, 0);
         const QJsonObject object = outcome.json();
         int layers = 0;
-        for (const QJsonValue& count : object["layers_per_stage"].toArray())
+        for (const QJsonValue count : object["layers_per_stage"].toArray())
             layers += count.toInt();
         QCOMPARE(layers, 34); // embedding and head among them
         QVERIFY(!object["trials"].toArray().isEmpty());

@@ -52,11 +52,11 @@ private Q_SLOTS:
         QCOMPARE(object["gap"].toDouble(), 0.0);
         QVERIFY(qAbs(object["ratios"].toArray()[0].toArray()[0].toDouble() - 2. / 3) < 1e-12);
         QStringList actions;
-        for (const QJsonValue& step : object["program"].toArray())
+        for (const QJsonValue step : object["program"].toArray())
             actions << step.toObject()["action"].toString() + ": " + step.toObject()["after"].toString();
         QVERIFY2(actions.contains("y2 = linear(y1, w2): y2 Reduce"), qPrintable(actions.join("\n")));
         QVERIFY(!object["alternatives"].toArray().isEmpty());
-        for (const QJsonValue& rival : object["alternatives"].toArray())
+        for (const QJsonValue rival : object["alternatives"].toArray())
             QVERIFY(rival.toObject()["cost_ns"].toInteger() >= object["cost_ns"].toInteger());
         QCOMPARE(object["common"].toArray().last().toObject()["cost_ns"].toInteger(), 832'000'000'000LL);
         const Outcome plain = m_work.run("shard chain.json");
@@ -127,7 +127,7 @@ private Q_SLOTS:
         const QJsonArray ways = run["ways"].toArray();
         QCOMPARE(ways.size(), 4);
         QCOMPARE(ways[0].toObject()["name"].toString(), "plan");
-        for (const QJsonValue& way : ways)
+        for (const QJsonValue way : ways)
             QVERIFY(way.toObject()["measured_ns"].toInteger() > 0.9 * way.toObject()["predicted_ns"].toInteger());
     }
 

@@ -445,7 +445,7 @@ private slots:
     void missingRanksAreNamedWhereTheyMeet()
     {
         try {
-            connectSocketMesh(0, 3, "localhost", 0, 200'000'000);
+            connectSocketMesh(0, 3, "localhost", 0, "0123456789abcdef", 200'000'000);
             QFAIL("met nobody");
         } catch (const Error& error) {
             QVERIFY2(std::string_view(error.what()).find("missing are ranks 1 2") != std::string_view::npos,
