@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "app/inlinedesign.h"
 
+#include "app/command.h"
 #include "app/costsfrom.h"
 
 #include "core/base/diagnostic.h"
 #include "core/base/units.h"
 #include "core/design/redesign.h"
+#include "core/presets/modelfile.h"
 #include "core/workload/parallelism.h"
 
 #include <fmt/format.h>
@@ -64,7 +66,11 @@ InlineDesign::InlineDesign(Command command, bool acceptFile)
     group.option("--saved", m_saved, "bytes one F keeps on a device; then there is no model").typeName("SIZE");
     group.option("--saved-for-weight-grad", m_savedForWeightGrad, "of these, what stays until W (all)")
         .typeName("SIZE");
-    group.option("--model", m_model, "model preset; its times hold where none are given").typeName("PRESET");
+    group
+        .option("--model", m_model,
+                "model preset, or your own: a Hugging Face config.json, a model file, a table of layers (.csv); its "
+                "times hold where none are given")
+        .typeName("PRESET|FILE");
     group.option("--device", m_device, "device preset to run the model on").typeName("PRESET");
     group.option("--cluster", m_cluster, "cluster preset: devices and links").typeName("PRESET");
     group.option("--sequence", m_sequence, "tokens per sequence").typeName("N");
@@ -206,6 +212,8 @@ LocatedDesign InlineDesign::make() const
 {
     if (!isFile()) {
         LocatedDesign located;
+        if (m_options.given("--model"))
+            printDiagnostics(loadModel(m_model).notes);
         located.design = makeDesign(request());
         return located;
     }

@@ -90,7 +90,8 @@ Json toJson(const Design& design, const Prediction& prediction)
                               {"devices_in_all", program.devices.size() * members * parallel.data}};
     if (design.workload && design.costs.isFormula()) {
         object["tokens_per_second"] = tokensPerSecond(design, metrics.makespan);
-        object["model_flops_utilization"] = modelFlopsUtilization(design, metrics.makespan);
+        if (design.workload->shape.architecture != Architecture::Table) // a table says nothing of FLOPs
+            object["model_flops_utilization"] = modelFlopsUtilization(design, metrics.makespan);
     }
     object["costs"] = {{"source", design.costs.source}, {"estimated", estimatesText(design)}};
     object["costs"]["origins"] = Json::array();

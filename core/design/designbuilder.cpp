@@ -5,6 +5,7 @@
 #include "core/design/redesign.h"
 #include "core/design/stagecosts.h"
 #include "core/families/workers.h"
+#include "core/presets/modelfile.h"
 #include "core/presets/presets.h"
 #include "core/workload/transformer.h"
 
@@ -102,12 +103,19 @@ Workload workloadOf(const DesignRequest& request, int stages, int pieces)
     ModelShape shape; // byte-gpt
     std::string source = "built in: " + shape.name;
     if (request.model) {
-        shape = PresetLibrary().model(*request.model);
-        source = "preset " + *request.model;
+        ModelFile model = loadModel(*request.model);
+        shape = std::move(model.shape);
+        source = std::move(model.source);
     } else {
         shape.layers = std::max(shape.layers, stages);
         shape.tiedHead = !updates; // two stages that are updated at different times cannot share a matrix
     }
+    if (shape.architecture == Architecture::Table && (request.sequence || request.microbatchSize))
+        throw Error("--sequence, --microbatch-size", "the layers of a table hold for the microbatch that they are of",
+                    "leave them out, or measure the layers with another microbatch");
+    if (shape.architecture == Architecture::Table && pieces > 1)
+        throw Error("--pieces", "the layers of a table are of whole microbatches, which cannot be cut",
+                    "use another family");
     if (request.sequence)
         shape.sequence = *request.sequence;
     if (request.microbatchSize)
@@ -131,9 +139,9 @@ Cluster clusterOf(const DesignRequest& request, const ModelShape& shape)
     if (request.cluster)
         return library.cluster(*request.cluster, request.devices);
     if (!request.device) // groups and copies go beyond a node
-        return library.cluster(isRunnable(shape)                      ? "host"
-                               : shape.parallel.devicesPerStage() > 1 ? "h200-nodes"
-                                                                      : "h200-node",
+        return library.cluster(isRunnable(shape) || shape.architecture == Architecture::Table ? "host"
+                               : shape.parallel.devicesPerStage() > 1                         ? "h200-nodes"
+                                                                                              : "h200-node",
                                request.devices);
     const DeviceSpec device = library.device(*request.device);
     for (const Preset& preset : library.list(PresetKind::Cluster))
@@ -159,7 +167,7 @@ std::vector<int> partitionOf(const DesignRequest& request, const Workload& workl
                     "give one number per stage");
     const int sum = std::accumulate(partition.begin(), partition.end(), 0);
     const int all = static_cast<int>(workload.layers.size());
-    if (sum == workload.shape.layers) {
+    if (sum == workload.shape.layers && sum != all) {
         ++partition.front();
         ++partition.back();
     } else if (sum != all) {
@@ -262,7 +270,7 @@ void checkAgainst(const DesignRequest& request, const Design& from)
                "--model, --sequence, --microbatch-size, --layers-per-stage", "there is no model in the design");
         return;
     }
-    ModelShape wanted = request.model ? PresetLibrary().model(*request.model) : from.workload->shape;
+    ModelShape wanted = request.model ? loadModel(*request.model).shape : from.workload->shape;
     if (request.sequence)
         wanted.sequence = *request.sequence;
     if (request.microbatchSize)

@@ -26,7 +26,7 @@ struct DesignRequest : FamilyOptions {
     /// Given bytes stand for a model: then there is none.
     std::optional<Bytes> saved, savedForWeightGrad;
 
-    std::optional<std::string> model;           ///< a preset's name
+    std::optional<std::string> model;           ///< a preset's name, or a file (presets/modelfile.h)
     std::optional<std::string> device, cluster; ///< presets: one kind of device, or all with their links
     std::optional<int> sequence, microbatchSize;
     std::optional<Parallelism> parallel; ///< instead of the model's own

@@ -132,6 +132,11 @@ void fillTimes(std::span<const Layer> layers, const DeviceSpec& device, const Me
     stage.forward = toNanoseconds(forward);
     stage.inputGrad = toNanoseconds(inputGrad);
     stage.weightGrad = toNanoseconds(weightGrad);
+    for (const Layer& layer : layers) { // of a table
+        stage.forward += layer.forwardTime;
+        stage.inputGrad += layer.inputGradTime;
+        stage.weightGrad += layer.weightGradTime;
+    }
     stage.backward = stage.inputGrad + stage.weightGrad;
     static_assert(opCount == 6, "the times of all operations are filled in here");
     stage.recompute = stage.forward;
@@ -216,16 +221,16 @@ void applyBytes(const Workload& workload, const std::vector<int>& layersPerStage
 
 namespace {
 
-/// The FLOPs that an operation's time is taken to grow with.
+/// What an operation's time is taken to grow with.
 double workOf(const Layer& layer, Op op)
 {
     switch (op) {
     case Op::F:
-    case Op::R: return layer.forwardFlops;
-    case Op::B: return layer.inputGradFlops + layer.weightGradFlops;
-    case Op::I: return layer.inputGradFlops;
+    case Op::R: return layer.forwardWork();
+    case Op::B: return layer.inputGradWork() + layer.weightGradWork();
+    case Op::I: return layer.inputGradWork();
     case Op::W:
-    case Op::U: return layer.weightGradFlops;
+    case Op::U: return layer.weightGradWork();
     }
     return 0;
 }
@@ -452,7 +457,10 @@ Costs formulaCosts(const Workload& workload, const std::vector<int>& layersPerSt
     }
     if (dataflow)
         dataflow->shared = shared;
-    costs.source = describeSource(cluster, deviceOfStage, parallel);
+    if (workload.shape.architecture == Architecture::Table)
+        costs.source = fmt::format("formula: the layers' times as they stand in {}", workload.shape.name);
+    else
+        costs.source = describeSource(cluster, deviceOfStage, parallel);
     return costs;
 }
 

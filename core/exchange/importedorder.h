@@ -4,8 +4,8 @@
 // log blocks).
 #pragma once
 
+#include "core/base/textcells.h"
 #include "core/design/design.h"
-#include "core/exchange/textcells.h"
 
 #include <string>
 #include <vector>

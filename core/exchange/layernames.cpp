@@ -38,7 +38,8 @@ std::vector<std::vector<std::string>> moduleNames(const Design& design, ModuleNa
             "layers_per_stage",
             fmt::format("the partition does not fit {} layers on {} stages", layers.size(), design.schedule.stages()),
             "state one number per stage, with embedding and head counted as layers");
-    if (design.workload->shape.architecture != Architecture::Decoder)
+    const Architecture architecture = design.workload->shape.architecture;
+    if (architecture != Architecture::Decoder && architecture != Architecture::Table)
         diagnostics.push_back({Severity::Warning, "model", "the names of the modules are those of a decoder",
                                "replace them by the names in your model"});
     const Names names = namesOf(naming);
@@ -55,8 +56,8 @@ std::vector<std::vector<std::string>> moduleNames(const Design& design, ModuleNa
                 stage.emplace_back(names.head);
                 break;
             case LayerKind::Transformer:
-            case LayerKind::Mlp:
-            case LayerKind::Other: stage.push_back(fmt::format("{}{}", names.layers, number++)); break;
+            case LayerKind::Mlp: stage.push_back(fmt::format("{}{}", names.layers, number++)); break;
+            case LayerKind::Other: stage.push_back(layers[layer].name); break; // of a table: as they are called
             }
     }
     return result;

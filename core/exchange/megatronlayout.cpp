@@ -3,7 +3,7 @@
 // O(layers).
 #include "core/exchange/megatronlayout.h"
 
-#include "core/exchange/textcells.h"
+#include "core/base/textcells.h"
 #include "core/families/family.h"
 
 #include <fmt/format.h>

@@ -5,9 +5,9 @@
 // nothing is sent. PyTorch checks none of this.
 #pragma once
 
+#include "core/base/textcells.h"
 #include "core/design/costs.h"
 #include "core/exchange/pytorchaction.h"
-#include "core/exchange/textcells.h"
 #include "core/program/deadlock.h"
 #include "core/program/program.h"
 #include "core/schedule/schedule.h"

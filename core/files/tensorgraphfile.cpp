@@ -6,6 +6,7 @@
 #include "core/files/designfile.h"
 #include "core/json/locatedjson.h"
 #include "core/json/prettyjson.h"
+#include "core/presets/modelfile.h"
 #include "core/presets/modeljson.h"
 #include "core/presets/presets.h"
 #include "core/sharding/modelgraph.h"
@@ -144,8 +145,9 @@ private:
             std::string name;
             reader.read("model", name);
             located("/model", [&] {
-                const Workload workload = PresetLibrary().workload(name);
-                graph = sharding::transformerGraph(workload.shape, workload.state, segments);
+                const ModelFile model = loadModel(name);
+                graph = sharding::transformerGraph(model.shape, stateBytes(model.shape.dataType, Optimizer::AdamW),
+                                                   segments);
             });
             return;
         }

@@ -2,6 +2,7 @@
 #include "core/presets/modeljson.h"
 
 #include "core/json/prettyjson.h"
+#include "core/workload/layertable.h"
 #include "core/workload/parallelism.h"
 
 #include <fmt/format.h>
@@ -18,7 +19,8 @@ constexpr std::int64_t anySize = std::int64_t(1) << 53; // checkShape() knows th
 const std::initializer_list<NamedValue<Architecture>> architectures{{"decoder", Architecture::Decoder},
                                                                     {"encoder", Architecture::Encoder},
                                                                     {"vision", Architecture::Vision},
-                                                                    {"classifier", Architecture::Classifier}};
+                                                                    {"classifier", Architecture::Classifier},
+                                                                    {"layers", Architecture::Table}};
 const std::initializer_list<NamedValue<DataType>> dataTypes{{"fp32", DataType::Fp32}, {"bf16", DataType::Bf16}};
 const std::initializer_list<NamedValue<AttentionMemory>> attentionMemories{{"stored", AttentionMemory::Stored},
                                                                            {"recomputed", AttentionMemory::Recomputed},
@@ -44,7 +46,10 @@ void forEachOption(Shape& shape, Visit visit)
     visit("gated_mlp", shape.gatedMlp);
     visit("bias", shape.bias);
     visit("query_key_value_bias", shape.queryKeyValueBias);
+    visit("projection_bias", shape.projectionBias);
     visit("query_key_norm", shape.queryKeyNorm);
+    visit("post_norm", shape.postNorm);
+    visit("attention_sinks", shape.attentionSinks);
     visit("learned_positions", shape.learnedPositions);
     visit("tied_head", shape.tiedHead);
     visit("dropout", shape.dropout);
@@ -53,6 +58,7 @@ void forEachOption(Shape& shape, Visit visit)
     visit("shared_experts", shape.sharedExperts);
     visit("expert_ffn", shape.expertFfn);
     visit("router_bias", shape.routerBias);
+    visit("expert_bias", shape.expertBias);
     visit("dense_layers", shape.denseLayers);
     visit("query_latent", shape.queryLatent);
     visit("key_value_latent", shape.keyValueLatent);
@@ -85,6 +91,46 @@ OrderedJson parallelToJson(const Parallelism& parallel)
     return json;
 }
 
+void writeTable(const ModelShape& shape, OrderedJson& json)
+{
+    json["microbatch_size"] = shape.microbatchSize;
+    json["data_type"] = nameIn(dataTypes, shape.dataType);
+    json["layer_table"] = OrderedJson::array();
+    for (const KnownLayer& layer : shape.table)
+        json["layer_table"].push_back({{"layer", layer.name},
+                                       {"forward", exactDuration(layer.forward)},
+                                       {"input_grad", exactDuration(layer.inputGrad)},
+                                       {"weight_grad", exactDuration(layer.weightGrad)},
+                                       {"saved", exactSize(layer.saved)},
+                                       {"saved_for_weight_grad", exactSize(layer.savedForWeightGrad)},
+                                       {"parameters", exactSize(layer.parameters)},
+                                       {"output", exactSize(layer.output)}});
+}
+
+void readTable(ObjectReader& reader, ModelShape& shape)
+{
+    shape = tableShape(shape.name, {});
+    reader.read("microbatch_size", shape.microbatchSize, 1, anySize);
+    reader.readName("data_type", shape.dataType, dataTypes);
+    const Json* table = reader.array("layer_table", Presence::Required);
+    for (std::size_t i = 0; table && i < table->size(); ++i) {
+        ObjectReader entry(reader.document(), (*table)[i], fmt::format("{}/{}", reader.pointerTo("layer_table"), i),
+                           reader.diagnostics());
+        KnownLayer& layer = shape.table.emplace_back();
+        entry.read("layer", layer.name, Presence::Required);
+        entry.readDuration("forward", layer.forward, Presence::Required);
+        entry.readDuration("input_grad", layer.inputGrad, Presence::Required);
+        entry.readDuration("weight_grad", layer.weightGrad, Presence::Required);
+        entry.readSize("saved", layer.saved, Presence::Required);
+        layer.savedForWeightGrad = layer.saved;
+        entry.readSize("saved_for_weight_grad", layer.savedForWeightGrad);
+        entry.readSize("parameters", layer.parameters, Presence::Required);
+        entry.readSize("output", layer.output, Presence::Required);
+        entry.finish();
+    }
+    shape = tableShape(shape.name, std::move(shape.table), shape.dataType, shape.microbatchSize);
+}
+
 Parallelism readParallel(ObjectReader&& reader)
 {
     constexpr int most = 65'536;
@@ -108,6 +154,10 @@ nlohmann::ordered_json shapeToJson(const ModelShape& shape)
     json["name"] = shape.name;
     if (shape.architecture != defaults.architecture)
         json["architecture"] = nameIn(architectures, shape.architecture);
+    if (shape.architecture == Architecture::Table) {
+        writeTable(shape, json);
+        return json;
+    }
     json["layers"] = shape.layers;
     json["hidden"] = shape.hidden;
     json["heads"] = shape.heads;
@@ -139,6 +189,10 @@ ModelShape readShape(ObjectReader& reader)
     ModelShape shape;
     reader.read("name", shape.name, Presence::Required);
     reader.readName("architecture", shape.architecture, architectures);
+    if (shape.architecture == Architecture::Table) {
+        readTable(reader, shape);
+        return shape;
+    }
     reader.read("layers", shape.layers, 1, anySize, Presence::Required);
     reader.read("hidden", shape.hidden, 1, anySize, Presence::Required);
     reader.read("heads", shape.heads, 1, anySize, Presence::Required);

@@ -218,12 +218,12 @@ private:
         const double shares = std::accumulate(share.begin(), share.end(), 0.0);
         double work = 0;
         for (const Layer& layer : layers)
-            work += layer.forwardFlops + layer.inputGradFlops + layer.weightGradFlops;
+            work += layer.work();
         std::vector<int> counts(stages, 0);
         double done = 0, until = share[0] / shares * work;
         std::size_t stage = 0;
         for (std::size_t l = 0; l < layers.size(); ++l) {
-            const double own = layers[l].forwardFlops + layers[l].inputGradFlops + layers[l].weightGradFlops;
+            const double own = layers[l].work();
             const bool mustMove = counts[stage] > 0 && stages - stage - 1 >= layers.size() - l;
             if (stage + 1 < stages && counts[stage] > 0 && (mustMove || done + own / 2 > until)) {
                 ++stage;

@@ -168,6 +168,13 @@ void checkShape(const ModelShape& shape)
                     std::string(shape.architecture == Architecture::Vision ? "pictures" : "classifiers")
                         + " have no tensor graph yet",
                     "write the graph out under \"graph\"");
+    if (shape.architecture == Architecture::Table)
+        throw Error("model.architecture", "a table of layers has no tensor graph",
+                    "write the graph out under \"graph\"");
+    if (shape.postNorm || shape.attentionSinks || shape.projectionBias || shape.expertBias)
+        throw Error("model",
+                    "norms behind the layers, attention sinks and biases of their own have no tensor graph yet",
+                    "write the graph out under \"graph\"");
     if (shape.keyValueLatent > 0)
         throw Error("model.key_value_latent", "latent attention has no tensor graph yet",
                     "write the graph out under \"graph\"");

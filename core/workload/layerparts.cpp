@@ -151,7 +151,7 @@ void addExperts(const ModelShape& shape, Layer& layer)
     addProduct(layer, visits, shape.hidden, 2 * shape.expertFfn);
     addProduct(layer, visits, shape.expertFfn, shape.hidden);
     // addProduct counts one matrix each: right for the work of a visit, but all experts are held.
-    layer.parameters = before + (shape.experts + shape.sharedExperts) * 3 * shape.hidden * shape.expertFfn
+    layer.parameters = before + (shape.experts + shape.sharedExperts) * shape.expertElements()
                        + (shape.routerBias ? shape.experts : 0);
     keep.untilWeightGrad("experts.input", copies * shape.hidden);
     keep.fromInputGrad("experts.fc1OutputGrad", visits * 2 * shape.expertFfn);
@@ -193,12 +193,18 @@ void addAttention(const ModelShape& shape, Layer& layer)
 
     const std::int64_t context = shape.heads * (latent ? shape.valueHeadSize : shape.headSize);
     addProduct(layer, tokens, context, shape.hidden);
-    if (shape.bias)
+    if (shape.bias || shape.projectionBias)
         layer.parameters += shape.hidden;
+    if (shape.attentionSinks)
+        layer.parameters += shape.heads;
     keep.untilWeightGrad("projection.input", tokens * context);
     keep.fromInputGrad("projection.outputGrad", tokens * shape.hidden);
     if (shape.dropout)
         keep.add("projection.mask", tokens * shape.hidden, 1, Lifetime::UntilInputGrad);
+    if (shape.postNorm) {
+        layer.parameters += normParameters(shape, shape.hidden);
+        keep.untilInputGrad("attention.normInput", tokens * shape.hidden);
+    }
 }
 
 void addMlp(const ModelShape& shape, int index, Layer& layer)
@@ -213,6 +219,10 @@ void addMlp(const ModelShape& shape, int index, Layer& layer)
         addPlainMlp(shape, layer);
     if (shape.dropout)
         keep.add("mlp.mask", tokens * shape.hidden, 1, Lifetime::UntilInputGrad);
+    if (shape.postNorm) {
+        layer.parameters += normParameters(shape, shape.hidden);
+        keep.untilInputGrad("mlp.normInput", tokens * shape.hidden);
+    }
 }
 
 Layer embeddingLayer(const ModelShape& shape)

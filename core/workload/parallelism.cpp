@@ -12,21 +12,16 @@ namespace pipewright {
 namespace {
 
 /// Tensors of the full width that every tensor-parallel member holds whole, unless they split the tokens.
-constexpr std::array<std::string_view, 13> wholeOnMembers{
-    "ln1.input",      "ln2.input",       "qkv.input",  "fc1.input",
-    "router.input",   "norm.input",      "head.input", "embedding.outputGrad",
-    "embedding.mask", "projection.mask", "mlp.mask",   "projection.outputGrad",
-    "fc2.outputGrad"};
+constexpr std::array<std::string_view, 15> wholeOnMembers{
+    "ln1.input",      "ln2.input",           "qkv.input",    "fc1.input",
+    "router.input",   "norm.input",          "head.input",   "embedding.outputGrad",
+    "embedding.mask", "projection.mask",     "mlp.mask",     "projection.outputGrad",
+    "fc2.outputGrad", "attention.normInput", "mlp.normInput"};
 
 /// Floating-point operations of the attention core forward: of all work, only the core has none in W.
 double attentionCore(const Layer& layer)
 {
     return layer.forwardFlops - layer.weightGradFlops;
-}
-
-std::int64_t expertElements(const ModelShape& member)
-{
-    return 3 * member.hidden * member.expertFfn;
 }
 
 void addTensorTraffic(const ModelShape& shape, const ModelShape& member, Layer& layer)
@@ -175,8 +170,8 @@ void asMember(const ModelShape& shape, Layer& layer)
     const bool experts = std::any_of(layer.saved.begin(), layer.saved.end(),
                                      [](const SavedTensor& tensor) { return tensor.name == "experts.input"; });
     if (experts) {
-        layer.expertParameters = shape.experts / p.expert * expertElements(member);
-        layer.parameters -= (shape.experts - shape.experts / p.expert) * expertElements(member);
+        layer.expertParameters = shape.experts / p.expert * member.expertElements();
+        layer.parameters -= (shape.experts - shape.experts / p.expert) * member.expertElements();
     }
     if (p.tensor > 1)
         addTensorTraffic(shape, member, layer);

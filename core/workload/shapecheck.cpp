@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Ranges of a model's dimensions, and the models that the built-in backends can train.
+#include "core/workload/layertable.h"
 #include "core/workload/parallelism.h"
 #include "core/workload/transformer.h"
 
@@ -22,6 +23,8 @@ void require(Diagnostics& wrong, std::string_view name, std::int64_t value, std:
 
 Diagnostics checkShape(const ModelShape& shape)
 {
+    if (shape.architecture == Architecture::Table)
+        return checkTable(shape);
     Diagnostics wrong;
     constexpr std::int64_t wide = 1'000'000;
     constexpr std::int64_t deep = 10'000;
@@ -86,6 +89,11 @@ Diagnostics whyNotRunnable(const ModelShape& shape)
         reasons.push_back({Severity::Error, "model.parallel",
                            "groups of devices and recomputation are predicted, not trained: " + textOf(shape.parallel),
                            "make the design without them"});
+    if (shape.architecture == Architecture::Table) {
+        need(false, "architecture", "a table of layers says what they cost and not what they compute",
+             "run it with --backend torch and your module, or with blocks that take the layers' times");
+        return reasons;
+    }
     const bool classifier = shape.architecture == Architecture::Classifier;
     need(classifier || shape.architecture == Architecture::Decoder, "architecture",
          "only decoders and classifiers can be trained here", "use decoder or classifier");
@@ -106,6 +114,8 @@ Diagnostics whyNotRunnable(const ModelShape& shape)
     need(shape.keyValueLatent == 0 && shape.queryLatent == 0, "key_value_latent", "latent attention is not built in",
          "use 0");
     need(!shape.queryKeyNorm, "query_key_norm", "a norm on queries and keys is not built in", "switch it off");
+    need(!shape.postNorm, "post_norm", "norms behind attention and MLP are not built in", "switch it off");
+    need(!shape.attentionSinks, "attention_sinks", "attention sinks are not built in", "switch it off");
     need(shape.learnedPositions, "learned_positions", "rotary positions are not built in", "switch them on");
     return reasons;
 }

@@ -4,6 +4,7 @@
 
 #include "core/workload/gptworkspace.h"
 #include "core/workload/layerparts.h"
+#include "core/workload/layertable.h"
 #include "core/workload/parallelism.h"
 
 #include <algorithm>
@@ -37,6 +38,8 @@ void addWorkspace(const ModelShape& shape, Layer& layer)
 
 std::vector<Layer> layersOf(const ModelShape& shape)
 {
+    if (shape.architecture == Architecture::Table)
+        return tableLayers(shape);
     const ModelShape member = memberShape(shape);
     std::vector<Layer> layers;
     layers.reserve(static_cast<std::size_t>(shape.layers) + 2);
@@ -96,11 +99,13 @@ std::int64_t activeParameterCount(const Workload& workload)
     const ModelShape& shape = workload.shape;
     const std::int64_t idleExperts = shape.experts - shape.expertsPerToken;
     const std::int64_t expertLayers = shape.experts > 0 ? std::max(shape.layers - shape.denseLayers, 0) : 0;
-    return parameterCount(workload) - expertLayers * idleExperts * 3 * shape.hidden * shape.expertFfn;
+    return parameterCount(workload) - expertLayers * idleExperts * shape.expertElements();
 }
 
 std::vector<int> evenPartition(const Workload& workload, int stages)
 {
+    if (workload.shape.architecture == Architecture::Table)
+        return balancedPartition(workload.layers, stages);
     const int all = static_cast<int>(workload.layers.size());
     const auto isRepeated = [](const Layer& layer) { return isBlock(layer.kind); };
     const auto first = std::find_if(workload.layers.begin(), workload.layers.end(), isRepeated);

@@ -67,6 +67,7 @@ struct Layer {
     std::string name; ///< "layer 3", "embedding", "head"
     LayerKind kind = LayerKind::Other;
     double forwardFlops = 0, inputGradFlops = 0, weightGradFlops = 0;
+    Nanoseconds forwardTime = 0, inputGradTime = 0, weightGradTime = 0; ///< of a table: these, and no FLOPs
     std::int64_t parameters = 0;       ///< held by this layer (a tied head holds a copy of the embedding)
     std::int64_t expertParameters = 0; ///< of these, shared out over expert-parallel copies
     std::int64_t sharedParameters = 0; ///< of these, tied to another layer's
@@ -75,6 +76,12 @@ struct Layer {
     Bytes outputBytes = 0;
     std::vector<GroupTraffic> traffic;
     Bytes workspaceForward = 0, workspaceInputGrad = 0, workspaceWeightGrad = 0, workspaceBackward = 0;
+
+    /// What its time in each pass grows with: FLOPs, or the time where that is known.
+    double forwardWork() const { return forwardFlops + static_cast<double>(forwardTime); }
+    double inputGradWork() const { return inputGradFlops + static_cast<double>(inputGradTime); }
+    double weightGradWork() const { return weightGradFlops + static_cast<double>(weightGradTime); }
+    double work() const { return forwardWork() + inputGradWork() + weightGradWork(); }
     bool operator==(const Layer&) const = default;
 };
 
@@ -95,7 +102,8 @@ struct Workload {
 
 /// An even split of the workload's layers over `stages`, the remainder to the middle stages first since the ends also
 /// hold embedding and head. With more stages than repeated layers the head is a stage of its own, then the embedding
-/// too. Throws Error when there are fewer layers than stages.
+/// too. A table's layers are cut so that the longest stage is as short as can be. Throws Error when there are fewer
+/// layers than stages.
 std::vector<int> evenPartition(const Workload& workload, int stages);
 
 } // namespace pipewright

@@ -99,7 +99,8 @@ public:
     bool mayDiscard();
 
 public Q_SLOTS:
-    void newSchedule();
+    void newSchedule() { newScheduleOf({}); }
+    void newScheduleOf(const QString& modelFile); ///< a file of the person's own; empty: a preset
     void open();
     bool save();
     bool saveAs();

@@ -3,6 +3,7 @@
 #include "core/base/textfile.h"
 #include "core/design/costorigins.h"
 #include "core/exchange/timelinepicture.h"
+#include "core/presets/modelfile.h"
 #include "gui/designer/mainwindow.h"
 #include "gui/designer/numberbar.h"
 #include "gui/designer/windowactions.h"
@@ -24,6 +25,7 @@
 #include <QCloseEvent>
 #include <QDir>
 #include <QDragEnterEvent>
+#include <QFile>
 #include <QFileDialog>
 #include <QFileInfo>
 #include <QMenu>
@@ -65,6 +67,13 @@ public:
     WaitCursor& operator=(const WaitCursor&) = delete;
 };
 
+/// Only the beginning is read: files may be large.
+bool isModel(const QString& path)
+{
+    QFile file(path);
+    return file.open(QIODevice::ReadOnly) && isModelText(file.read(1 << 16).toStdString(), path.toStdString());
+}
+
 } // namespace
 
 QString MainWindow::dataFolder(const QString& name) const
@@ -79,6 +88,10 @@ bool MainWindow::openFile(const QString& path)
         return true;
     }
     try {
+        if (isModel(path)) { // a design is made of it first
+            newScheduleOf(path);
+            return true;
+        }
         const WaitCursor wait;
         m_document.open(path);
         m_recent.add(path);
@@ -144,10 +157,12 @@ bool MainWindow::mayDiscard()
     }
 }
 
-void MainWindow::newSchedule()
+void MainWindow::newScheduleOf(const QString& modelFile)
 {
     try {
         NewScheduleDialog dialog(this);
+        if (!modelFile.isEmpty())
+            dialog.chooseModelFile(modelFile);
         if (dialog.exec() != QDialog::Accepted || !mayDiscard())
             return;
         const WaitCursor wait;
@@ -165,7 +180,7 @@ void MainWindow::open()
         return;
     const QString path =
         QFileDialog::getOpenFileName(this, tr("Open a design or a recording"), QFileInfo(m_document.path()).path(),
-                                     tr("Designs and traces (*.json *.db *.gz *.sqlite);;All files (*)"));
+                                     tr("Designs, traces and models (*.json *.db *.gz *.sqlite *.csv);;All files (*)"));
     if (!path.isEmpty())
         openFile(path);
 }

@@ -3,6 +3,7 @@
 
 #include "core/predict/predict.h"
 #include "core/predict/throughput.h"
+#include "core/presets/modelfile.h"
 #include "core/presets/presets.h"
 #include "core/workload/transformer.h"
 #include "gui/document/document.h"
@@ -12,6 +13,7 @@
 
 #include <QComboBox>
 #include <QDialogButtonBox>
+#include <QFileInfo>
 #include <QFormLayout>
 #include <QLabel>
 #include <QLocale>
@@ -207,10 +209,21 @@ QWidget* NewScheduleDialog::buildPreview()
     return widget;
 }
 
+void NewScheduleDialog::chooseModelFile(const QString& path)
+{
+    m_model->insertItem(0, QFileInfo(path).fileName(), path);
+    m_model->setItemData(0, path, Qt::ToolTipRole);
+    m_model->setCurrentIndex(0);
+    takeModel();
+}
+
 void NewScheduleDialog::takeModel()
 {
     try {
-        const ModelShape shape = m_presets->model(chosen(m_model));
+        const ModelShape shape = loadModel(chosen(m_model)).shape;
+        // The layers of a table hold for the microbatch that they were measured with.
+        for (QWidget* field : {static_cast<QWidget*>(m_sequence), static_cast<QWidget*>(m_microbatchSize)})
+            field->setEnabled(shape.architecture != Architecture::Table);
         const QSignalBlocker quietSequence(m_sequence), quietSize(m_microbatchSize);
         m_sequence->setValue(static_cast<int>(shape.sequence));
         m_microbatchSize->setValue(static_cast<int>(shape.microbatchSize));
@@ -249,11 +262,12 @@ void NewScheduleDialog::takeFamily()
 NewDesign NewScheduleDialog::choice() const
 {
     NewDesign choice;
-    ModelShape shape = m_presets->model(chosen(m_model));
+    ModelFile model = loadModel(chosen(m_model));
+    ModelShape& shape = model.shape;
     shape.sequence = m_sequence->value();
     shape.microbatchSize = m_microbatchSize->value();
     shape.parallel = m_groups->value();
-    choice.workload = makeWorkload(shape, Optimizer::AdamW, "preset " + chosen(m_model));
+    choice.workload = makeWorkload(shape, Optimizer::AdamW, model.source);
     choice.cluster = m_presets->cluster(chosen(m_cluster), m_devices->value());
     choice.family = chosen(m_family);
     choice.microbatches = m_microbatches->value();

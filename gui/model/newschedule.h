@@ -32,6 +32,8 @@ public:
     explicit NewScheduleDialog(QWidget* parent = nullptr);
     ~NewScheduleDialog() override;
 
+    /// Chooses a model of the person's own (presets/modelfile.h), beside the presets.
+    void chooseModelFile(const QString& path);
     /// The design last previewed; valid after exec() returned Accepted.
     const Design& design() const { return m_design; }
 

@@ -68,8 +68,7 @@ void PartitionBar::setMeasure(Measure measure)
 double PartitionBar::weightOf(std::size_t layer) const
 {
     const Layer& l = m_layers[layer];
-    return m_measure == Measure::Parameters ? double(l.parameters)
-                                            : l.forwardFlops + l.inputGradFlops + l.weightGradFlops;
+    return m_measure == Measure::Parameters ? double(l.parameters) : l.work();
 }
 
 void PartitionBar::layOut()

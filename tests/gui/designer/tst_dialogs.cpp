@@ -148,6 +148,26 @@ private Q_SLOTS:
         QVERIFY(!layout->isVisible());
     }
 
+    void aTableOfLayersIsAModel()
+    {
+        QTemporaryDir folder;
+        const QString path = folder.filePath(QStringLiteral("mine.csv"));
+        QFile file(path);
+        QVERIFY(file.open(QIODevice::WriteOnly));
+        file.write("layer,forward,input_grad,weight_grad,saved,parameters,output\n");
+        for (const char* layer : {"a", "b", "c", "d"})
+            file.write(QByteArray(layer) + ",1ms,1ms,1ms,1KiB,1KiB,1KiB\n");
+        file.close();
+        NewScheduleDialog dialog;
+        dialog.chooseModelFile(path);
+        dialog.show();
+        QPushButton* create = button(dialog, QStringLiteral("Create"));
+        QTRY_VERIFY(create->isEnabled());
+        QCOMPARE(dialog.design().workload->shape.name, std::string("mine"));
+        QCOMPARE(dialog.design().layersPerStage, std::vector<int>(4, 1));
+        QVERIFY(!named<QSpinBox>(dialog, "Sequence length")->isEnabled());
+    }
+
     void anImpossibleScheduleCannotBeCreatedAndSaysWhy()
     {
         NewScheduleDialog dialog;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Splits a text into lines and cells without copying. O(text).
-#include "core/exchange/textcells.h"
+#include "core/base/textcells.h"
 
 #include <fmt/format.h>
 

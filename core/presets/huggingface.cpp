@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/presets/huggingface.h"
+
+#include "core/json/objectreader.h"
+#include "core/workload/transformer.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+
+namespace pipewright {
+
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr std::int64_t anySize = std::int64_t(1) << 53; // checkShape() knows the real limits
+constexpr std::int64_t usualSequence = 4096;            // configurations only say the longest
+
+/// What an architecture has whatever its configuration says, and what holds where that says nothing.
+struct ArchitectureFacts {
+    std::string_view type;
+    bool tied = false; ///< usual tie_word_embeddings
+    bool queryKeyValueBias = false, queryKeyNorm = false, postNorm = false;
+    bool experts = false;
+    std::string_view expertCount = "num_local_experts", expertWidth = "intermediate_size";
+};
+
+constexpr std::array<ArchitectureFacts, 12> architectures{{
+    {.type = "llama"},
+    {.type = "mistral"},
+    {.type = "qwen2", .queryKeyValueBias = true},
+    {.type = "qwen3", .queryKeyNorm = true},
+    {.type = "qwen3_moe",
+     .queryKeyNorm = true,
+     .experts = true,
+     .expertCount = "num_experts",
+     .expertWidth = "moe_intermediate_size"},
+    {.type = "mixtral", .experts = true},
+    {.type = "gemma", .tied = true},
+    {.type = "gemma2", .tied = true, .postNorm = true},
+    {.type = "gemma3_text", .tied = true, .queryKeyNorm = true, .postNorm = true},
+    {.type = "gpt_oss", .experts = true},
+    {.type = "deepseek_v3", .experts = true, .expertCount = "n_routed_experts", .expertWidth = "moe_intermediate_size"},
+    {.type = "gpt2", .tied = true},
+}};
+
+constexpr std::array<std::string_view, 6> neededByDecoders{"hidden_size",         "num_hidden_layers",
+                                                           "num_attention_heads", "intermediate_size",
+                                                           "vocab_size",          "num_key_value_heads"};
+
+class ConfigReader {
+public:
+    ConfigReader(const LocatedJson& document, const std::string& name)
+        : m_json(document.value), m_reader(document, document.value, "", m_faults)
+    {
+        m_file.shape.name = name;
+    }
+
+    ModelFile read()
+    {
+        std::string type;
+        m_reader.read("model_type", type, Presence::Required);
+        raise();
+        const auto* facts = std::find_if(architectures.begin(), architectures.end(),
+                                         [&](const ArchitectureFacts& known) { return known.type == type; });
+        if (facts == architectures.end())
+            refuseUnknown(type);
+        m_type = facts->type;
+        if (m_type == "gpt2")
+            readGpt2();
+        else
+            readDecoder(*facts);
+        readPrecision();
+        raise();
+        if (Diagnostics wrong = checkShape(m_file.shape); !wrong.empty()) {
+            for (Diagnostic& each : wrong)
+                each.where = fmt::format("{}: {}", m_reader.document().source, each.where);
+            throw Error(std::move(wrong));
+        }
+        m_file.source = fmt::format("{}, {}sequences of {}, {} per microbatch, attention recomputed", m_type,
+                                    m_file.shape.dataType == DataType::Bf16 ? "2-byte numbers, " : "fp32, ",
+                                    m_file.shape.sequence, m_file.shape.microbatchSize);
+        return std::move(m_file);
+    }
+
+private:
+    bool has(std::string_view key) const
+    {
+        const auto found = m_json.find(std::string(key));
+        return found != m_json.end() && !found->is_null();
+    }
+    void raise()
+    {
+        if (!m_faults.empty())
+            throw Error(std::move(m_faults));
+    }
+    void number(std::string_view key, std::int64_t& field, std::int64_t low = 1)
+    {
+        m_reader.read(key, field, low, anySize, Presence::Required);
+    }
+    void number(std::string_view key, int& field, std::int64_t low = 1)
+    {
+        m_reader.read(key, field, low, 1 << 30, Presence::Required);
+    }
+    bool flag(std::string_view key, bool usual)
+    {
+        if (has(key))
+            m_reader.read(key, usual);
+        return usual;
+    }
+    void refuseIf(bool wrong, std::string_view key, std::string what)
+    {
+        if (wrong)
+            m_reader.fault(key, fmt::format("{}: {}", key, what),
+                           "measure the model's layers with `profile --torch`, or write a table of layers");
+    }
+    void note(std::string_view key, std::string what)
+    {
+        m_file.notes.push_back(
+            {Severity::Note, m_reader.document().placeOf(fmt::format("/{}", key)), std::move(what), {}});
+    }
+
+    [[noreturn]] void refuseUnknown(const std::string& type)
+    {
+        std::vector<std::string_view> known, lacking;
+        for (const ArchitectureFacts& each : architectures)
+            known.push_back(each.type);
+        for (const std::string_view key : neededByDecoders)
+            if (!has(key))
+                lacking.push_back(key);
+        std::string what = fmt::format("the layers of a model_type {} are not known here", inQuotes(type));
+        if (!lacking.empty())
+            what += fmt::format("; of what describes a decoder it lacks {}", fmt::join(lacking, ", "));
+        throw Error(m_reader.document().placeOf("/model_type"), std::move(what),
+                    has("text_config")
+                        ? "the language model stands in \"text_config\": save that object as a file of its own"
+                        : fmt::format("known: {}; measure others with `profile --torch`, or write a table of layers",
+                                      fmt::join(known, ", ")));
+    }
+
+    void readGpt2()
+    {
+        ModelShape& shape = m_file.shape; // its defaults are GPT's: biases, learned positions
+        number("n_layer", shape.layers);
+        number("n_embd", shape.hidden);
+        number("n_head", shape.heads);
+        number("vocab_size", shape.vocabulary);
+        number(has("n_positions") ? "n_positions" : "n_ctx", shape.sequence);
+        shape.keyValueHeads = shape.heads;
+        shape.headSize = std::max<std::int64_t>(1, shape.hidden / std::max(1, shape.heads));
+        shape.ffn = 4 * shape.hidden;
+        if (has("n_inner"))
+            number("n_inner", shape.ffn);
+        shape.tiedHead = flag("tie_word_embeddings", true);
+        double dropped = 0;
+        if (has("resid_pdrop"))
+            m_reader.readRate("resid_pdrop", dropped);
+        shape.dropout = dropped > 0;
+        refuseIf(flag("add_cross_attention", false), "add_cross_attention", "no formula for a second attention");
+    }
+
+    void readDecoder(const ArchitectureFacts& facts)
+    {
+        ModelShape& shape = m_file.shape;
+        shape.gatedMlp = true;
+        shape.bias = shape.learnedPositions = false;
+        number("num_hidden_layers", shape.layers);
+        number("hidden_size", shape.hidden);
+        number("num_attention_heads", shape.heads);
+        number("vocab_size", shape.vocabulary);
+        shape.keyValueHeads = shape.heads;
+        if (has("num_key_value_heads") || m_type != "llama") // early ones had no groups
+            number("num_key_value_heads", shape.keyValueHeads);
+        shape.headSize = std::max<std::int64_t>(1, shape.hidden / std::max(1, shape.heads));
+        if (has("head_dim") && m_type != "deepseek_v3") // there another name of the rotary part
+            number("head_dim", shape.headSize);
+        else if (m_type.starts_with("gemma"))
+            refuseIf(true, "head_dim", "is missing, and it is not hidden_size / num_attention_heads here");
+        number("intermediate_size", shape.ffn);
+        std::int64_t longest = usualSequence;
+        if (has("max_position_embeddings"))
+            number("max_position_embeddings", longest);
+        shape.sequence = std::min(longest, usualSequence);
+        shape.tiedHead = flag("tie_word_embeddings", facts.tied);
+        shape.queryKeyNorm = facts.queryKeyNorm;
+        shape.postNorm = facts.postNorm;
+        const bool attentionBias = flag("attention_bias", false);
+        shape.queryKeyValueBias = facts.queryKeyValueBias || attentionBias;
+        shape.projectionBias = attentionBias;
+        refuseIf(flag("mlp_bias", false), "mlp_bias", "no formula for biases of the MLP alone");
+        if (m_type == "gpt_oss")
+            shape.attentionSinks = shape.expertBias = shape.routerBias = true;
+        if (facts.experts)
+            readExperts(facts);
+        if (m_type == "deepseek_v3")
+            readLatentAttention();
+        const bool slides = has("sliding_window") && flag("use_sliding_window", true);
+        if (slides)
+            note("sliding_window", "attention is counted over whole sequences; the window is left out");
+        if (has("quantization_config"))
+            note("quantization_config", "the bytes are those of 2-byte numbers; quantization is left out");
+    }
+
+    void readExperts(const ArchitectureFacts& facts)
+    {
+        ModelShape& shape = m_file.shape;
+        number(facts.expertCount, shape.experts);
+        number("num_experts_per_tok", shape.expertsPerToken);
+        number(facts.expertWidth, shape.expertFfn);
+        if (has("decoder_sparse_step")) {
+            int every = 1;
+            number("decoder_sparse_step", every);
+            refuseIf(every != 1, "decoder_sparse_step", "layers with and without experts take turns");
+        }
+        if (has("moe_layer_freq")) {
+            int every = 1;
+            number("moe_layer_freq", every);
+            refuseIf(every != 1, "moe_layer_freq", "layers with and without experts take turns");
+        }
+        if (has("mlp_only_layers"))
+            refuseIf(!m_json["mlp_only_layers"].empty(), "mlp_only_layers", "some layers have no experts");
+    }
+
+    void readLatentAttention()
+    {
+        ModelShape& shape = m_file.shape;
+        number("n_shared_experts", shape.sharedExperts, 0);
+        number("first_k_dense_replace", shape.denseLayers, 0);
+        if (has("q_lora_rank"))
+            number("q_lora_rank", shape.queryLatent);
+        number("kv_lora_rank", shape.keyValueLatent);
+        number("qk_nope_head_dim", shape.headSize);
+        number("qk_rope_head_dim", shape.rotaryHeadSize);
+        number("v_head_dim", shape.valueHeadSize);
+        shape.routerBias = true;
+        shape.queryKeyValueBias = shape.projectionBias = false;
+        refuseIf(flag("attention_bias", false), "attention_bias", "no formula for biases of latent attention");
+        int more = 0;
+        if (has("num_nextn_predict_layers"))
+            number("num_nextn_predict_layers", more, 0);
+        if (more > 0)
+            note("num_nextn_predict_layers",
+                 fmt::format("{} extra prediction layer{} left out", more, more == 1 ? " is" : "s are"));
+    }
+
+    void readPrecision()
+    {
+        ModelShape& shape = m_file.shape;
+        shape.attention = AttentionMemory::Recomputed;
+        shape.microbatchSize = 1;
+        shape.dataType = DataType::Fp32;
+        const std::string_view key = has("dtype") ? "dtype" : "torch_dtype";
+        if (!has(key)) { // the library's own default
+            note("", "no dtype is given: numbers of 4 bytes, as PyTorch makes them");
+            return;
+        }
+        m_reader.readName(key, shape.dataType,
+                          {{"float32", DataType::Fp32}, {"bfloat16", DataType::Bf16}, {"float16", DataType::Bf16}});
+    }
+
+    const Json& m_json;
+    Diagnostics m_faults;
+    ObjectReader m_reader;
+    ModelFile m_file;
+    std::string_view m_type;
+};
+
+} // namespace
+
+bool isHuggingFaceConfig(const Json& value)
+{
+    return value.is_object() && (value.contains("model_type") || value.contains("architectures"));
+}
+
+ModelFile readHuggingFaceConfig(const LocatedJson& document, const std::string& name)
+{
+    return ConfigReader(document, name).read();
+}
+
+} // namespace pipewright

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/workload/layertable.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+namespace pipewright {
+
+namespace {
+
+constexpr std::size_t mostLayers = 10'000;
+constexpr Bytes mostBytes = Bytes{1} << 46; // of a layer; sums over all layers stay far below 64 bits
+
+} // namespace
+
+ModelShape tableShape(std::string name, std::vector<KnownLayer> table, DataType type, std::int64_t microbatchSize)
+{
+    ModelShape shape;
+    shape.name = std::move(name);
+    shape.architecture = Architecture::Table;
+    shape.layers = static_cast<int>(table.size());
+    shape.hidden = shape.headSize = shape.ffn = shape.vocabulary = shape.sequence = 1;
+    shape.heads = shape.keyValueHeads = 1;
+    shape.tiedHead = false;
+    shape.dataType = type;
+    shape.microbatchSize = microbatchSize;
+    shape.table = std::move(table);
+    return shape;
+}
+
+Diagnostics checkTable(const ModelShape& shape)
+{
+    Diagnostics wrong;
+    const auto fault = [&wrong](std::string where, std::string what, std::string hint) {
+        wrong.push_back({Severity::Error, std::move(where), std::move(what), std::move(hint)});
+    };
+    if (shape.table.empty() || shape.table.size() > mostLayers)
+        fault("model.layer_table", fmt::format("{} layers", shape.table.size()),
+              fmt::format("between 1 and {}", mostLayers));
+    for (std::size_t i = 0; i < shape.table.size() && wrong.size() < 8; ++i) {
+        const KnownLayer& layer = shape.table[i];
+        const std::string where = fmt::format("model.layer_table.{}", i);
+        if (layer.name.empty())
+            fault(where, "a layer without a name", "give every layer one");
+        if (std::max({layer.saved, layer.parameters, layer.output}) > mostBytes)
+            fault(where, fmt::format("{}: more than {}", inQuotes(layer.name), formatSize(mostBytes)),
+                  "check the units");
+        if (layer.savedForWeightGrad > layer.saved)
+            fault(where,
+                  fmt::format("{} keeps {} for its weight gradient, more than the {} that it keeps",
+                              inQuotes(layer.name), exactSize(layer.savedForWeightGrad), exactSize(layer.saved)),
+                  "it is a part of what is saved");
+    }
+    if (!(shape.parallel == Parallelism{}))
+        fault("model.parallel", "the times and bytes of a layer table hold for the device that they are of",
+              "measure a member's layers, or use a model by its dimensions");
+    if (shape.sequencePieces != 1)
+        fault("model.sequence_pieces", "the layers of a table are of whole microbatches, which cannot be cut",
+              "use another family, or a model by its dimensions");
+    const ModelShape plain = tableShape(shape.name, {}, shape.dataType, shape.microbatchSize);
+    if (shape.sequence != plain.sequence)
+        fault("model.sequence", "the layers of a table hold for their own sequences", "leave the length out");
+    return wrong;
+}
+
+std::vector<Layer> tableLayers(const ModelShape& shape)
+{
+    std::vector<Layer> layers;
+    layers.reserve(shape.table.size());
+    for (const KnownLayer& known : shape.table) {
+        Layer& layer = layers.emplace_back();
+        layer.name = known.name;
+        layer.forwardTime = known.forward;
+        layer.inputGradTime = known.inputGrad;
+        layer.weightGradTime = known.weightGrad;
+        layer.parameters = (known.parameters + bytesOf(shape.dataType) - 1) / bytesOf(shape.dataType);
+        layer.outputBytes = known.output;
+        if (const Bytes rest = known.saved - known.savedForWeightGrad; rest > 0)
+            layer.saved.push_back({"saved", rest, 1, Lifetime::UntilInputGrad});
+        if (known.savedForWeightGrad > 0)
+            layer.saved.push_back({"savedForWeightGrad", known.savedForWeightGrad, 1, Lifetime::UntilWeightGrad});
+    }
+    return layers;
+}
+
+std::vector<int> balancedPartition(const std::vector<Layer>& layers, int stages)
+{
+    const int count = static_cast<int>(layers.size());
+    if (stages < 1 || stages > count)
+        throw Error("stages", fmt::format("{} layers cannot be cut into {} stages", count, stages),
+                    fmt::format("between 1 and {} stages", count));
+    std::vector<double> upTo{0};
+    for (const Layer& layer : layers)
+        upTo.push_back(upTo.back() + layer.work());
+    // longest[s][n]: the shortest longest stage of the first n layers in s + 1 stages; begins[s][n]: its last stage's.
+    const auto width = static_cast<std::size_t>(count) + 1;
+    std::vector<std::vector<double>> longest(static_cast<std::size_t>(stages), std::vector<double>(width, 0));
+    std::vector<std::vector<int>> begins(static_cast<std::size_t>(stages), std::vector<int>(width, 0));
+    longest[0] = upTo;
+    for (std::size_t s = 1; s < longest.size(); ++s)
+        for (int n = static_cast<int>(s) + 1; n <= count; ++n) {
+            double best = std::numeric_limits<double>::infinity();
+            for (int begin = n - 1; begin >= static_cast<int>(s); --begin) {
+                const double last = upTo[n] - upTo[begin];
+                const double value = std::max(longest[s - 1][begin], last);
+                if (value < best) {
+                    best = value;
+                    begins[s][n] = begin;
+                } else if (last > best) {
+                    break; // longer last stages are no better
+                }
+            }
+            longest[s][n] = best;
+        }
+    std::vector<int> partition(static_cast<std::size_t>(stages));
+    int end = count;
+    for (int s = stages - 1; s >= 0; --s) {
+        const int begin = s == 0 ? 0 : begins[static_cast<std::size_t>(s)][end];
+        partition[static_cast<std::size_t>(s)] = end - begin;
+        end = begin;
+    }
+    return partition;
+}
+
+} // namespace pipewright

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// A model whose layers are a table of known times and bytes: measured one by one, or given. Its layers have times in
+// place of FLOPs, and no dimension can be changed later: the numbers hold for the microbatch that they are of.
+#pragma once
+
+#include "core/base/diagnostic.h"
+#include "core/workload/workload.h"
+
+namespace pipewright {
+
+ModelShape tableShape(std::string name, std::vector<KnownLayer> table, DataType type = DataType::Fp32,
+                      std::int64_t microbatchSize = 1);
+
+/// What a table cannot have: no layers, more kept for W than kept, degrees of parallelism, sequences in pieces.
+Diagnostics checkTable(const ModelShape& shape);
+
+/// Precondition: checkTable() is empty.
+std::vector<Layer> tableLayers(const ModelShape& shape);
+
+/// The cut into so many stages whose longest stage is shortest, by the layers' work; among such cuts the one with the
+/// layers as early as they can be. O(layers^2 x stages). Throws Error when there are fewer layers than stages.
+std::vector<int> balancedPartition(const std::vector<Layer>& layers, int stages);
+
+} // namespace pipewright

@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// A person's own models: published configurations as facts, tables of layers, and what is refused.
+#include "core/design/designbuilder.h"
+#include "core/design/redesign.h"
+#include "core/files/designfile.h"
+#include "core/presets/modelfile.h"
+#include "core/presets/presets.h"
+#include "core/workload/layertable.h"
+#include "core/workload/transformer.h"
+#include "testmain.h"
+
+#include <QTemporaryDir>
+#include <QTest>
+
+#include <fstream>
+
+using namespace pipewright;
+
+namespace {
+
+Workload workloadOf(const std::string& text, const std::string& name)
+{
+    const ModelFile file = readModelFile(text, name);
+    return makeWorkload(file.shape, Optimizer::AdamW, file.source);
+}
+
+std::string faultsOf(const std::string& text, const std::string& name)
+{
+    try {
+        readModelFile(text, name);
+    } catch (const Error& error) {
+        return error.what();
+    }
+    return "nothing was refused";
+}
+
+const std::string table = "layer,forward,input_grad,weight_grad,saved,parameters,output,note\n"
+                          "embed,1ms,0ms,2ms,1MiB,4MiB,1MiB,mine\n"
+                          "a,3ms,3ms,2ms,2MiB,4MiB,1MiB,mine\n"
+                          "b,3ms,3ms,2ms,2MiB,4MiB,1MiB,mine\n"
+                          "c,3ms,3ms,2ms,2MiB,4MiB,1MiB,mine\n"
+                          "head,2ms,2ms,2ms,2MiB,4MiB,4B,mine\n";
+
+} // namespace
+
+class TestModelFile : public QObject {
+    Q_OBJECT
+
+private slots:
+    void publishedConfigurationsHaveThePublishedParameters_data()
+    {
+        QTest::addColumn<QString>("config");
+        QTest::addColumn<qint64>("total");
+        const auto row = [](const char* name, qint64 total, const char* config) {
+            QTest::newRow(name) << QString(config) << total;
+        };
+        row("Llama 3 8B", 8'030'261'248,
+            R"({"model_type": "llama", "hidden_size": 4096, "num_hidden_layers": 32, "num_attention_heads": 32,
+                "num_key_value_heads": 8, "intermediate_size": 14336, "vocab_size": 128256, "attention_bias": false,
+                "tie_word_embeddings": false, "max_position_embeddings": 8192, "torch_dtype": "bfloat16"})");
+        row("Llama 3.2 1B", 1'235'814'400,
+            R"({"model_type": "llama", "hidden_size": 2048, "num_hidden_layers": 16, "num_attention_heads": 32,
+                "num_key_value_heads": 8, "head_dim": 64, "intermediate_size": 8192, "vocab_size": 128256,
+                "mlp_bias": false, "tie_word_embeddings": true, "torch_dtype": "bfloat16"})");
+        row("Qwen2.5 7B", 7'615'616'512,
+            R"({"model_type": "qwen2", "hidden_size": 3584, "num_hidden_layers": 28, "num_attention_heads": 28,
+                "num_key_value_heads": 4, "intermediate_size": 18944, "vocab_size": 152064,
+                "tie_word_embeddings": false, "use_sliding_window": false, "sliding_window": 131072,
+                "torch_dtype": "bfloat16"})");
+        row("Qwen2.5 0.5B", 494'032'768,
+            R"({"model_type": "qwen2", "hidden_size": 896, "num_hidden_layers": 24, "num_attention_heads": 14,
+                "num_key_value_heads": 2, "intermediate_size": 4864, "vocab_size": 151936,
+                "tie_word_embeddings": true, "torch_dtype": "bfloat16"})");
+        row("Qwen3 8B", 8'190'735'360,
+            R"({"model_type": "qwen3", "hidden_size": 4096, "num_hidden_layers": 36, "num_attention_heads": 32,
+                "num_key_value_heads": 8, "head_dim": 128, "intermediate_size": 12288, "vocab_size": 151936,
+                "attention_bias": false, "tie_word_embeddings": false, "torch_dtype": "bfloat16"})");
+        row("Qwen3 30B-A3B", 30'532'122'624,
+            R"({"model_type": "qwen3_moe", "hidden_size": 2048, "num_hidden_layers": 48, "num_attention_heads": 32,
+                "num_key_value_heads": 4, "head_dim": 128, "intermediate_size": 6144, "moe_intermediate_size": 768,
+                "num_experts": 128, "num_experts_per_tok": 8, "decoder_sparse_step": 1, "mlp_only_layers": [],
+                "vocab_size": 151936, "tie_word_embeddings": false, "torch_dtype": "bfloat16"})");
+        row("Mixtral 8x7B", 46'702'792'704,
+            R"({"model_type": "mixtral", "hidden_size": 4096, "num_hidden_layers": 32, "num_attention_heads": 32,
+                "num_key_value_heads": 8, "intermediate_size": 14336, "num_local_experts": 8, "sliding_window": null,
+                "num_experts_per_tok": 2, "vocab_size": 32000, "tie_word_embeddings": false,
+                "torch_dtype": "bfloat16"})");
+        row("DeepSeek-V3", 671'026'419'200,
+            R"({"model_type": "deepseek_v3", "hidden_size": 7168, "num_hidden_layers": 61, "num_attention_heads": 128,
+                "num_key_value_heads": 128, "intermediate_size": 18432, "moe_intermediate_size": 2048,
+                "n_routed_experts": 256, "n_shared_experts": 1, "num_experts_per_tok": 8, "moe_layer_freq": 1,
+                "first_k_dense_replace": 3, "q_lora_rank": 1536, "kv_lora_rank": 512, "qk_nope_head_dim": 128,
+                "qk_rope_head_dim": 64, "v_head_dim": 128, "num_nextn_predict_layers": 1, "attention_bias": false,
+                "vocab_size": 129280, "tie_word_embeddings": false, "torch_dtype": "bfloat16"})");
+        row("GPT-2", 124'439'808,
+            R"({"model_type": "gpt2", "n_embd": 768, "n_layer": 12, "n_head": 12, "n_positions": 1024,
+                "vocab_size": 50257, "resid_pdrop": 0.1})");
+        row("GPT-2 XL", 1'557'611'200,
+            R"({"model_type": "gpt2", "n_embd": 1600, "n_layer": 48, "n_head": 25, "n_ctx": 1024,
+                "vocab_size": 50257})");
+        row("Gemma 2B", 2'506'172'416,
+            R"({"model_type": "gemma", "hidden_size": 2048, "num_hidden_layers": 18, "num_attention_heads": 8,
+                "num_key_value_heads": 1, "head_dim": 256, "intermediate_size": 16384, "vocab_size": 256000,
+                "torch_dtype": "bfloat16"})");
+        row("Gemma 7B", 8'537'680'896,
+            R"({"model_type": "gemma", "hidden_size": 3072, "num_hidden_layers": 28, "num_attention_heads": 16,
+                "num_key_value_heads": 16, "head_dim": 256, "intermediate_size": 24576, "vocab_size": 256000,
+                "torch_dtype": "bfloat16"})");
+        row("Gemma 2 2B", 2'614'341'888,
+            R"({"model_type": "gemma2", "hidden_size": 2304, "num_hidden_layers": 26, "num_attention_heads": 8,
+                "num_key_value_heads": 4, "head_dim": 256, "intermediate_size": 9216, "vocab_size": 256000,
+                "sliding_window": 4096, "torch_dtype": "float32"})");
+        row("Gemma 3 1B", 999'885'952,
+            R"({"model_type": "gemma3_text", "hidden_size": 1152, "num_hidden_layers": 26, "num_attention_heads": 4,
+                "num_key_value_heads": 1, "head_dim": 256, "intermediate_size": 6912, "vocab_size": 262144,
+                "sliding_window": 512, "torch_dtype": "bfloat16"})");
+        row("GPT-OSS 20B", 20'914'757'184,
+            R"({"model_type": "gpt_oss", "hidden_size": 2880, "num_hidden_layers": 24, "num_attention_heads": 64,
+                "num_key_value_heads": 8, "head_dim": 64, "intermediate_size": 2880, "num_local_experts": 32,
+                "num_experts_per_tok": 4, "vocab_size": 201088, "attention_bias": true, "sliding_window": 128,
+                "tie_word_embeddings": false, "torch_dtype": "bfloat16"})");
+        row("GPT-OSS 120B", 116'829'156'672,
+            R"({"model_type": "gpt_oss", "hidden_size": 2880, "num_hidden_layers": 36, "num_attention_heads": 64,
+                "num_key_value_heads": 8, "head_dim": 64, "intermediate_size": 2880, "num_local_experts": 128,
+                "num_experts_per_tok": 4, "vocab_size": 201088, "attention_bias": true, "sliding_window": 128,
+                "tie_word_embeddings": false, "torch_dtype": "bfloat16"})");
+    }
+
+    void publishedConfigurationsHaveThePublishedParameters()
+    {
+        QFETCH(QString, config);
+        QFETCH(qint64, total);
+        const Workload workload = workloadOf(config.toStdString(), "some/model/config.json");
+        QCOMPARE(qint64(parameterCount(workload)), total);
+        QCOMPARE(workload.shape.name, std::string("model"));
+    }
+
+    /// A configuration of a preset's model is that preset, but for its name.
+    void aConfigurationOfAPresetsModelIsThatPreset()
+    {
+        const ModelFile file = readModelFile(
+            R"({"model_type": "qwen3", "hidden_size": 4096, "num_hidden_layers": 36, "num_attention_heads": 32,
+                "num_key_value_heads": 8, "head_dim": 128, "intermediate_size": 12288, "vocab_size": 151936,
+                "tie_word_embeddings": false, "torch_dtype": "bfloat16"})",
+            "qwen3-8b.json");
+        QCOMPARE(makeWorkload(file.shape, Optimizer::AdamW, "").layers, PresetLibrary().workload("qwen3-8b").layers);
+    }
+
+    void whatCannotBeExpressedIsRefusedByItsField_data()
+    {
+        QTest::addColumn<QString>("config");
+        QTest::addColumn<QString>("said");
+        const auto llama = [](const char* more) {
+            return QString(R"({"model_type": "llama", "num_hidden_layers": 2,
+"num_attention_heads": 4, "intermediate_size": 64, "vocab_size": 99)")
+                   + more + "}";
+        };
+        QTest::newRow("a missing field") << llama("") << "hidden_size";
+        QTest::newRow("biases of the MLP") << llama(R"(, "hidden_size": 16, "mlp_bias": true)") << "mlp_bias";
+        QTest::newRow("a precision") << llama(R"(, "hidden_size": 16, "torch_dtype": "int8")") << "torch_dtype";
+        QTest::newRow("an architecture")
+            << R"({"model_type": "mamba", "hidden_size": 16, "vocab_size": 9})"
+            << "\"mamba\" are not known here; of what describes a decoder it lacks num_hidden_layers, "
+               "num_attention_heads, intermediate_size, num_key_value_heads";
+        QTest::newRow("pictures and text") << R"({"model_type": "gemma3", "text_config": {}})"
+                                           << "text_config";
+        QTest::newRow("some layers without experts")
+            << R"({"model_type": "qwen3_moe", "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4,
+"num_key_value_heads": 4, "intermediate_size": 64, "moe_intermediate_size": 32, "num_experts": 4,
+"num_experts_per_tok": 2, "vocab_size": 99, "mlp_only_layers": [0]})"
+            << "c.json:3: error: mlp_only_layers";
+        QTest::newRow("a design") << R"({"schedule": {}})"
+                                  << "this is a design";
+        QTest::newRow("neither") << R"({"layers": 3})"
+                                 << "name";
+    }
+
+    void whatCannotBeExpressedIsRefusedByItsField()
+    {
+        QFETCH(QString, config);
+        QFETCH(QString, said);
+        const QString faults = QString::fromStdString(faultsOf(config.toStdString(), "c.json"));
+        QVERIFY2(faults.contains(said), qPrintable(faults));
+        QVERIFY2(faults.startsWith("c.json"), qPrintable(faults));
+    }
+
+    void aTableOfLayersGivesTheStagesItsSums()
+    {
+        const ModelFile file = readModelFile(table, "mine.csv");
+        QCOMPARE(file.shape.name, std::string("mine"));
+        QCOMPARE(file.shape.table.size(), std::size_t(5));
+        QTemporaryDir folder;
+        const std::string path = folder.filePath("mine.csv").toStdString();
+        std::ofstream(path) << table;
+        DesignRequest request;
+        request.family = "1f1b";
+        request.devices = 2;
+        request.microbatches = 4;
+        request.model = path;
+        const Design design = makeDesign(request);
+        // 1 + 3 + 3 | 3 + 2 forward, and so on: the longest stage is shortest with the border behind "b".
+        QCOMPARE(design.layersPerStage, (std::vector<int>{3, 2}));
+        QCOMPARE(design.costs.stages[0].forward, Nanoseconds(7'000'000));
+        QCOMPARE(design.costs.stages[0].inputGrad, Nanoseconds(6'000'000));
+        QCOMPARE(design.costs.stages[1].weightGrad, Nanoseconds(4'000'000));
+        QCOMPARE(design.costs.stages[1].savedUntilWeightGrad, Bytes(4 << 20));
+        QCOMPARE(design.costs.stages[0].parameters, Bytes(12 << 20));
+        QCOMPARE(design.costs.stages[0].output, Bytes(1 << 20));
+        // The same in a design's file, and after it was recut.
+        QCOMPARE(designFromJson(designToJson(design), "a.json"), design);
+        QCOMPARE(withPartition(design, {1, 4}).costs.stages[0].forward, Nanoseconds(1'000'000));
+        // What the table cannot follow is refused.
+        request.sequence = 128;
+        QVERIFY_EXCEPTION_THROWN(makeDesign(request), Error);
+        request.sequence.reset();
+        request.family = "seq1f1b";
+        QVERIFY_EXCEPTION_THROWN(makeDesign(request), Error);
+        request.family = "1f1b";
+        request.parallel = Parallelism{.tensor = 2};
+        QVERIFY_EXCEPTION_THROWN(makeDesign(request), Error);
+    }
+
+    void theLongestStageOfATableIsAsShortAsCanBe()
+    {
+        std::vector<Layer> layers(7);
+        const int times[] = {9, 1, 1, 1, 1, 1, 9};
+        for (std::size_t i = 0; i < layers.size(); ++i)
+            layers[i].forwardTime = times[i];
+        QCOMPARE(balancedPartition(layers, 3), (std::vector<int>{1, 5, 1}));
+        QCOMPARE(balancedPartition(layers, 7), std::vector<int>(7, 1));
+        QVERIFY_EXCEPTION_THROWN(balancedPartition(layers, 8), Error);
+    }
+
+    void aFaultyTableIsRefusedByLineAndCell_data()
+    {
+        QTest::addColumn<QString>("from");
+        QTest::addColumn<QString>("to");
+        QTest::addColumn<QString>("said");
+        QTest::newRow("no unit") << "3ms,3ms,2ms"
+                                 << "3,3ms,2ms"
+                                 << "mine.csv:3: error: cell 2";
+        QTest::newRow("a missing column") << "saved,"
+                                          << "kept,"
+                                          << "\"saved\" is missing";
+        QTest::newRow("a column twice") << "note"
+                                        << "layer"
+                                        << "twice";
+        QTest::newRow("a missing cell") << "4B,mine"
+                                        << "4B"
+                                        << "mine.csv:6: error: 7 cells under 8 columns";
+        QTest::newRow("no layer") << table.substr(table.find('\n')).c_str() << "\n"
+                                  << "0 layers";
+    }
+
+    void aFaultyTableIsRefusedByLineAndCell()
+    {
+        QFETCH(QString, from);
+        QFETCH(QString, to);
+        QFETCH(QString, said);
+        const QString text = QString::fromStdString(table).replace(from, to);
+        const QString faults = QString::fromStdString(faultsOf(text.toStdString(), "mine.csv"));
+        QVERIFY2(faults.contains(said), qPrintable(faults));
+    }
+
+    void modelsAreToldFromDesignsAndSchedules()
+    {
+        QVERIFY(isModelText(table, "a.csv"));
+        QVERIFY(isModelText(R"({"model_type": "llama"})", "a.json"));
+        QVERIFY(isModelText(R"({"name": "x", "hidden": 3})", "a.json"));
+        QVERIFY(!isModelText("0F0,0F1\n", "a.csv"));
+        QVERIFY(!isModelText(R"({"pipewright": 1, "schedule": {}, "model": {}})", "a.json"));
+        QVERIFY(!isModelText(R"({"traceEvents": []})", "a.json"));
+    }
+
+    void aModelFileOfOursIsTakenByItsPath()
+    {
+        const std::string path = PresetLibrary().directory() + "/models/llama-3-8b.json";
+        QCOMPARE(loadModel(path).shape, PresetLibrary().model("llama-3-8b"));
+        QCOMPARE(loadModel("llama-3-8b").source, std::string("preset llama-3-8b"));
+    }
+};
+
+PIPEWRIGHT_TEST(TestModelFile, NoApplication)
+#include "tst_modelfile.moc"
