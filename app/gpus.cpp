@@ -29,6 +29,14 @@ CudaSetup setupFor(const GpuChoice& choice, const CudaStatus& status)
     return setup;
 }
 
+Diagnostic withoutCublasLt()
+{
+    return {Severity::Warning, "--cuda-libraries",
+            "cuBLASLt was not found (libcublasLt.so.13): matrix products use a kernel of this program's own, which is "
+            "many times slower",
+            "install it, or name its folder; pipewright devices shows what is found"};
+}
+
 CudaStatus probe(const GpuChoice& choice)
 {
     CudaSearch search;
@@ -44,16 +52,20 @@ std::function<std::unique_ptr<Backend>(int devices)> cudaBackend(const GpuChoice
     const CudaStatus status = probe(choice);
     CudaSetup setup = setupFor(choice, status);
     setup.devices = gpuSharesFor(choice.shares, devices, status.devices);
+    if (setup.cublasLt.empty())
+        notes.push_back(withoutCublasLt());
     const Diagnostics doubts = whyNotPlaced(choice.shares, devices, status.devices);
     notes.insert(notes.end(), doubts.begin(), doubts.end());
     return [setup = std::move(setup), table = status.table](int) { return createCudaBackend(*table, setup); };
 }
 
 std::function<std::unique_ptr<Backend>(std::unique_ptr<Mesh> mesh, Nanoseconds deadline)>
-cudaRank(const GpuChoice& choice)
+cudaRank(const GpuChoice& choice, Diagnostics& notes)
 {
     const CudaStatus status = probe(choice);
     CudaSetup own = setupFor(choice, status);
+    if (own.cublasLt.empty())
+        notes.push_back(withoutCublasLt());
     own.devices = choice.shares;
     return [setup = std::move(own), table = status.table](std::unique_ptr<Mesh> mesh, Nanoseconds deadline) {
         return createRankBackend(std::move(mesh), deadline, *table, setup);

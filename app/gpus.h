@@ -29,6 +29,6 @@ std::function<std::unique_ptr<Backend>(int devices)> cudaBackend(const GpuChoice
 
 /// The same for one of several processes, which reach each other by the mesh.
 std::function<std::unique_ptr<Backend>(std::unique_ptr<Mesh> mesh, Nanoseconds deadline)>
-cudaRank(const GpuChoice& choice);
+cudaRank(const GpuChoice& choice, Diagnostics& notes);
 
 } // namespace pipewright::app

@@ -272,16 +272,16 @@ int runDesign(const RunCommandOptions& given)
         requirePlace(fault, program, options.steps, "--inject");
     const GpuChoice gpus{located.design.cluster.gpus, given.link, given.libraries, given.bfloat16,
                          options.runtime.deadline};
+    Diagnostics doubts;
     if (several) // whether there are GPUs at all is known before any process is started
         options.createBackend = rankBackendOrLaunch(ranks, located.design.schedule.devices(), options.runtime.deadline,
-                                                    given.onGpus() ? cudaRank(gpus) : RankCreator(hostRank));
+                                                    given.onGpus() ? cudaRank(gpus, doubts) : RankCreator(hostRank));
     if (options.data.empty())
         options.data = defaultData(located.design);
-    if (given.backend == "cuda") {
-        Diagnostics doubts;
+    if (given.backend == "cuda")
         options.createBackend = cudaBackend(gpus, located.design.schedule.devices(), doubts);
+    if (ranks.rank == 0)
         printDiagnostics(located.locate(doubts));
-    }
     RunResult result;
     try {
         result = runReporting(located.design, options, ranks.rank == 0 ? given.progress : "none");

@@ -13,6 +13,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <map>
+#include <mutex>
 #include <set>
 #include <span>
 
@@ -48,11 +49,31 @@ private:
     void* m_data = nullptr;
 };
 
+/// Lets pairs of GPUs reach each other without the host, each when it is first used.
+class GpuReach {
+public:
+    explicit GpuReach(const PipewrightCudaTable& table) : m_table(table) {}
+
+    void open(const CudaGpu& gpu, int other)
+    {
+        const std::lock_guard lock(m_mutex);
+        if (gpu.index == other || !m_open.insert(std::minmax(gpu.index, other)).second)
+            return;
+        std::int32_t direct = 0; // if not, copies go through the host, which the driver sees to
+        gpu.check(m_table.enablePeer(gpu.index, other, &direct), "reach another GPU");
+    }
+
+private:
+    const PipewrightCudaTable& m_table;
+    std::mutex m_mutex; ///< guards what follows
+    std::set<std::pair<int, int>> m_open;
+};
+
 class CudaDevice final : public Device {
 public:
-    CudaDevice(const CudaGpu& gpu, int index, std::string name, Bytes memory, const CudaSetup& setup)
+    CudaDevice(const CudaGpu& gpu, int index, std::string name, Bytes memory, const CudaSetup& setup, GpuReach& reach)
         : m_gpu(gpu), m_index(index), m_name(std::move(name)), m_memory(memory), m_cublasLt(setup.cublasLt),
-          m_bfloat16(setup.bfloat16)
+          m_bfloat16(setup.bfloat16), m_reach(reach)
     {
     }
     std::string name() const override { return m_name; }
@@ -98,11 +119,13 @@ public:
     }
     void fetch(Stream& stream, Region to, const Device& owner, Region from) override
     {
-        if (to.bytes > 0)
-            m_gpu.check(m_gpu.table->copy(to.data, m_gpu.index, from.data,
-                                          static_cast<const CudaDevice&>(owner).m_gpu.index, to.bytes,
-                                          static_cast<CudaStream&>(stream).handle()),
-                        "copy");
+        const int other = static_cast<const CudaDevice&>(owner).m_gpu.index;
+        if (to.bytes == 0)
+            return;
+        m_reach.open(m_gpu, other);
+        m_gpu.check(m_gpu.table->copy(to.data, m_gpu.index, from.data, other, to.bytes,
+                                      static_cast<CudaStream&>(stream).handle()),
+                    "copy");
     }
     bool reaches(const Device& other) const override
     {
@@ -126,7 +149,13 @@ private:
     std::string m_cublasLt;
     bool m_bfloat16;
     std::atomic<Bytes> m_held{0};
+    GpuReach& m_reach;
     std::unique_ptr<Allocation> m_room; ///< of the maths; there from the first on
+};
+
+struct EndSlice {
+    void operator()(void* slice) const { table->destroySlice(slice); }
+    const PipewrightCudaTable* table = nullptr;
 };
 
 class CudaBackend final : public Backend {
@@ -148,7 +177,8 @@ public:
             PipewrightCudaDevice info{};
             m_gpus[d].check(table.deviceInfo(m_gpus[d].index, &info), "be looked at");
             m_devices.push_back(std::make_unique<CudaDevice>(m_gpus[d], setup.firstDevice + static_cast<int>(d),
-                                                             nameOf(static_cast<int>(d), info), info.memory, setup));
+                                                             nameOf(static_cast<int>(d), info), info.memory, setup,
+                                                             m_reach));
         }
     }
     ~CudaBackend() override
@@ -156,8 +186,6 @@ public:
         m_owners.clear();
         if (m_records)
             m_table.stopActivities();
-        for (void* slice : m_slices)
-            m_table.destroySlice(slice);
     }
     std::string name() const override { return "cuda"; }
     int devices() const override { return static_cast<int>(m_devices.size()); }
@@ -175,6 +203,7 @@ public:
         return m_records ? std::string() : m_table.lastError();
     }
     std::int64_t takeRecords(std::int32_t step, std::vector<GpuRecord>& records) override;
+    std::int64_t untimedRecords() const override { return m_untimed; }
     std::unique_ptr<Link> createLink(int from, int to, const LinkOptions& options) override
     {
         const CudaGpu &sender = m_gpus.at(static_cast<std::size_t>(from)),
@@ -182,10 +211,7 @@ public:
         if (connectsByNccl(from, to))
             return std::make_unique<NcclLink>(sender, receiver, owner(sender.index), owner(receiver.index), options,
                                               m_setup.deadline);
-        if (sender.index != receiver.index) {
-            std::int32_t direct = 0; // if not, the copy goes through the host, which the driver sees to
-            sender.check(m_table.enablePeer(sender.index, receiver.index, &direct), "reach another GPU");
-        }
+        m_reach.open(sender, receiver.index);
         const LinkMemory memory = CudaLink::memoryFor(options);
         return std::make_unique<CudaLink>(sender, receiver, options,
                                           memory.sender > 0 ? device(from).allocate(memory.sender) : nullptr,
@@ -289,7 +315,7 @@ private:
             for (std::size_t i = 0; i < devices.size(); ++i) {
                 m_gpus[devices[i]].slice = slices[i];
                 m_granted[static_cast<int>(devices[i])] = granted[i];
-                m_slices.push_back(slices[i]);
+                m_slices.emplace_back(slices[i], EndSlice{&m_table});
             }
         }
     }
@@ -309,8 +335,10 @@ private:
     std::map<int, std::unique_ptr<CudaClock>> m_clocks;
     std::map<int, std::unique_ptr<NcclOwner>> m_owners;
     std::map<int, int> m_granted; ///< multiprocessors of a device that has a slice
-    std::vector<void*> m_slices;
+    std::vector<std::unique_ptr<void, EndSlice>> m_slices;
     bool m_records = false; ///< CUPTI does
+    std::int64_t m_untimed = 0;
+    GpuReach m_reach{m_table};
     std::vector<std::unique_ptr<CudaDevice>> m_devices;
 };
 
@@ -347,8 +375,9 @@ std::int64_t CudaBackend::takeRecords(std::int32_t step, std::vector<GpuRecord>&
     if (!m_records)
         return 0;
     Taken taken{step, records};
-    std::int64_t dropped = 0;
-    m_gpus.front().check(m_table.flushActivities(takeActivities, &taken, &dropped), "read its recorder");
+    std::int64_t dropped = 0, untimed = 0;
+    m_gpus.front().check(m_table.flushActivities(takeActivities, &taken, &dropped, &untimed), "read its recorder");
+    m_untimed += untimed;
     return dropped;
 }
 

@@ -137,7 +137,11 @@ CudaLink::CudaLink(const CudaGpu& from, const CudaGpu& to, const LinkOptions& op
       m_stamps(std::move(stamps))
 {
     from.check(from.table->createStream(from.index, from.slice, &m_stream), "create a stream");
-    to.check(to.table->createStream(to.index, to.slice, &m_arrival), "create a stream");
+    // Streams share the GPU's few connections with its host: where one is enough there is one. A slowed link has two,
+    // so that the next transfer begins while the last is still on its emulated way.
+    m_arrival = m_stream;
+    if (from.index != to.index || options.mayBeSlowed)
+        to.check(to.table->createStream(to.index, to.slice, &m_arrival), "create a stream");
     for (Events& events : m_events) {
         for (void** event : {&events.senderReady, &events.started, &events.over})
             from.check(from.table->createEvent(from.index, event), "create an event");
@@ -156,7 +160,8 @@ CudaLink::~CudaLink()
         for (void* event : {events.senderReady, events.receiverReady, events.started, events.over})
             m_from.table->destroyEvent(event);
     m_from.table->destroyStream(m_stream);
-    m_to.table->destroyStream(m_arrival);
+    if (m_arrival != m_stream)
+        m_to.table->destroyStream(m_arrival);
 }
 
 std::byte* CudaLink::slot(int index) const

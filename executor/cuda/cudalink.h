@@ -115,7 +115,7 @@ protected:
 
     CudaGpu m_from, m_to;
     void* m_stream = nullptr;  ///< where copies are issued, on the sender's GPU
-    void* m_arrival = nullptr; ///< on the receiver's GPU, whose events can be recorded only there
+    void* m_arrival = nullptr; ///< on the receiver's GPU, whose events can be recorded only there; may be the same
     std::vector<Events> m_events;
     mutable std::mutex m_mutex; ///< guards what follows
     std::vector<Side> m_sends, m_receives;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "executor/cuda/loader.h"
 
-#include <algorithm>
+#include "executor/cuda/libraryplaces.h"
+
 #include <array>
 #include <cstddef>
 #include <cstdlib>
@@ -43,6 +44,9 @@ std::string whyNoDriver(const std::string& name, int& version)
         return fmt::format(
             "the NVIDIA driver is for CUDA {}.{}, and {}.{} is needed: install a newer driver (R580 or later)",
             version / 1000, version % 1000 / 10, oldestDriver / 1000, oldestDriver % 1000 / 10);
+    // Every pipeline device and link has a stream, and streams that share one of the 8 connections of the default wait
+    // for each other, slices too (cuda.h, "GREEN CONTEXTS"). The driver reads this when it starts.
+    setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
     if (const int code = initialise(0); code != 0)
         return code == 34    ? name + " is the toolkit's stand-in, not a driver"
                : code == 100 ? std::string("the driver finds no GPU")
@@ -185,29 +189,9 @@ std::vector<CudaLibrary> findCudaLibraries(const std::vector<std::string>& folde
     static constexpr Wanted wanted[] = {{"cuBLASLt", "fast matrix products", "libcublasLt.so.13", "cu13"},
                                         {"NCCL", "transfers between GPUs of several processes", "libnccl.so.2", "nccl"},
                                         {"CUPTI", "traces of what runs on the GPU", "libcupti.so.13", "cu13"}};
-    const char* wheels = std::getenv("CUDA_WHEELS"); // absolute, see whyNotOpened()
-    const char* path = std::getenv("LD_LIBRARY_PATH");
     std::vector<CudaLibrary> libraries;
-    for (const Wanted& each : wanted) {
-        std::vector<std::string> places = folders;
-        const std::string loaderPath = path ? path : "";
-        for (std::size_t begin = 0; begin < loaderPath.size();) {
-            const std::size_t end = std::min(loaderPath.find(':', begin), loaderPath.size());
-            places.push_back(loaderPath.substr(begin, end - begin));
-            begin = end + 1;
-        }
-        for (const char* usual :
-             {"/usr/local/cuda/lib64", "/usr/local/cuda/targets/x86_64-linux/lib", "/usr/lib/x86_64-linux-gnu"})
-            places.emplace_back(usual);
-        if (wheels)
-            places.push_back(std::string(wheels) + "/nvidia/" + each.wheel + "/lib");
-        CudaLibrary& library = libraries.emplace_back(CudaLibrary{each.name, each.purpose});
-        for (const std::string& place : places) // LD_LIBRARY_PATH may name the current folder, by an empty entry too
-            if (const std::string file = place + "/" + each.file; isAbsolute(place) && std::filesystem::exists(file)) {
-                library.path = file;
-                break;
-            }
-    }
+    for (const Wanted& each : wanted)
+        libraries.push_back({each.name, each.purpose, whereLibraryIs(each.file, each.wheel, folders)});
     return libraries;
 }
 

@@ -39,8 +39,7 @@ struct CudaStatus {
 /// Opens at most the driver and the plugin, and never closes them again: CUDA does not like that.
 CudaStatus probeCuda(const CudaSearch& search = {});
 
-/// cuBLASLt, NCCL and CUPTI, each in `folders`, beside the plugin, where the loader looks, in the toolkit's
-/// default prefix, and in Python's wheel folders below CUDA_WHEELS when that is set. Only absolute folders count.
+/// cuBLASLt, NCCL and CUPTI, each in `folders`, beside the plugin, and where libraryplaces.h looks.
 std::vector<CudaLibrary> findCudaLibraries(const std::vector<std::string>& folders);
 
 /// An exact table of this build? Otherwise why not.

@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <fmt/format.h>
+#include <mutex>
 #include <thread>
 
 namespace pipewright {
@@ -22,6 +23,8 @@ void* handleOf(Stream& stream)
     return static_cast<CudaStream&>(stream).handle();
 }
 
+/// What its device's thread calls and an abort from another one exclude each other: an abort frees what calls use. A
+/// group of calls is one call in this.
 class NcclMember final : public Communicator {
 public:
     NcclMember(const CudaGpu& gpu, void* member) : m_gpu(gpu), m_table(*gpu.table), m_member(member) {}
@@ -31,49 +34,82 @@ public:
 
     void allReduce(Stream& stream, std::span<const float> from, std::span<float> to) override
     {
-        m_gpu.check(m_table.ncclAllReduce(m_member, from.data(), to.data(), count(from), handleOf(stream)),
-                    "add up with the others");
+        call("add up with the others",
+             [&] { return m_table.ncclAllReduce(m_member, from.data(), to.data(), count(from), handleOf(stream)); });
     }
     void allGather(Stream& stream, std::span<const float> mine, std::span<float> all) override
     {
-        m_gpu.check(m_table.ncclAllGather(m_member, mine.data(), all.data(), count(mine), handleOf(stream)),
-                    "gather from the others");
+        call("gather from the others",
+             [&] { return m_table.ncclAllGather(m_member, mine.data(), all.data(), count(mine), handleOf(stream)); });
     }
     void reduceScatter(Stream& stream, std::span<const float> all, std::span<float> mine) override
     {
-        m_gpu.check(m_table.ncclReduceScatter(m_member, all.data(), mine.data(), count(mine), handleOf(stream)),
-                    "add up a piece with the others");
+        call("add up a piece with the others", [&] {
+            return m_table.ncclReduceScatter(m_member, all.data(), mine.data(), count(mine), handleOf(stream));
+        });
     }
     void broadcast(Stream& stream, std::span<float> data, int root) override
     {
-        m_gpu.check(m_table.ncclBroadcast(m_member, data.data(), count(data), root, handleOf(stream)),
-                    "hand a piece to the others");
+        call("hand a piece to the others",
+             [&] { return m_table.ncclBroadcast(m_member, data.data(), count(data), root, handleOf(stream)); });
     }
     void reduce(Stream& stream, std::span<const float> from, std::span<float> to, int root) override
     {
-        m_gpu.check(m_table.ncclReduce(m_member, from.data(), to.data(), count(from), root, handleOf(stream)),
-                    "add up a piece for another");
+        call("add up a piece for another",
+             [&] { return m_table.ncclReduce(m_member, from.data(), to.data(), count(from), root, handleOf(stream)); });
     }
     void send(Stream& stream, std::span<const float> data, int to) override
     {
-        m_gpu.check(m_table.ncclSendTo(m_member, to, data.data(), static_cast<std::int64_t>(data.size_bytes()),
-                                       handleOf(stream)),
-                    "send through NCCL");
+        call("send through NCCL", [&] {
+            return m_table.ncclSendTo(m_member, to, data.data(), static_cast<std::int64_t>(data.size_bytes()),
+                                      handleOf(stream));
+        });
     }
     void receive(Stream& stream, std::span<float> data, int from) override
     {
-        m_gpu.check(m_table.ncclReceiveFrom(m_member, from, data.data(), static_cast<std::int64_t>(data.size_bytes()),
-                                            handleOf(stream)),
-                    "receive through NCCL");
+        call("receive through NCCL", [&] {
+            return m_table.ncclReceiveFrom(m_member, from, data.data(), static_cast<std::int64_t>(data.size_bytes()),
+                                           handleOf(stream));
+        });
     }
-    void beginGroup() override { m_gpu.check(m_table.ncclGroup(1), "begin a group of NCCL"); }
-    void endGroup() override { m_gpu.check(m_table.ncclGroup(0), "end a group of NCCL"); }
-    void abort() override { m_table.ncclAbort(m_member); }
+    void beginGroup() override
+    {
+        std::unique_lock lock(m_mutex);
+        m_gpu.check(m_table.ncclGroup(1), "begin a group of NCCL");
+        m_group = std::move(lock);
+    }
+    void endGroup() override
+    {
+        const std::unique_lock lock = std::move(m_group);
+        m_gpu.check(m_table.ncclGroup(0), "end a group of NCCL");
+    }
+    void abort() override
+    {
+        const std::lock_guard lock(m_mutex);
+        m_table.ncclAbort(m_member);
+    }
 
 private:
+    template<typename Call>
+    void call(const char* what, Call call)
+    {
+        std::unique_lock<std::mutex> own;
+        if (!m_group)
+            own = std::unique_lock(m_mutex);
+        const int code = call();
+        if (code == 0)
+            return;
+        const std::string why = m_table.lastError();
+        if (const std::unique_lock group = std::move(m_group)) // nobody will end it
+            m_table.ncclGroup(0);
+        throw Error("GPU " + std::to_string(m_gpu.index), std::string("cannot ") + what + ": " + why);
+    }
+
     CudaGpu m_gpu;
     const PipewrightCudaTable& m_table;
     void* const m_member;
+    std::mutex m_mutex;                   ///< held while NCCL is called
+    std::unique_lock<std::mutex> m_group; ///< of the device's thread alone: it is between begin and end
 };
 
 } // namespace

@@ -12,7 +12,7 @@
 extern "C" {
 #endif
 
-enum { PIPEWRIGHT_CUDA_ABI = 5, PIPEWRIGHT_NCCL_NAME = 128 };
+enum { PIPEWRIGHT_CUDA_ABI = 6, PIPEWRIGHT_NCCL_NAME = 128 };
 #define PIPEWRIGHT_CUDA_ENTRY "pipewrightCudaTable"
 
 typedef struct PipewrightCudaDevice {
@@ -99,7 +99,8 @@ typedef struct PipewrightCudaTable {
 
     /* CUPTI, from that file. One session per process. `take` is called by flushActivities alone. */
     int (*startActivities)(const char* library);
-    int (*flushActivities)(PipewrightGpuActivities take, void* context, int64_t* dropped);
+    /* `dropped` were lost; of `untimed` nobody knows when they were. */
+    int (*flushActivities)(PipewrightGpuActivities take, void* context, int64_t* dropped, int64_t* untimed);
     int (*stopActivities)(void);
 
     /* NCCL, from that file. A communicator per directed pair, warmed up; its two ends belong to their GPU's thread.

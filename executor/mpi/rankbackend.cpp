@@ -204,6 +204,7 @@ public:
             m_gpu->backend().beginStep();
     }
     std::string startRecording() override { return m_gpu ? m_gpu->backend().startRecording() : std::string(); }
+    std::int64_t untimedRecords() const override { return m_gpu ? m_gpu->backend().untimedRecords() : 0; }
     std::int64_t takeRecords(std::int32_t step, std::vector<GpuRecord>& records) override
     {
         return m_gpu ? m_gpu->backend().takeRecords(step, records) : 0;

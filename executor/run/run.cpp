@@ -200,6 +200,12 @@ public:
             m_recorder->finish();
             m_result.droppedRecords += m_recorder->dropped();
         }
+        if (const std::int64_t untimed = m_backend->untimedRecords(); untimed > 0)
+            m_result.notes.push_back(
+                {Severity::Note,
+                 "trace",
+                 fmt::format("{} records of the GPUs' recorder have no time, and are left out", untimed),
+                 {}});
         if (m_peers && !m_result.cancelled)
             mergeResults();
         if (!m_result.cancelled && m_result.speaks) {

@@ -178,6 +178,7 @@ struct LinkOptions {
     int storedSends = 0;      ///< 0: rendezvous; k: eager, at most k sends stored on the way
     Bytes slotBytes = 0;      ///< larger transfers always rendezvous
     std::size_t postings = 0; ///< most sends (and receives) between two resets; nothing is allocated later
+    bool mayBeSlowed = true;  ///< a posting's `atLeast` may be more than 0
 
     /// From one slot to the next.
     Bytes stride(Bytes alignment) const { return (slotBytes + alignment - 1) / alignment * alignment; }
@@ -207,6 +208,10 @@ public:
     /// From now on the devices' own recorder, where there is one, sees what they do. Empty, or why it does not.
     virtual std::string startRecording() { return {}; }
     /// Between steps: what it saw since the last call, with `step` put in. Returns how many records it lost.
+    virtual std::int64_t untimedRecords() const
+    {
+        return 0;
+    } ///< seen so far, and left out: nobody knows when they were
     virtual std::int64_t takeRecords(std::int32_t /*step*/, std::vector<GpuRecord>&) { return 0; }
     /// At least one of the two devices is local. At most one link per directed pair.
     virtual std::unique_ptr<Link> createLink(int from, int to, const LinkOptions& options) = 0;

@@ -15,9 +15,9 @@ constexpr const char* remedy = "use fewer or smaller microbatches, fewer sends o
 
 } // namespace
 
-LinkOptions linkOptions(const PlannedLink& link, int storedSends)
+LinkOptions linkOptions(const PlannedLink& link, int storedSends, bool mayBeSlowed)
 {
-    return {storedSends, link.largest, link.postings};
+    return {storedSends, link.largest, link.postings, mayBeSlowed};
 }
 
 std::vector<HeldMemory> predictMemory(const Program& program, std::span<const BufferPlaces> places,
@@ -35,7 +35,7 @@ std::vector<HeldMemory> predictMemory(const Program& program, std::span<const Bu
         memory.text = work.bytesBeside(program, number, capabilities);
     }
     for (const PlannedLink& link : links) {
-        const LinkMemory memory = backend.linkMemory(link.from, link.to, linkOptions(link, storedSends));
+        const LinkMemory memory = backend.linkMemory(link.from, link.to, linkOptions(link, storedSends, true));
         devices[link.from].links += memory.sender;
         devices[link.to].links += memory.receiver;
     }

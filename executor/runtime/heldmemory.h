@@ -32,7 +32,7 @@ std::vector<HeldMemory> predictMemory(const Program& program, std::span<const Bu
                                       std::span<const PlannedLink> links, int storedSends, const StageWork& work,
                                       Backend& backend);
 
-LinkOptions linkOptions(const PlannedLink& link, int storedSends);
+LinkOptions linkOptions(const PlannedLink& link, int storedSends, bool mayBeSlowed);
 
 /// "1.2 MiB at the peak of its buffers, 33 MiB for its maths, …": without the parts that are nothing.
 std::string describe(const HeldMemory& memory);

@@ -113,9 +113,9 @@ void Runtime::plan(std::vector<std::vector<BufferLife>> lifetimes)
     const Program& program = *m_run.program;
     m_run.plan = planRun(program, m_run.regions, std::move(lifetimes), *m_run.work);
     for (const PlannedLink& link : m_run.plan.links)
-        m_run.links.push_back(m_backend.isLocal(link.from) || m_backend.isLocal(link.to)
-                                  ? m_backend.createLink(link.from, link.to, linkOptions(link, storedSends()))
-                                  : nullptr);
+        m_run.links.push_back(m_backend.isLocal(link.from) || m_backend.isLocal(link.to) ? m_backend.createLink(
+                                  link.from, link.to, linkOptions(link, storedSends(), m_run.options.emulateLinks))
+                                                                                         : nullptr);
     for (const SumPair& pair : m_run.plan.sumPairs)
         m_run.sums.push_back(m_run.work->addsUp() && (m_backend.isLocal(pair.first) || m_backend.isLocal(pair.second))
                                  ? m_backend.createPairSum(pair.first, pair.second, pair.sums)

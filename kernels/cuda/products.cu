@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Products by cuBLASLt, whose algorithm is asked for once per shape, strides and alignment; else by an own kernel in
-// shared-memory tiles of 16 x 16. 2 · rows · columns · inner operations; one thread per column sums a bias gradient.
+// Products by cuBLASLt, whose algorithm is asked for once per shape, strides and alignment; without it by an own kernel
+// in shared-memory tiles of 16 x 16. 2 · rows · columns · inner operations; one thread per column sums a bias gradient.
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/products.h"
@@ -77,7 +77,8 @@ std::uint32_t alignmentOf(const float* data)
     use(cublasLtCreate) use(cublasLtDestroy) use(cublasLtMatmul) use(cublasLtMatmulDescCreate)                         \
         use(cublasLtMatmulDescDestroy) use(cublasLtMatmulDescSetAttribute) use(cublasLtMatrixLayoutCreate)             \
             use(cublasLtMatrixLayoutDestroy) use(cublasLtMatmulPreferenceCreate) use(cublasLtMatmulPreferenceDestroy)  \
-                use(cublasLtMatmulPreferenceSetAttribute) use(cublasLtMatmulAlgoGetHeuristic)
+                use(cublasLtMatmulPreferenceSetAttribute) use(cublasLtMatmulAlgoGetHeuristic)                          \
+                    use(cublasLtGetStatusString)
 
 struct Products::Library {
 #define PIPEWRIGHT_DECLARE(name) decltype(&::name) name = nullptr;
@@ -92,7 +93,8 @@ struct Products::Library {
         cublasLtMatmulDesc_t operation = nullptr;
         cublasLtMatrixLayout_t a = nullptr, b = nullptr, result = nullptr;
         cublasLtMatmulAlgo_t algorithm{};
-        bool usable = false;
+        cublasStatus_t status = CUBLAS_STATUS_SUCCESS; ///< of making it
+        bool found = false;                            ///< an algorithm
     };
 
     std::string open(const std::string& path)
@@ -131,61 +133,78 @@ struct Products::Library {
             return plan;
         const auto [rows, columns, inner, aStride, bStride, aTransposed, bTransposed, adds, precision, aAligned,
                     bAligned, resultAligned] = key;
+        const auto step = [&plan](cublasStatus_t status) {
+            plan.status = plan.status == CUBLAS_STATUS_SUCCESS ? status : plan.status;
+        };
+        const auto describe = [&](cublasLtMatmulDescAttributes_t attribute, const auto& value) {
+            step(cublasLtMatmulDescSetAttribute(plan.operation, attribute, &value, sizeof value));
+        };
         const cublasComputeType_t compute =
             precision == Precision::BFloat16 ? CUBLAS_COMPUTE_32F_FAST_16BF : CUBLAS_COMPUTE_32F;
-        cublasLtMatmulDescCreate(&plan.operation, compute, CUDA_R_32F);
+        step(cublasLtMatmulDescCreate(&plan.operation, compute, CUDA_R_32F));
         const cublasOperation_t transposeA = aTransposed ? CUBLAS_OP_T : CUBLAS_OP_N,
                                 transposeB = bTransposed ? CUBLAS_OP_T : CUBLAS_OP_N;
         // A row-major matrix is the transpose of a column-major one: the product of the transposes, swapped.
-        cublasLtMatrixLayoutCreate(&plan.a, CUDA_R_32F, aTransposed ? rows : inner, aTransposed ? inner : rows,
-                                   aStride);
-        cublasLtMatrixLayoutCreate(&plan.b, CUDA_R_32F, bTransposed ? inner : columns, bTransposed ? columns : inner,
-                                   bStride);
-        cublasLtMatrixLayoutCreate(&plan.result, CUDA_R_32F, columns, rows, columns);
+        step(cublasLtMatrixLayoutCreate(&plan.a, CUDA_R_32F, aTransposed ? rows : inner, aTransposed ? inner : rows,
+                                        aStride));
+        step(cublasLtMatrixLayoutCreate(&plan.b, CUDA_R_32F, bTransposed ? inner : columns,
+                                        bTransposed ? columns : inner, bStride));
+        step(cublasLtMatrixLayoutCreate(&plan.result, CUDA_R_32F, columns, rows, columns));
         std::swap(plan.a, plan.b);
-        cublasLtMatmulDescSetAttribute(plan.operation, CUBLASLT_MATMUL_DESC_TRANSA, &transposeB, sizeof transposeB);
-        cublasLtMatmulDescSetAttribute(plan.operation, CUBLASLT_MATMUL_DESC_TRANSB, &transposeA, sizeof transposeA);
+        describe(CUBLASLT_MATMUL_DESC_TRANSA, transposeB);
+        describe(CUBLASLT_MATMUL_DESC_TRANSB, transposeA);
+        if (multiprocessors > 0) // else it takes those of the whole GPU for granted
+            describe(CUBLASLT_MATMUL_DESC_SM_COUNT_TARGET, std::int32_t(multiprocessors));
 
         cublasLtMatmulPreference_t preference = nullptr;
-        cublasLtMatmulPreferenceCreate(&preference);
-        cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspaceBytes,
-                                             sizeof workspaceBytes);
+        step(cublasLtMatmulPreferenceCreate(&preference));
+        const auto prefer = [&](cublasLtMatmulPreferenceAttributes_t attribute, const auto& value) {
+            step(cublasLtMatmulPreferenceSetAttribute(preference, attribute, &value, sizeof value));
+        };
+        prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, workspaceBytes);
         // Sums split over blocks must not be added in the order in which these happen to end.
-        const std::uint32_t reductions = CUBLASLT_REDUCTION_SCHEME_NONE | CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
-        cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &reductions,
-                                             sizeof reductions);
-        for (const auto& [attribute, bytes] : {std::pair{CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, bAligned},
-                                               {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, aAligned},
-                                               {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, resultAligned},
-                                               {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, resultAligned}})
-            cublasLtMatmulPreferenceSetAttribute(preference, attribute, &bytes, sizeof bytes);
+        prefer(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
+               std::uint32_t(CUBLASLT_REDUCTION_SCHEME_NONE | CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE));
+        prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, bAligned);
+        prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, aAligned);
+        prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, resultAligned);
+        prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, resultAligned);
         cublasLtMatmulHeuristicResult_t choice{};
         int count = 0;
-        const cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(
-            handle, plan.operation, plan.a, plan.b, plan.result, plan.result, preference, 1, &choice, &count);
+        if (plan.status == CUBLAS_STATUS_SUCCESS)
+            step(cublasLtMatmulAlgoGetHeuristic(handle, plan.operation, plan.a, plan.b, plan.result, plan.result,
+                                                preference, 1, &choice, &count));
         cublasLtMatmulPreferenceDestroy(preference);
-        plan.usable = status == CUBLAS_STATUS_SUCCESS && count == 1;
+        plan.found = count == 1;
         plan.algorithm = choice.algo;
         return plan;
     }
 
-    bool multiply(cudaStream_t stream, const Key& key, const float* a, const float* b, float beta, float* result)
+    /// Empty: it was issued.
+    std::string multiply(cudaStream_t stream, const Key& key, const float* a, const float* b, float beta, float* result)
     {
         const Plan& plan = planFor(key);
         const float one = 1;
-        return plan.usable
-               && cublasLtMatmul(handle, plan.operation, &one, b, plan.a, a, plan.b, &beta, result, plan.result, result,
-                                 plan.result, &plan.algorithm, workspace, workspaceBytes, stream)
-                      == CUBLAS_STATUS_SUCCESS;
+        cublasStatus_t status = plan.status;
+        if (status == CUBLAS_STATUS_SUCCESS && plan.found)
+            status = cublasLtMatmul(handle, plan.operation, &one, b, plan.a, a, plan.b, &beta, result, plan.result,
+                                    result, plan.result, &plan.algorithm, workspace, workspaceBytes, stream);
+        if (status == CUBLAS_STATUS_SUCCESS && plan.found)
+            return {};
+        const int rows = std::get<0>(key), columns = std::get<1>(key), inner = std::get<2>(key);
+        return "cuBLASLt cannot multiply " + std::to_string(rows) + " x " + std::to_string(inner) + " by "
+               + std::to_string(inner) + " x " + std::to_string(columns) + ": "
+               + (status == CUBLAS_STATUS_SUCCESS ? "it knows no algorithm" : cublasLtGetStatusString(status));
     }
 
     cublasLtHandle_t handle = nullptr;
     void* workspace = nullptr;
     std::size_t workspaceBytes = 0;
+    int multiprocessors = 0;
     std::map<Key, Plan> plans;
 };
 
-Products::Products(const std::string& library, void* workspace, std::size_t workspaceBytes)
+Products::Products(const std::string& library, void* workspace, std::size_t workspaceBytes, int multiprocessors)
 {
     if (library.empty()) {
         m_whyNot = "no cuBLASLt was named";
@@ -194,6 +213,7 @@ Products::Products(const std::string& library, void* workspace, std::size_t work
     auto opened = std::make_unique<Library>();
     opened->workspace = workspace;
     opened->workspaceBytes = workspaceBytes;
+    opened->multiprocessors = multiprocessors;
     m_whyNot = opened->open(library);
     if (m_whyNot.empty())
         m_library = std::move(opened);
@@ -206,15 +226,24 @@ const std::string& Products::whyNot() const
     return m_whyNot;
 }
 
+std::string Products::takeFailure()
+{
+    return std::exchange(m_failure, {});
+}
+
 void Products::product(cudaStream_t stream, Precision precision, int rows, int columns, int inner, Factor a, Factor b,
                        float beta, float* result)
 {
-    if (m_library
-        && m_library->multiply(stream,
-                               {rows, columns, inner, a.stride, b.stride, a.transposed, b.transposed, beta != 0,
-                                precision, alignmentOf(a.data), alignmentOf(b.data), alignmentOf(result)},
-                               a.data, b.data, beta, result))
+    if (m_library) {
+        if (std::string why =
+                m_library->multiply(stream,
+                                    {rows, columns, inner, a.stride, b.stride, a.transposed, b.transposed, beta != 0,
+                                     precision, alignmentOf(a.data), alignmentOf(b.data), alignmentOf(result)},
+                                    a.data, b.data, beta, result);
+            !why.empty() && m_failure.empty())
+            m_failure = std::move(why);
         return;
+    }
     const dim3 blocks(unsigned(columns + tile - 1) / tile, unsigned(rows + tile - 1) / tile);
     plainProduct<<<blocks, dim3(tile, tile), 0, stream>>>(rows, columns, inner, a.data, a.stride, a.transposed, b.data,
                                                           b.stride, b.transposed, beta, result);

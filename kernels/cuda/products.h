@@ -2,7 +2,7 @@
 // Matrix products through cuBLASLt, which is opened at run time. Values stay fp32
 // in memory; the factors may be rounded to bf16 on the way into the tensor cores, sums are fp32 always. The
 // algorithm for a shape is chosen once and kept, so a warm step allocates nothing and repeats its bits. Without
-// the library an own kernel does the same, slowly. One object per device thread.
+// the library, and only then, an own kernel does the same, slowly. One object per device thread.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -17,11 +17,14 @@ class Products {
 public:
     /// `library` is libcublasLt's path, empty for the own kernel; `workspace` is device memory for it. When the
     /// library cannot be used, whyNot() says why and the own kernel takes over.
-    Products(const std::string& library, void* workspace, std::size_t workspaceBytes);
+    /// `multiprocessors`: how many its streams have, which decides about algorithms; 0: all of the GPU.
+    Products(const std::string& library, void* workspace, std::size_t workspaceBytes, int multiprocessors = 0);
     ~Products();
     Products(const Products&) = delete;
     Products& operator=(const Products&) = delete;
     const std::string& whyNot() const;
+    /// What the library refused since the last time this was asked; empty: nothing. Nothing else did it instead.
+    std::string takeFailure();
 
     struct Factor {
         const float* data;
@@ -35,7 +38,7 @@ public:
 private:
     struct Library;
     std::unique_ptr<Library> m_library;
-    std::string m_whyNot;
+    std::string m_whyNot, m_failure;
 };
 
 } // namespace pipewright::kernels::cuda

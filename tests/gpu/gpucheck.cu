@@ -449,6 +449,10 @@ int main()
         measureProduct(fast, gpu::Precision::Float32, "fp32");
         measureProduct(fast, gpu::Precision::BFloat16, "bf16");
     }
+    if (const std::string why = fast.takeFailure(); !why.empty()) {
+        std::printf("%s\n", why.c_str());
+        ++failures;
+    }
     std::printf("%d wrong\n", failures);
     return failures > 0;
 }

@@ -57,20 +57,6 @@ PipewrightGpuActivity emptyActivity(int32_t kind)
     return activity;
 }
 
-template<typename Record>
-PipewrightGpuActivity onStream(const Record& record, int32_t kind, const char* name)
-{
-    PipewrightGpuActivity activity = emptyActivity(kind);
-    activity.start = static_cast<int64_t>(record.start);
-    activity.end = static_cast<int64_t>(record.end);
-    activity.device = static_cast<int32_t>(record.deviceId);
-    activity.stream = static_cast<int32_t>(record.streamId);
-    activity.correlation = record.correlationId;
-    activity.graphNode = record.graphNodeId;
-    activity.name = name ? name : "";
-    return activity;
-}
-
 } // namespace
 
 template<typename Each>
@@ -102,6 +88,30 @@ void CuptiRecords::relate(const CUpti_Activity& record)
         const Context& context = as<Context>(record);
         m_contextGpus[context.contextId] = static_cast<int32_t>(context.deviceId);
     }
+}
+
+template<typename Record>
+PipewrightGpuActivity CuptiRecords::onStream(const Record& record, int32_t kind, const char* name)
+{
+    PipewrightGpuActivity activity = emptyActivity(kind);
+    activity.start = static_cast<int64_t>(record.start);
+    activity.end = static_cast<int64_t>(record.end);
+    activity.device = static_cast<int32_t>(record.deviceId);
+    activity.stream = streamOf(activity.device, record.contextId, record.streamId);
+    activity.correlation = record.correlationId;
+    activity.graphNode = record.graphNodeId;
+    activity.name = name ? name : "";
+    return activity;
+}
+
+/// CUPTI numbers the streams of each context, and green contexts of one GPU number theirs alike: the first context that
+/// has a number keeps it, the others get the next that is free.
+int32_t CuptiRecords::streamOf(int32_t gpu, uint32_t context, uint32_t stream)
+{
+    const auto [found, isNew] = m_streams.try_emplace({context, stream}, static_cast<int32_t>(stream));
+    while (isNew && !m_taken.emplace(gpu, found->second).second)
+        ++found->second;
+    return found->second;
 }
 
 void CuptiRecords::add(const CUpti_Activity& record, std::vector<PipewrightGpuActivity>& activities)
@@ -136,7 +146,7 @@ void CuptiRecords::add(const CUpti_Activity& record, std::vector<PipewrightGpuAc
         const auto gpu = m_contextGpus.find(wait.contextId);
         activity.device = gpu == m_contextGpus.end() ? -1 : gpu->second;
         if (wait.streamId != static_cast<uint32_t>(CUPTI_SYNCHRONIZATION_INVALID_VALUE))
-            activity.stream = static_cast<int32_t>(wait.streamId);
+            activity.stream = streamOf(activity.device, wait.contextId, wait.streamId);
         activity.name = nameOf(wait.type);
         break;
     }
@@ -161,6 +171,10 @@ void CuptiRecords::add(const CUpti_Activity& record, std::vector<PipewrightGpuAc
         break;
     }
     default: return;
+    }
+    if (activity.start == CUPTI_TIMESTAMP_UNKNOWN && activity.end == CUPTI_TIMESTAMP_UNKNOWN) {
+        ++m_untimed;
+        return;
     }
     if (activity.start <= 0 || activity.end < activity.start) {
         ++m_malformed;

@@ -8,7 +8,10 @@
 #include "executor/cuda/table.h"
 
 #include <cupti.h>
+#include <map>
+#include <set>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 namespace pipewright::plugin {
@@ -30,17 +33,24 @@ public:
 
     /// So far: times that cannot be, as a GPU gives when its own buffers overflow.
     int64_t malformed() const { return m_malformed; }
+    /// So far: records of which CUPTI has no time (CUPTI_TIMESTAMP_UNKNOWN). They are not lost by anyone.
+    int64_t untimed() const { return m_untimed; }
 
 private:
     template<typename Each>
     void forEach(const std::vector<Buffer>& buffers, Each each);
     void relate(const CUpti_Activity& record);
+    template<typename Record>
+    PipewrightGpuActivity onStream(const Record& record, int32_t kind, const char* name);
+    int32_t streamOf(int32_t gpu, uint32_t context, uint32_t stream);
     void add(const CUpti_Activity& record, std::vector<PipewrightGpuActivity>& activities);
 
     NextRecord m_next;
     std::unordered_map<uint32_t, int64_t> m_blocks, m_olderBlocks; ///< per correlation: of this call and the one before
     std::unordered_map<uint32_t, int32_t> m_contextGpus;           ///< per context: its GPU
-    int64_t m_malformed = 0;
+    std::map<std::pair<uint32_t, uint32_t>, int32_t> m_streams;    ///< per context and stream there
+    std::set<std::pair<int32_t, int32_t>> m_taken;                 ///< GPU and stream of these
+    int64_t m_malformed = 0, m_untimed = 0;
 };
 
 } // namespace pipewright::plugin

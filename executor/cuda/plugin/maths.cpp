@@ -14,8 +14,9 @@ namespace {
 namespace gpu = kernels::cuda;
 
 struct Maths {
-    Maths(int32_t device, cudaStream_t stream, void* workspace, const char* cublasLt, bool bfloat16)
-        : device(device), products(cublasLt ? cublasLt : "", workspace, PIPEWRIGHT_PRODUCT_WORKSPACE),
+    Maths(int32_t device, cudaStream_t stream, void* workspace, const char* cublasLt, bool bfloat16,
+          int32_t multiprocessors)
+        : device(device), products(cublasLt ? cublasLt : "", workspace, PIPEWRIGHT_PRODUCT_WORKSPACE, multiprocessors),
           context{stream,
                   bfloat16 ? gpu::Precision::BFloat16 : gpu::Precision::Float32,
                   &products,
@@ -38,9 +39,12 @@ int issued()
 int createMaths(int32_t device, void* on, const char* cublasLt, int32_t bfloat16, void* workspace, void** maths)
 {
     *maths = nullptr;
-    if (const int code = check(cudaSetDevice(device)); code != 0)
+    if (const int code = makeCurrent(device); code != 0)
         return code;
-    auto made = std::make_unique<Maths>(device, stream(on), workspace, cublasLt, bfloat16 != 0);
+    int32_t multiprocessors = 0;
+    if (const int code = multiprocessorsOf(stream(on), &multiprocessors); code != 0)
+        return code;
+    auto made = std::make_unique<Maths>(device, stream(on), workspace, cublasLt, bfloat16 != 0, multiprocessors);
     if (cublasLt && !made->products.whyNot().empty())
         return fault(made->products.whyNot());
     *maths = made.release();
@@ -98,10 +102,11 @@ std::string whyNot(const kernels::TensorCall& call)
 
 int compute(void* handle, int32_t operation, const void* call, int64_t bytes)
 {
-    const Maths& maths = *static_cast<const Maths*>(handle);
+    Maths& maths = *static_cast<Maths*>(handle);
     // The thread that computes is not the one that made the maths, and a kernel is launched on the thread's present
     // GPU.
-    makeCurrent(maths.device);
+    if (const int code = makeCurrent(maths.device); code != 0)
+        return code;
     bool isKnown = false;
     std::string refusal;
     kernels::visit(static_cast<kernels::Operation>(operation), call, [&](const auto& known, const char*) {
@@ -112,6 +117,8 @@ int compute(void* handle, int32_t operation, const void* call, int64_t bytes)
     if (!isKnown)
         return fault("operation " + std::to_string(operation) + " of " + std::to_string(bytes)
                      + " bytes is not known: the plugin is of another build");
+    if (refusal.empty())
+        refusal = maths.products.takeFailure();
     return refusal.empty() ? issued() : fault(std::move(refusal));
 }
 

@@ -130,7 +130,7 @@ struct Place {
     int make(int32_t gpu, int64_t bytes)
     {
         device = gpu;
-        int code = check(cudaSetDevice(device));
+        int code = makeCurrent(device);
         code = code ? code : check(cudaMalloc(&data, static_cast<size_t>(bytes)));
         code = code ? code : check(cudaMemset(data, 0, static_cast<size_t>(bytes)));
         return code ? code : check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
@@ -138,7 +138,7 @@ struct Place {
     /// Only when nothing of it is in flight: cudaFree waits for the GPU.
     void release()
     {
-        cudaSetDevice(device);
+        makeCurrent(device);
         if (stream)
             cudaStreamDestroy(stream);
         cudaFree(data);
@@ -202,7 +202,7 @@ int join(int32_t device, const uint8_t* name, int32_t rank, int32_t ranks, int32
         ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
         if (multiprocessors > 0)
             config.maxCTAs = multiprocessors;
-        int code = check(cudaSetDevice(device));
+        int code = makeCurrent(device);
         code = code ? code
                     : nccl.check(nccl.ncclCommInitRankConfig(&joining->communicator, ranks, id, rank, &config),
                                  "ncclCommInitRank");

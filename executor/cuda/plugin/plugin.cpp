@@ -38,10 +38,12 @@ const char* lastError()
 
 int makeCurrent(int32_t device)
 {
-    int present = -1;
-    if (cudaGetDevice(&present) == cudaSuccess && present == device)
+    static thread_local int32_t present = -1;
+    if (present == device)
         return 0;
-    return check(cudaSetDevice(device));
+    const int code = check(cudaSetDevice(device));
+    present = code == 0 ? device : -1;
+    return code;
 }
 
 int fault(std::string text)
@@ -93,7 +95,7 @@ int deviceInfo(int32_t device, PipewrightCudaDevice* info)
 int allocate(int32_t device, int64_t bytes, void** data)
 {
     *data = nullptr;
-    if (const int code = check(cudaSetDevice(device)); code != 0)
+    if (const int code = makeCurrent(device); code != 0)
         return code;
     // Nothing is allocated during a step, so the plain allocator is enough. No bytes still get a place.
     return check(cudaMalloc(data, static_cast<size_t>(bytes > 0 ? bytes : 1)));
@@ -101,7 +103,7 @@ int allocate(int32_t device, int64_t bytes, void** data)
 
 int release(int32_t device, void* data)
 {
-    if (const int code = check(cudaSetDevice(device)); code != 0)
+    if (const int code = makeCurrent(device); code != 0)
         return code;
     return check(cudaFree(data));
 }
@@ -118,7 +120,7 @@ int streamDone(void* handle, int32_t* done)
 
 int createEvent(int32_t device, void** result)
 {
-    if (const int code = check(cudaSetDevice(device)); code != 0)
+    if (const int code = makeCurrent(device); code != 0)
         return code;
     return check(cudaEventCreate(reinterpret_cast<cudaEvent_t*>(result)));
 }
@@ -162,7 +164,7 @@ int enablePeer(int32_t from, int32_t to, int32_t* direct)
     for (const auto& [device, other] : {std::pair{from, to}, {to, from}}) {
         if (const int code = check(cudaDeviceCanAccessPeer(direct, device, other)); code != 0 || !*direct)
             return code;
-        if (const int code = check(cudaSetDevice(device)); code != 0)
+        if (const int code = makeCurrent(device); code != 0)
             return code;
         const cudaError_t enabled = cudaDeviceEnablePeerAccess(other, 0);
         if (enabled == cudaErrorPeerAccessAlreadyEnabled)

@@ -19,8 +19,10 @@ inline constexpr int faultCode = 10000;
 int answer(cudaError_t state, int32_t* done); ///< of a question whether something is done
 const char* lastError();                      ///< of the calling thread; never null
 
-/// For launches of the calling thread; cheap when it is so already.
+/// For what the calling thread does next. All of the plugin goes through here, so it knows what is current.
 int makeCurrent(int32_t device);
+/// Of the slice that the stream belongs to; 0: of none.
+int multiprocessorsOf(cudaStream_t stream, int32_t* count);
 
 inline cudaStream_t stream(void* handle)
 {

@@ -12,6 +12,7 @@
 #include <dlfcn.h>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <utility>
 
 namespace pipewright::plugin {
@@ -23,7 +24,8 @@ namespace {
         use(cuptiActivityRegisterTimestampCallback) use(cuptiActivityEnable) use(cuptiActivityEnableAndDump)           \
             use(cuptiActivityDisable) use(cuptiActivityFlushAll) use(cuptiActivityGetNextRecord)                       \
                 use(cuptiActivityGetNumDroppedRecords) use(cuptiActivityPushExternalCorrelationId)                     \
-                    use(cuptiActivityPopExternalCorrelationId)
+                    use(cuptiActivityPopExternalCorrelationId) use(cuptiActivityEnableDriverApi)                       \
+                        use(cuptiActivityEnableAllSyncRecords)
 
 struct Cupti {
 #define PIPEWRIGHT_DECLARE(name) decltype(&::name) name = nullptr;
@@ -131,6 +133,43 @@ constexpr CUpti_ActivityKind kinds[] = {CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION
                                         CUPTI_ACTIVITY_KIND_OVERHEAD,
                                         CUPTI_ACTIVITY_KIND_RUNTIME};
 
+/// A block's number is written beside the record of the call that launched something (cupti_activity.h, at
+/// cuptiActivityPushExternalCorrelationId). cuBLASLt launches through the driver, so its launches are recorded too.
+constexpr CUpti_CallbackId launches[] = {
+    CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel, CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel_ptsz,
+    CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx, CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx_ptsz};
+
+/// All but the subscription.
+int enable(const Cupti& cupti)
+{
+    int code =
+        cupti.check(cupti.cuptiActivityRegisterTimestampCallback(hostTime), "cuptiActivityRegisterTimestampCallback");
+    code = code ? code
+                : cupti.check(cupti.cuptiActivityRegisterCallbacks(requestBuffer, completeBuffer),
+                              "cuptiActivityRegisterCallbacks");
+    for (const CUpti_ActivityKind kind : kinds)
+        code = code ? code : cupti.check(cupti.cuptiActivityEnable(kind), "cuptiActivityEnable");
+    for (const CUpti_CallbackId launch : launches)
+        code = code ? code : cupti.check(cupti.cuptiActivityEnableDriverApi(launch, 1), "cuptiActivityEnableDriverApi");
+    // Not every question whether an event has happened: only those that were answered with yes.
+    code = code ? code : cupti.check(cupti.cuptiActivityEnableAllSyncRecords(0), "cuptiActivityEnableAllSyncRecords");
+    // Contexts that are there already tell which GPU they are of.
+    return code ? code
+                : cupti.check(cupti.cuptiActivityEnableAndDump(CUPTI_ACTIVITY_KIND_CONTEXT),
+                              "cuptiActivityEnableAndDump");
+}
+
+/// From here on CUPTI records nothing, and another profiler may come.
+int disable(const Cupti& cupti, CUpti_SubscriberHandle subscriber)
+{
+    for (const CUpti_ActivityKind kind : kinds)
+        cupti.cuptiActivityDisable(kind);
+    cupti.cuptiActivityDisable(CUPTI_ACTIVITY_KIND_CONTEXT);
+    for (const CUpti_CallbackId launch : launches)
+        cupti.cuptiActivityEnableDriverApi(launch, 0);
+    return cupti.check(cupti.cuptiUnsubscribe(subscriber), "cuptiUnsubscribe");
+}
+
 int startActivities(const char* path)
 {
     Session& only = session();
@@ -147,29 +186,24 @@ int startActivities(const char* path)
         return fault(std::string(path) + " has no " #name);
     PIPEWRIGHT_CUPTI(PIPEWRIGHT_LOAD)
 #undef PIPEWRIGHT_LOAD
-    only.records.emplace(cupti.cuptiActivityGetNextRecord);
     // Subscribing first: it fails at once when another profiler is there.
-    int code = cupti.check(cupti.cuptiSubscribe(&only.subscriber, ignoreCallback, nullptr), "cuptiSubscribe");
-    code = code ? code
-                : cupti.check(cupti.cuptiActivityRegisterTimestampCallback(hostTime),
-                              "cuptiActivityRegisterTimestampCallback");
-    code = code ? code
-                : cupti.check(cupti.cuptiActivityRegisterCallbacks(requestBuffer, completeBuffer),
-                              "cuptiActivityRegisterCallbacks");
-    for (const CUpti_ActivityKind kind : kinds)
-        code = code ? code : cupti.check(cupti.cuptiActivityEnable(kind), "cuptiActivityEnable");
-    // Contexts that are there already tell which GPU they are of.
-    code =
-        code ? code
-             : cupti.check(cupti.cuptiActivityEnableAndDump(CUPTI_ACTIVITY_KIND_CONTEXT), "cuptiActivityEnableAndDump");
-    only.running = code == 0;
-    return code;
+    if (const int code = cupti.check(cupti.cuptiSubscribe(&only.subscriber, ignoreCallback, nullptr), "cuptiSubscribe");
+        code != 0)
+        return code;
+    only.records.emplace(cupti.cuptiActivityGetNextRecord);
+    if (enable(cupti) == 0) {
+        only.running = true;
+        return 0;
+    }
+    const std::string why = lastError();
+    disable(cupti, only.subscriber);
+    return fault(why);
 }
 
-int flushActivities(PipewrightGpuActivities take, void* context, int64_t* dropped)
+int flushActivities(PipewrightGpuActivities take, void* context, int64_t* dropped, int64_t* untimed)
 {
     Session& only = session();
-    *dropped = 0;
+    *dropped = *untimed = 0;
     if (!only.running)
         return fault("nothing is being recorded");
     // Forced: buffers that are not full yet too. The devices are idle between steps, so all their records are done.
@@ -182,9 +216,10 @@ int flushActivities(PipewrightGpuActivities take, void* context, int64_t* droppe
         *dropped = static_cast<int64_t>(lost);
     const std::vector<CuptiRecords::Buffer> full = only.takeFull();
     std::vector<PipewrightGpuActivity> activities;
-    const int64_t malformed = only.records->malformed();
+    const int64_t malformed = only.records->malformed(), earlier = only.records->untimed();
     only.records->read(full, activities);
     *dropped += only.records->malformed() - malformed;
+    *untimed = only.records->untimed() - earlier;
     if (!activities.empty())
         take(context, activities.data(), static_cast<int32_t>(activities.size()));
     only.giveBack(full);
@@ -197,9 +232,7 @@ int stopActivities()
     if (!only.running)
         return 0;
     only.running = false;
-    for (const CUpti_ActivityKind kind : kinds)
-        only.cupti.cuptiActivityDisable(kind);
-    return only.cupti.check(only.cupti.cuptiUnsubscribe(only.subscriber), "cuptiUnsubscribe");
+    return disable(only.cupti, only.subscriber);
 }
 
 int beginBlock(const char* label, int64_t block)

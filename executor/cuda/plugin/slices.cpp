@@ -6,11 +6,17 @@
 
 #include <cuda.h>
 
+#include <algorithm>
+#include <numeric>
+#include <vector>
+
 namespace pipewright::plugin {
 
 namespace {
 
-constexpr unsigned greenContexts = 12040; ///< the CUDA version that brought them
+/// The CUDA version that brought the newest function below, cuGreenCtxStreamCreate; the others came with 12.4
+/// (cudaTypedefs.h). A driver gives the newest form of a function that is not newer than this.
+constexpr unsigned greenContexts = 12050;
 
 template<typename Function>
 int entryPoint(const char* name, Function*& function)
@@ -34,6 +40,8 @@ struct Driver {
     decltype(&cuGreenCtxCreate) create = nullptr;
     decltype(&cuGreenCtxDestroy) destroy = nullptr;
     decltype(&cuGreenCtxStreamCreate) stream = nullptr;
+    decltype(&cuStreamGetGreenCtx) contextOf = nullptr;
+    decltype(&cuGreenCtxGetDevResource) resourceOf = nullptr;
     decltype(&cuGetErrorString) errorString = nullptr;
 
     int open()
@@ -44,6 +52,8 @@ struct Driver {
         code = code ? code : entryPoint("cuGreenCtxCreate", create);
         code = code ? code : entryPoint("cuGreenCtxDestroy", destroy);
         code = code ? code : entryPoint("cuGreenCtxStreamCreate", stream);
+        code = code ? code : entryPoint("cuStreamGetGreenCtx", contextOf);
+        code = code ? code : entryPoint("cuGreenCtxGetDevResource", resourceOf);
         return code ? code : entryPoint("cuGetErrorString", errorString);
     }
 
@@ -57,46 +67,88 @@ struct Driver {
     }
 };
 
+/// What a GPU was cut into: groups of one size, and what is left of it.
+struct Groups {
+    std::vector<CUdevResource> groups;
+    unsigned size = 0; ///< multiprocessors of each
+
+    size_t neededFor(int32_t wanted) const { return (static_cast<size_t>(wanted) + size - 1) / size; }
+    bool suffice(const int32_t* wanted, int32_t count) const
+    {
+        size_t needed = 0;
+        for (int32_t i = 0; i < count; ++i)
+            needed += neededFor(wanted[i]);
+        return needed <= groups.size();
+    }
+};
+
+int cut(const Driver& driver, const CUdevResource& whole, unsigned size, Groups& groups)
+{
+    unsigned count = 0;
+    int code = driver.check(driver.split(nullptr, &count, &whole, nullptr, 0, size), "cuDevSmResourceSplitByCount");
+    if (code != 0 || count == 0)
+        return code;
+    groups.groups.resize(count);
+    code = driver.check(driver.split(groups.groups.data(), &count, &whole, nullptr, 0, size),
+                        "cuDevSmResourceSplitByCount");
+    groups.groups.resize(count);
+    groups.size = count > 0 ? groups.groups.front().sm.smCount : 0;
+    return code;
+}
+
+/// What a split gives cannot be split again, but several groups of one split can be one context's (cuda.h, at
+/// cuDevSmResourceSplitByCount and cuDevResourceGenerateDesc). So the GPU is cut once, into the smallest groups of
+/// which there are enough: larger ones only where the smallest waste too much.
+int cutFor(const Driver& driver, const CUdevResource& whole, const int32_t* wanted, int32_t count, Groups& groups)
+{
+    const unsigned step = std::max(1u, whole.sm.smCoscheduledAlignment);
+    for (unsigned size = std::max(1u, whole.sm.minSmPartitionSize); size <= whole.sm.smCount; size += step) {
+        if (const int code = cut(driver, whole, size, groups); code != 0)
+            return code;
+        if (groups.size > 0 && groups.suffice(wanted, count))
+            return 0;
+    }
+    return fault("the GPU has " + std::to_string(whole.sm.smCount) + " multiprocessors, and is cut in groups of "
+                 + std::to_string(whole.sm.minSmPartitionSize) + ", which are too few");
+}
+
 int createSlices(int32_t device, const int32_t* wanted, int32_t count, int32_t* granted, void** slices)
 {
     Driver driver;
-    if (const int code = check(cudaSetDevice(device)); code != 0)
+    if (const int code = makeCurrent(device); code != 0)
         return code;
     if (const int code = check(cudaFree(nullptr)); code != 0) // the GPU's context must be there first
         return code;
     if (const int code = driver.open(); code != 0)
         return code;
-    CUdevResource rest{};
-    if (const int code =
-            driver.check(driver.resource(device, &rest, CU_DEV_RESOURCE_TYPE_SM), "cuDeviceGetDevResource");
-        code != 0)
-        return code;
-    // One after the other, each from what the ones before it left.
-    for (int32_t i = 0; i < count; ++i) {
-        CUdevResource part{}, left{};
-        unsigned groups = 1;
-        if (const int code =
-                driver.check(driver.split(&part, &groups, &rest, &left, 0, static_cast<unsigned>(wanted[i])),
-                             "cuDevSmResourceSplitByCount");
-            code != 0)
-            return code;
-        if (groups != 1)
-            return fault("only " + std::to_string(rest.sm.smCount) + " multiprocessors are left for slice "
-                         + std::to_string(i));
+    CUdevResource whole{};
+    Groups groups;
+    int code = driver.check(driver.resource(device, &whole, CU_DEV_RESOURCE_TYPE_SM), "cuDeviceGetDevResource");
+    code = code ? code : cutFor(driver, whole, wanted, count, groups);
+    CUdevResource* next = groups.groups.data();
+    int32_t made = 0;
+    for (; made < count && code == 0; ++made) {
+        const auto own = static_cast<unsigned>(groups.neededFor(wanted[made]));
         CUdevResourceDesc description = nullptr;
         CUgreenCtx context = nullptr;
-        if (const int code = driver.check(driver.describe(&description, &part, 1), "cuDevResourceGenerateDesc");
-            code != 0)
-            return code;
-        if (const int code = driver.check(driver.create(&context, description, device, CU_GREEN_CTX_DEFAULT_STREAM),
-                                          "cuGreenCtxCreate");
-            code != 0)
-            return code;
-        slices[i] = context;
-        granted[i] = static_cast<int32_t>(part.sm.smCount);
-        rest = left;
+        code = driver.check(driver.describe(&description, next, own), "cuDevResourceGenerateDesc");
+        code = code ? code
+                    : driver.check(driver.create(&context, description, device, CU_GREEN_CTX_DEFAULT_STREAM),
+                                   "cuGreenCtxCreate");
+        if (code != 0)
+            break;
+        slices[made] = context;
+        granted[made] = std::accumulate(next, next + own, int32_t{0}, [](int32_t sum, const CUdevResource& group) {
+            return sum + static_cast<int32_t>(group.sm.smCount);
+        });
+        next += own;
     }
-    return 0;
+    if (code == 0)
+        return 0;
+    const std::string why = lastError();
+    for (int32_t i = 0; i < made; ++i) // nobody else knows of them
+        driver.destroy(static_cast<CUgreenCtx>(slices[i]));
+    return fault(why);
 }
 
 int destroySlice(void* slice)
@@ -109,7 +161,7 @@ int destroySlice(void* slice)
 
 int createStream(int32_t device, void* slice, void** result)
 {
-    if (const int code = check(cudaSetDevice(device)); code != 0)
+    if (const int code = makeCurrent(device); code != 0)
         return code;
     if (!slice)
         return check(cudaStreamCreateWithFlags(reinterpret_cast<cudaStream_t*>(result), cudaStreamNonBlocking));
@@ -122,6 +174,22 @@ int createStream(int32_t device, void* slice, void** result)
 }
 
 } // namespace
+
+int multiprocessorsOf(cudaStream_t stream, int32_t* count)
+{
+    *count = 0;
+    Driver driver;
+    if (driver.open() != 0) // too old for slices, so there are none
+        return 0;
+    CUgreenCtx context = nullptr;
+    if (const int code = driver.check(driver.contextOf(stream, &context), "cuStreamGetGreenCtx"); code != 0 || !context)
+        return code;
+    CUdevResource own{};
+    const int code =
+        driver.check(driver.resourceOf(context, &own, CU_DEV_RESOURCE_TYPE_SM), "cuGreenCtxGetDevResource");
+    *count = code == 0 ? static_cast<int32_t>(own.sm.smCount) : 0;
+    return code;
+}
 
 void addSlices(PipewrightCudaTable& table)
 {

@@ -414,7 +414,8 @@ inline void addTools(PipewrightCudaTable& t)
         recording().running = true;
         return 0;
     };
-    t.flushActivities = [](PipewrightGpuActivities take, void* context, std::int64_t* dropped) {
+    t.flushActivities = [](PipewrightGpuActivities take, void* context, std::int64_t* dropped, std::int64_t* untimed) {
+        *untimed = 0;
         *dropped = 0;
         std::vector<PipewrightGpuActivity> activities;
         {

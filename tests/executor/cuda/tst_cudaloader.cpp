@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // What is said for every combination of driver and plugin, present, missing, old or broken; with stand-ins, so
 // that it is the same on every machine.
+#include "executor/cuda/libraryplaces.h"
 #include "executor/cuda/loader.h"
 #include "testmain.h"
 
@@ -134,9 +135,10 @@ private slots:
         QTest::newRow("plugin of another program") << "driver_good"
                                                    << "plugin_foreign"
                                                    << "is no CUDA plugin of Pipewright";
-        QTest::newRow("plugin of an old version") << "driver_good"
-                                                  << "plugin_old"
-                                                  << "it is of version 0, and this program is of version 5";
+        QTest::newRow("plugin of an old version")
+            << "driver_good"
+            << "plugin_old"
+            << "it is of version 0, and this program is of version " + QString::number(PIPEWRIGHT_CUDA_ABI);
         QTest::newRow("plugin of another build") << "driver_good"
                                                  << "plugin_short"
                                                  << "they are of different builds";
@@ -230,6 +232,48 @@ private slots:
         for (const CudaLibrary& library : findCudaLibraries({folder.path().toStdString()}))
             if (library.name == "NCCL")
                 QCOMPARE(library.path, file.fileName().toStdString()); // the named folder comes first
+    }
+
+    /// PyTorch brings the libraries, so whoever has it has them.
+    void theActivePythonsPackagesAreLookedAt()
+    {
+        const QTemporaryDir prefix;
+        const QString folder = prefix.filePath("lib/python3.11/site-packages/nvidia/madeup/lib");
+        QVERIFY(QDir().mkpath(folder));
+        QFile file(folder + "/libmadeup.so.1");
+        QVERIFY(file.open(QIODevice::WriteOnly));
+        file.close();
+        QCOMPARE(whereLibraryIs("libmadeup.so.1", "madeup", {}), std::string());
+        const QByteArray before = qgetenv("VIRTUAL_ENV"), path = qgetenv("PATH");
+        qputenv("VIRTUAL_ENV", prefix.path().toUtf8());
+        QCOMPARE(whereLibraryIs("libmadeup.so.1", "madeup", {}), file.fileName().toStdString());
+        before.isNull() ? qunsetenv("VIRTUAL_ENV") : qputenv("VIRTUAL_ENV", before);
+        // Without a variable, by the interpreter that would run.
+        QVERIFY(QDir().mkpath(prefix.filePath("bin")));
+        QVERIFY(QFile::link("/bin/sh", prefix.filePath("bin/python3")));
+        qputenv("PATH", prefix.filePath("bin").toUtf8() + ":" + path);
+        QCOMPARE(whereLibraryIs("libmadeup.so.1", "madeup", {}), file.fileName().toStdString());
+        qputenv("PATH", path);
+    }
+
+    void theLoadersCacheIsRead()
+    {
+        if (!QFile::exists("/etc/ld.so.cache"))
+            QSKIP("this machine's loader has no cache");
+        const std::string found = inLoaderCache("libc.so.6");
+        QVERIFY2(found.ends_with("/libc.so.6") && QFile::exists(QString::fromStdString(found)), found.c_str());
+        QCOMPARE(inLoaderCache("libmadeup.so.1"), std::string());
+        // Cut off anywhere, it is no cache, and nothing is read beyond its end.
+        QFile whole("/etc/ld.so.cache");
+        QVERIFY(whole.open(QIODevice::ReadOnly));
+        const QByteArray bytes = whole.readAll();
+        const QTemporaryDir folder;
+        for (const qsizetype length : {qsizetype{0}, qsizetype{20}, qsizetype{47}, qsizetype{48}, bytes.size() / 4}) {
+            QFile part(folder.filePath("cache"));
+            QVERIFY(part.open(QIODevice::WriteOnly) && part.write(bytes.left(length)) == length);
+            part.close();
+            QCOMPARE(inLoaderCache("libmadeup.so.1", part.fileName().toStdString()), std::string());
+        }
     }
 
     /// Of this build, if it has one: it must open where there is neither driver nor any NVIDIA library.
