@@ -342,16 +342,16 @@ private:
     std::vector<std::unique_ptr<CudaDevice>> m_devices;
 };
 
-std::string_view nameOfKind(std::int32_t kind)
+GpuRecord::Kind kindOf(std::int32_t kind)
 {
     switch (kind) {
-    case PIPEWRIGHT_GPU_KERNEL: return "kernel";
-    case PIPEWRIGHT_GPU_COPY: return "copy";
-    case PIPEWRIGHT_GPU_SET: return "set";
-    case PIPEWRIGHT_GPU_WAIT: return "wait";
-    case PIPEWRIGHT_GPU_OVERHEAD: return "overhead";
-    case PIPEWRIGHT_GPU_MEMORY: return "memory";
-    default: return "other";
+    case PIPEWRIGHT_GPU_COPY: return GpuRecord::Kind::Copy;
+    case PIPEWRIGHT_GPU_SET: return GpuRecord::Kind::Set;
+    case PIPEWRIGHT_GPU_WAIT: return GpuRecord::Kind::Wait;
+    case PIPEWRIGHT_GPU_OVERHEAD: return GpuRecord::Kind::Overhead;
+    case PIPEWRIGHT_GPU_MEMORY: return GpuRecord::Kind::Memory;
+    case PIPEWRIGHT_GPU_CALL: return GpuRecord::Kind::Call;
+    default: return GpuRecord::Kind::Kernel; // a plugin of another ABI is refused, so there is no further kind
     }
 }
 
@@ -365,9 +365,9 @@ extern "C" void takeActivities(void* context, const PipewrightGpuActivity* activ
 {
     Taken& taken = *static_cast<Taken*>(context);
     for (const PipewrightGpuActivity& each : std::span(activities, static_cast<std::size_t>(count)))
-        taken.records.push_back({taken.step, each.block < 0 ? none : static_cast<TaskId>(each.block),
-                                 std::string(nameOfKind(each.kind)), each.name, each.device, each.stream, each.start,
-                                 each.end, each.bytes, each.copyKind, each.toDevice, each.correlation, each.graphNode});
+        taken.records.push_back({taken.step, each.block < 0 ? none : static_cast<TaskId>(each.block), kindOf(each.kind),
+                                 each.name, each.device, each.stream, each.start, each.end, each.bytes, each.copyKind,
+                                 each.toDevice, each.correlation, each.graphNode, each.thread});
 }
 
 std::int64_t CudaBackend::takeRecords(std::int32_t step, std::vector<GpuRecord>& records)

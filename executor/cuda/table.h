@@ -33,6 +33,7 @@ enum {
     PIPEWRIGHT_GPU_WAIT = 3,     /* synchronisation: of a stream, an event, the host */
     PIPEWRIGHT_GPU_OVERHEAD = 4, /* of the recorder itself */
     PIPEWRIGHT_GPU_MEMORY = 5,   /* allocated (bytes > 0) or released (bytes < 0) at `start` */
+    PIPEWRIGHT_GPU_CALL = 6,     /* of the host, that launched something: what it launched has its correlation */
 };
 typedef struct PipewrightGpuActivity {
     int64_t start, end;
@@ -44,6 +45,7 @@ typedef struct PipewrightGpuActivity {
     int32_t device, stream; /* -1: none */
     int32_t copyKind;       /* as CUPTI numbers them; 10: from GPU to GPU */
     int32_t toDevice;       /* of a copy between GPUs; else -1 */
+    int64_t thread;         /* of a call: who made it; else -1 */
     const char* name;       /* valid during the call; never null */
 } PipewrightGpuActivity;
 typedef void (*PipewrightGpuActivities)(void* context, const PipewrightGpuActivity* activities, int32_t count);

@@ -3,14 +3,16 @@
 
 #include <algorithm>
 #include <cstring>
+#include <string_view>
 #include <type_traits>
+#include <unordered_map>
 #include <utility>
 
 namespace pipewright {
 
 namespace {
 
-enum PeerMessageKind : std::uint32_t { Tasks, Memory, BufferBytes, Summary };
+enum PeerMessageKind : std::uint32_t { Tasks, Memory, BufferBytes, Summary, GpuNames, Gpu };
 
 template<typename Record>
 std::span<const std::byte> bytesOf(const std::vector<Record>& records)
@@ -28,7 +30,36 @@ std::vector<Record> recordsOf(const PeerMessage& message)
     return records;
 }
 
+/// A GpuRecord on its way: its name is a number of the message of names that comes before it.
+struct SentGpuRecord {
+    Nanoseconds start, end;
+    Bytes bytes;
+    std::int64_t thread;
+    std::uint64_t graphNode;
+    TaskId task;
+    std::uint32_t name, correlation;
+    std::int32_t step, device, stream, copyKind, toDevice;
+    GpuRecord::Kind kind;
+};
+
 } // namespace
+
+void PostingSink::append(const std::vector<GpuRecord>& records)
+{
+    // Few kernels have many records each, so every name is sent once.
+    std::unordered_map<std::string_view, std::uint32_t> numbers;
+    std::string names; // each ends with a zero
+    std::vector<SentGpuRecord> sent;
+    for (const GpuRecord& r : records) {
+        const auto [name, isNew] = numbers.try_emplace(r.name, static_cast<std::uint32_t>(numbers.size()));
+        if (isNew)
+            names.append(r.name.c_str()).push_back('\0');
+        sent.push_back({r.start, r.end, r.bytes, r.thread, r.graphNode, r.task, name->second, r.correlation, r.step,
+                        r.device, r.stream, r.copyKind, r.toDevice, r.kind});
+    }
+    m_peers.post(GpuNames, 0, std::as_bytes(std::span(names.data(), names.size())));
+    m_peers.post(Gpu, 0, bytesOf(sent));
+}
 
 void PostingSink::append(const std::vector<TaskRecord>& records)
 {
@@ -55,6 +86,17 @@ void GatheringSink::takeMessages()
                 record.time += offset;
                 m_memory.push_back(record);
             }
+        } else if (message.kind == GpuNames) {
+            std::vector<std::string>& names = m_gpuNames[message.from];
+            names.clear();
+            std::string_view text(reinterpret_cast<const char*>(message.bytes.data()), message.bytes.size());
+            for (std::size_t end = 0; (end = text.find('\0')) != text.npos; text.remove_prefix(end + 1))
+                names.emplace_back(text.substr(0, end));
+        } else if (message.kind == Gpu) {
+            for (const SentGpuRecord& r : recordsOf<SentGpuRecord>(message))
+                m_gpu.push_back({r.step, r.task, r.kind, m_gpuNames[message.from].at(r.name), r.device, r.stream,
+                                 r.start + offset, r.end + offset, r.bytes, r.copyKind, r.toDevice, r.correlation,
+                                 r.graphNode, r.thread, message.from});
         } else {
             m_others.push_back(std::move(message));
         }
@@ -69,8 +111,11 @@ void GatheringSink::commit()
         m_to.append(m_tasks);
     if (!m_memory.empty())
         m_to.append(m_memory);
+    if (!m_gpu.empty())
+        m_to.append(m_gpu);
     m_tasks.clear();
     m_memory.clear();
+    m_gpu.clear();
     m_to.commit();
 }
 

@@ -8,6 +8,7 @@
 #include "executor/runtime/recorder.h"
 
 #include <functional>
+#include <map>
 #include <mutex>
 #include <span>
 
@@ -20,6 +21,7 @@ public:
     void append(const std::vector<TaskRecord>& records) override;
     void append(const std::vector<MemoryRecord>& records) override;
     void append(const StepRecord&) override {} // process 0's are everyone's
+    void append(const std::vector<GpuRecord>& records) override;
     void commit() override {}
 
 private:
@@ -33,6 +35,7 @@ public:
     void append(const std::vector<TaskRecord>& records) override { m_to.append(records); }
     void append(const std::vector<MemoryRecord>& records) override { m_to.append(records); }
     void append(const StepRecord& record) override { m_to.append(record); }
+    void append(const std::vector<GpuRecord>& records) override { m_to.append(records); }
     void commit() override;
     /// The messages that are no records, since the last call.
     std::vector<PeerMessage> takeOthers();
@@ -45,6 +48,8 @@ private:
     std::mutex m_mutex; ///< guards what follows
     std::vector<TaskRecord> m_tasks;
     std::vector<MemoryRecord> m_memory;
+    std::vector<GpuRecord> m_gpu;
+    std::map<int, std::vector<std::string>> m_gpuNames; ///< by process: of its next records
     std::vector<PeerMessage> m_others;
 };
 

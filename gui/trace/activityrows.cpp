@@ -27,12 +27,14 @@ QString withRank(const QString& name, int rank, int ranks)
     return ranks > 1 ? QObject::tr("rank %1 · %2").arg(rank).arg(name) : name;
 }
 
-QString groupName(const TraceLane& lane, int ranks)
+QString groupName(const TraceLane& lane, const StoredActivities& trace)
 {
+    if (lane.kind == TraceLane::Kind::Stream && static_cast<std::size_t>(lane.device) < trace.deviceNames.size())
+        return QString::fromStdString(trace.deviceNames[static_cast<std::size_t>(lane.device)]);
     const QString name = lane.kind == TraceLane::Kind::Stream ? QObject::tr("GPU %1").arg(lane.device)
                          : lane.processName.empty()           ? QObject::tr("process %1").arg(lane.process)
                                                               : QString::fromStdString(lane.processName);
-    return withRank(name, lane.rank, ranks);
+    return withRank(name, lane.rank, trace.ranks);
 }
 
 } // namespace
@@ -51,7 +53,7 @@ ActivityRows::ActivityRows(const StoredActivities& trace)
             ++last;
         const TraceLane& lane = trace.lanes[trace.tracks[first].lane];
         Group& group = groups[keyOf(lane)];
-        group.name = groupName(lane, trace.ranks);
+        group.name = groupName(lane, trace);
         Row row;
         row.kind = Kind::Lane;
         row.name = QString::fromStdString(lane.name);

@@ -290,7 +290,7 @@ std::vector<TraceStep> stepsOf(const StoredActivities& trace)
 {
     std::vector<bool> isStep(trace.strings.size());
     for (std::size_t name = 0; name < trace.strings.size(); ++name)
-        isStep[name] = trace.strings[name].starts_with("ProfilerStep#");
+        isStep[name] = trace.strings[name].starts_with(trace.deviceNames.empty() ? "ProfilerStep#" : "step ");
     std::vector<TraceStep> steps;
     int rank = -1;
     for (const Track& track : trace.tracks) {
@@ -342,8 +342,10 @@ DeviceTimes deviceTimes(const StoredActivities& trace, const LaunchCalls& launch
     for (const auto& [which, ofDevice] : tracks) {
         DeviceTime& device = times.devices.emplace_back();
         std::tie(device.rank, device.device) = which;
-        device.name = trace.ranks > 1 ? fmt::format("rank {}, GPU {}", device.rank, device.device)
-                                      : fmt::format("GPU {}", device.device);
+        const auto named = static_cast<std::size_t>(device.device);
+        device.name = named < trace.deviceNames.size() ? trace.deviceNames[named]
+                      : trace.ranks > 1                ? fmt::format("rank {}, GPU {}", device.rank, device.device)
+                                                       : fmt::format("GPU {}", device.device);
         HiddenTransfers own{trace.transfers.transfers, hidden, std::move(transfers[which])};
         Sweep(trace, collective, launches, std::move(own)).run(ofDevice, times.from, times.to, device, stopped);
     }

@@ -29,12 +29,12 @@ struct TraceStep {
     Nanoseconds start = 0, end = 0;
 };
 /// The ranges ProfilerStep#N of the lowest rank that has any, in order, without steps recognised from a pipeline's
-/// blocks; empty when there are none. O(slices of ranges).
+/// blocks; of a run of Pipewright its steps; empty when there are none. O(slices of ranges).
 std::vector<TraceStep> stepsOf(const StoredActivities& trace);
 
 struct DeviceTime {
     int rank = 0, device = 0;
-    std::string name;                                 ///< "GPU 0", or "rank 1, GPU 0" where there are several ranks
+    std::string name; ///< "GPU 0", "rank 1, GPU 0" of several ranks, or a run's own name
     std::array<Nanoseconds, deviceTimeCauses> time{}; ///< add up to the stretch
     Nanoseconds communicating = 0, copying = 0;       ///< hidden behind other work or not
     Nanoseconds finished = 0;                         ///< of the host gaps: after the last slice of the whole trace

@@ -56,7 +56,7 @@ struct ActivityDetail {
     std::uint64_t communicator = 0; ///< NCCL's id of it
     std::uint32_t collective = 0;   ///< "allreduce", "send", … in TraceData::strings
     std::uint32_t group = 0;        ///< name of the process group
-    std::int32_t peer = -1;         ///< rank at the other end of a send or receive
+    std::int32_t peer = -1;         ///< rank at the other end of a send or receive; of a copy the GPU it goes to
     std::int32_t groupSize = 0;
     std::int32_t copyKind =
         0; ///< as CUPTI numbers them: 1 host to device, 2 device to host, 8 device to device, 10 peer

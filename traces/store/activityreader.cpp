@@ -3,6 +3,7 @@
 #include "traces/store/activitystore.h"
 
 #include "traces/store/database.h"
+#include "traces/store/recordedactivities.h"
 #include "traces/store/schema.h"
 
 #include <SQLiteCpp/SQLiteCpp.h>
@@ -229,7 +230,7 @@ StoredActivities readActivities(const std::string& path, const WorkProgress& pro
 try {
     SQLite::Database database = openTraceDatabase(path);
     if (!hasTable(database, "SLICE_CHUNKS"))
-        throw Error(path, "this trace was recorded by Pipewright itself, not imported", "open it with its design");
+        return recordedActivities(database, path, progress);
     StoredActivities stored;
     stored.tool = metaText(database, "tool");
     stored.source = metaText(database, "source");

@@ -26,9 +26,12 @@ struct RecognisedBlocks {
 void writeActivities(const std::string& path, TraceData& data, const RecognisedBlocks& blocks, bool overwrite,
                      const WorkProgress& progress = {});
 
-/// An imported trace, opened: lanes, tracks, names, counters and arrows. The tables stay in the file.
+/// A trace, opened: lanes, tracks, names, counters and arrows. The tables stay in the file.
 struct StoredActivities {
     std::string tool, source;
+    /// Of a run of Pipewright (recordedactivities.h): its devices; its lanes have these for their device. Empty:
+    /// imported.
+    std::vector<std::string> deviceNames;
     std::int64_t originEpochNs = 0;
     int ranks = 1;
     std::vector<std::string> strings;
@@ -43,7 +46,7 @@ struct StoredActivities {
     std::size_t slices() const;
 };
 
-/// Throws Error when the file holds no imported trace.
+/// Of an imported trace or a run of Pipewright. Throws Error when the file is neither.
 StoredActivities readActivities(const std::string& path, const WorkProgress& progress = {});
 
 /// True for an imported trace; false for any other file. Throws nothing.

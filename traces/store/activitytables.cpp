@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "traces/store/activitytables.h"
 
+#include <sqlite3.h>
+
 #include <initializer_list>
 #include <utility>
 
@@ -12,7 +14,7 @@ enum Table : std::size_t { Kernels, Copies, Sets, Synchronizations, Calls, Nvtx,
 
 struct Shape {
     const char* name;
-    std::initializer_list<const char*> columns;
+    std::vector<const char*> columns;
 };
 
 const Shape& shapeOf(std::size_t table)
@@ -23,7 +25,7 @@ const Shape& shapeOf(std::size_t table)
           "graphNodeId", "laneId"}},
         {"CUPTI_ACTIVITY_KIND_MEMCPY",
          {"start", "end", "deviceId", "streamId", "correlationId", "globalPid", "bytes", "copyKind", "graphNodeId",
-          "nameId", "laneId"}},
+          "nameId", "laneId", "dstDeviceId"}},
         {"CUPTI_ACTIVITY_KIND_MEMSET",
          {"start", "end", "deviceId", "streamId", "correlationId", "globalPid", "bytes", "graphNodeId", "nameId",
           "laneId"}},
@@ -37,6 +39,14 @@ const Shape& shapeOf(std::size_t table)
     return shapes[table];
 }
 
+/// So that one step is read without the others.
+void indexBySteps(sqlite3* database, const std::string& path, const std::string& table)
+{
+    const std::string create = "CREATE INDEX " + table + "_BY_STEP ON " + table + " (step)";
+    if (sqlite3_exec(database, create.c_str(), nullptr, nullptr, nullptr) != SQLITE_OK)
+        throwDatabaseError(database, path);
+}
+
 std::int64_t orNull(std::int64_t value, std::int64_t absent)
 {
     return value == absent ? BulkInsert::null : value;
@@ -44,8 +54,8 @@ std::int64_t orNull(std::int64_t value, std::int64_t absent)
 
 } // namespace
 
-ActivityTables::ActivityTables(sqlite3* database, std::string path, TraceData& data)
-    : m_database(database), m_path(std::move(path)), m_data(data)
+ActivityTables::ActivityTables(sqlite3* database, std::string path, TraceData& data, Of of)
+    : m_database(database), m_path(std::move(path)), m_data(data), m_of(of)
 {
     for (int kind = 0; kind < activityKinds; ++kind)
         m_category[static_cast<std::size_t>(kind)] = data.strings.id(nameOf(static_cast<ActivityKind>(kind)));
@@ -71,26 +81,37 @@ std::int64_t ActivityTables::globalThread(const TraceLane& lane)
 
 BulkInsert& ActivityTables::table(std::size_t index)
 {
-    if (!m_tables[index])
-        m_tables[index] = std::make_unique<BulkInsert>(m_database, m_path, shapeOf(index).name, shapeOf(index).columns);
+    if (!m_tables[index]) {
+        std::vector<const char*> columns = shapeOf(index).columns;
+        if (m_of == Of::Run)
+            columns.insert(columns.end(), {"step", "taskId"});
+        m_tables[index] = std::make_unique<BulkInsert>(m_database, m_path, shapeOf(index).name, columns);
+        if (m_of == Of::Run)
+            indexBySteps(m_database, m_path, shapeOf(index).name);
+    }
     return *m_tables[index];
 }
 
 void ActivityTables::addCommunication(const Activity& a, std::int64_t record)
 {
     const ActivityDetail& detail = m_data.details[a.detail];
+    static constexpr std::array columns{"laneId",  "record",       "start", "end",  "collectiveId",
+                                        "groupId", "communicator", "bytes", "peer", "groupSize"};
     if (!m_communications)
-        m_communications = std::make_unique<BulkInsert>(
-            m_database, m_path, "COMMUNICATIONS",
-            std::initializer_list<const char*>{"laneId", "record", "start", "end", "collectiveId", "groupId",
-                                               "communicator", "bytes", "peer", "groupSize"});
+        m_communications = std::make_unique<BulkInsert>(m_database, m_path, "COMMUNICATIONS", columns);
     m_communications->add({a.lane, record, a.start, a.end, detail.collective, orNull(detail.group, 0),
                            orNull(static_cast<std::int64_t>(detail.communicator), 0), orNull(detail.bytes, -1),
                            orNull(detail.peer, -1), orNull(detail.groupSize, 0)});
 }
 
-std::int64_t ActivityTables::add(const Activity& a)
+std::int64_t ActivityTables::add(const Activity& a, int step, TaskId task)
 {
+    const auto insert = [&](std::size_t index, std::initializer_list<std::int64_t> values) {
+        m_row.assign(values);
+        if (m_of == Of::Run)
+            m_row.insert(m_row.end(), {step, task == none ? BulkInsert::null : static_cast<std::int64_t>(task)});
+        return table(index).add(m_row);
+    };
     const TraceLane& lane = m_data.lanes[a.lane];
     const ActivityDetail& detail = m_data.details[a.detail];
     const std::int64_t correlation = orNull(a.correlation, 0), device = orNull(lane.device, -1);
@@ -99,35 +120,34 @@ std::int64_t ActivityTables::add(const Activity& a)
     std::int64_t record = 0;
     switch (a.kind()) {
     case ActivityKind::Kernel:
-        record =
-            table(Kernels).add({a.start, a.end, device, stream, correlation, global, a.name, a.name, node, a.lane});
+        record = insert(Kernels, {a.start, a.end, device, stream, correlation, global, a.name, a.name, node, a.lane});
         break;
     case ActivityKind::Memcpy:
-        record = table(Copies).add({a.start, a.end, device, stream, correlation, global, orNull(detail.bytes, -1),
-                                    orNull(detail.copyKind, 0), node, a.name, a.lane});
+        record = insert(Copies, {a.start, a.end, device, stream, correlation, global, orNull(detail.bytes, -1),
+                                 orNull(detail.copyKind, 0), node, a.name, a.lane, orNull(detail.peer, -1)});
         break;
     case ActivityKind::Memset:
-        record = table(Sets).add(
-            {a.start, a.end, device, stream, correlation, global, orNull(detail.bytes, -1), node, a.name, a.lane});
+        record = insert(Sets, {a.start, a.end, device, stream, correlation, global, orNull(detail.bytes, -1), node,
+                               a.name, a.lane});
         break;
     case ActivityKind::Synchronization:
-        record = table(Synchronizations).add({a.start, a.end, device, stream, correlation, global, a.name, a.lane});
+        record = insert(Synchronizations, {a.start, a.end, device, stream, correlation, global, a.name, a.lane});
         break;
-    case ActivityKind::Runtime: record = table(Calls).add({a.start, a.end, global, correlation, a.name, a.lane}); break;
+    case ActivityKind::Runtime: record = insert(Calls, {a.start, a.end, global, correlation, a.name, a.lane}); break;
     case ActivityKind::Range:
     case ActivityKind::Mark: {
         constexpr int mark = 34, pushPop = 59; // Nsight's event types
         const bool instant = a.kind() == ActivityKind::Mark;
-        record = table(Nvtx).add(
-            {a.start, instant ? BulkInsert::null : a.end, instant ? mark : pushPop, global, a.name, a.lane});
+        record = insert(
+            Nvtx, {a.start, instant ? BulkInsert::null : a.end, instant ? mark : pushPop, global, a.name, a.lane});
         break;
     }
-    case ActivityKind::Overhead: record = table(Overheads).add({a.start, a.end, global, a.name, a.lane}); break;
+    case ActivityKind::Overhead: record = insert(Overheads, {a.start, a.end, global, a.name, a.lane}); break;
     case ActivityKind::GpuRange:
     case ActivityKind::Operator:
     case ActivityKind::Python:
     case ActivityKind::Other:
-        record = table(Slices).add({a.start, a.end, a.name, m_category[a.kindNumber], correlation, a.lane});
+        record = insert(Slices, {a.start, a.end, a.name, m_category[a.kindNumber], correlation, a.lane});
         break;
     }
     if (detail.collective != 0)

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // The table and the columns of each kind of slice. Tables are created with their first row, as in Nsight's exports: a
-// trace without copies has no table of copies.
+// trace without copies has no table of copies. Those of a run of Pipewright say also which step and task a row is of.
 #pragma once
 
+#include "core/program/program.h"
 #include "traces/store/activity.h"
 #include "traces/store/bulkinsert.h"
 
@@ -13,12 +14,13 @@ namespace pipewright {
 
 class ActivityTables {
 public:
+    enum class Of { Import, Run };
     /// Keeps references to all three.
-    ActivityTables(sqlite3* database, std::string path, TraceData& data);
+    ActivityTables(sqlite3* database, std::string path, TraceData& data, Of of = Of::Import);
     ~ActivityTables();
 
-    /// Returns the row's number in its table. Throws Error.
-    std::int64_t add(const Activity& activity);
+    /// Returns the row's number in its table; step and task are written of a run only. Throws Error.
+    std::int64_t add(const Activity& activity, int step = 0, TaskId task = none);
     void flush(); ///< after the last one. Throws Error.
 
     /// What Nsight packs into one number: bits 24 to 47 the process, the lowest 24 the thread; the rank above them.
@@ -32,6 +34,8 @@ private:
     sqlite3* m_database;
     std::string m_path;
     TraceData& m_data;
+    Of m_of;
+    std::vector<std::int64_t> m_row;
     std::array<std::unique_ptr<BulkInsert>, tableCount> m_tables;
     std::unique_ptr<BulkInsert> m_communications;
     std::array<std::uint32_t, activityKinds> m_category{}; ///< the kinds' names in StringIds

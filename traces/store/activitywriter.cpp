@@ -117,7 +117,7 @@ void writeMeta(SQLite::Database& database, const TraceData& data)
 
 void writeSmallTables(SQLite::Database& database, const TraceData& data)
 {
-    SQLite::Statement lane(database, "INSERT INTO LANES VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
+    SQLite::Statement lane(database, "INSERT INTO LANES VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL)");
     for (std::size_t i = 0; i < data.lanes.size(); ++i) {
         const TraceLane& l = data.lanes[i];
         lane.bind(1, static_cast<std::int64_t>(i));
@@ -277,6 +277,7 @@ void writeActivities(const std::string& path, TraceData& data, const RecognisedB
                       "PRAGMA locking_mode = EXCLUSIVE; PRAGMA cache_size = -65536");
         database.exec("BEGIN");
         database.exec(traceschema::createTables);
+        database.exec(traceschema::createLaneTables);
         database.exec(traceschema::createActivityTables);
         database.exec("PRAGMA application_id = " + std::to_string(traceschema::applicationId));
         database.exec("PRAGMA user_version = " + std::to_string(traceschema::version));

@@ -16,7 +16,7 @@ void throwDatabaseError(sqlite3* database, const std::string& path)
 }
 
 BulkInsert::BulkInsert(sqlite3* database, std::string path, const std::string& name,
-                       std::initializer_list<const char*> columns)
+                       std::span<const char* const> columns)
     : m_database(database), m_path(std::move(path)), m_columns(columns.size())
 {
     std::string create;

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <initializer_list>
 #include <limits>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -22,8 +23,7 @@ public:
     static constexpr std::int64_t null = std::numeric_limits<std::int64_t>::min();
 
     /// Creates the table `name` with these columns, all of them INTEGER.
-    BulkInsert(sqlite3* database, std::string path, const std::string& name,
-               std::initializer_list<const char*> columns);
+    BulkInsert(sqlite3* database, std::string path, const std::string& name, std::span<const char* const> columns);
     /// Into a table that is there; `insert` is the statement up to its values: "INSERT OR REPLACE INTO RECORDS".
     BulkInsert(sqlite3* database, std::string path, const std::string& insert, std::size_t columns);
     BulkInsert(const BulkInsert&) = delete;
@@ -32,12 +32,16 @@ public:
 
     /// As many values as there are columns. Returns the number of the row, counted from 1; it is in the table after the
     /// next flush(). Throws Error.
-    std::int64_t add(std::initializer_list<std::int64_t> values)
+    std::int64_t add(std::span<const std::int64_t> values)
     {
         m_waiting.insert(m_waiting.end(), values.begin(), values.end());
         if (m_waiting.size() == m_columns * rowsPerStatement)
             insertMany();
         return ++m_rows;
+    }
+    std::int64_t add(std::initializer_list<std::int64_t> values)
+    {
+        return add(std::span(values.begin(), values.size()));
     }
     void flush(); ///< Throws Error.
 

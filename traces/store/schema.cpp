@@ -54,26 +54,7 @@ const char* const createTables = R"sql(
     CREATE INDEX MEMORY_BY_STEP ON MEMORY (step);
 )sql";
 
-const char* const createGpuTable = R"sql(
-    CREATE TABLE IF NOT EXISTS GPU_ACTIVITIES (
-        step          INTEGER NOT NULL,
-        taskId        INTEGER,
-        kind          TEXT NOT NULL,
-        name          TEXT NOT NULL,
-        deviceId      INTEGER,
-        streamId      INTEGER,
-        start         INTEGER NOT NULL,
-        end           INTEGER NOT NULL,
-        bytes         INTEGER,
-        copyKind      INTEGER,
-        toDeviceId    INTEGER,
-        correlationId INTEGER,
-        graphNodeId   INTEGER
-    );
-    CREATE INDEX IF NOT EXISTS GPU_ACTIVITIES_BY_TASK ON GPU_ACTIVITIES (step, taskId);
-)sql";
-
-const char* const createActivityTables = R"sql(
+const char* const createLaneTables = R"sql(
     CREATE TABLE StringIds (
         id    INTEGER PRIMARY KEY,
         value TEXT NOT NULL
@@ -89,9 +70,23 @@ const char* const createActivityTables = R"sql(
         name        TEXT NOT NULL,
         processName TEXT NOT NULL,
         sortIndex   INTEGER NOT NULL,
-        communication INTEGER NOT NULL
+        communication INTEGER NOT NULL,
+        taskDeviceId  INTEGER
     );
+)sql";
 
+const char* const createGpuMemoryTable = R"sql(
+    CREATE TABLE CUDA_GPU_MEMORY_USAGE_EVENTS (
+        start         INTEGER NOT NULL,
+        deviceId      INTEGER,
+        bytes         INTEGER NOT NULL,
+        correlationId INTEGER,
+        step          INTEGER NOT NULL,
+        taskId        INTEGER
+    );
+)sql";
+
+const char* const createActivityTables = R"sql(
     CREATE TABLE SKIPPED (
         reason  TEXT PRIMARY KEY NOT NULL,
         count   INTEGER NOT NULL,

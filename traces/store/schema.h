@@ -9,16 +9,21 @@
 //   RECORDS  step, taskId, deviceId …   one row per task that ran, clustered by step then task
 //   STEPS    step, start, end, loss     one row per finished step; loss is NULL when there is none
 //   MEMORY   step, deviceId, start …    live bytes from `start` on
-//   GPU_ACTIVITIES  step, taskId, kind, name …  runs on GPUs only: kernels and copies with their task
 //
-// A trace of another tool (activitystore.h) has those of the following tables for which it has data, as Nsight's
-// exports do; names are numbers of StringIds, times count from META's utcEpochNs:
+// A trace of another tool (activitystore.h), and a run on GPUs that CUPTI recorded (gputables.h), has those of the
+// following tables for which it has data, as Nsight's exports do; names are numbers of StringIds:
 //
-//   LANES, SKIPPED, CLOCKS, FLOWS, COUNTERS, COMMUNICATIONS    what the slices lie on, and what else was found
+//   LANES          streams and threads that the slices lie on; taskDeviceId: the device of the design (a run's only)
 //   CUPTI_ACTIVITY_KIND_KERNEL, _MEMCPY, _MEMSET, _RUNTIME, _SYNCHRONIZATION, NVTX_EVENTS, PROFILER_OVERHEAD, SLICES
+//
+// In a run's they end with step and taskId (NULL: outside of every block), and their times are those of RECORDS;
+// CUDA_GPU_MEMORY_USAGE_EVENTS says what was allocated (bytes > 0) and released (bytes < 0). In another tool's trace
+// times count from META's utcEpochNs, and there are also
+//
+//   SKIPPED, CLOCKS, FLOWS, COUNTERS, COMMUNICATIONS    what else was found
 //   SLICE_CHUNKS   the same slices once more as packed arrays per lane and row, so that millions open in a second
 //
-// META, DEVICES, TASKS, RECORDS, STEPS and MEMORY are there too: they hold the blocks that were recognised.
+// with META, DEVICES, TASKS, RECORDS, STEPS and MEMORY for the blocks that were recognised.
 #pragma once
 
 #include "core/program/program.h"
@@ -31,7 +36,8 @@ inline constexpr int version = 2;                ///< PRAGMA user_version, and M
 inline constexpr int applicationId = 0x50575254; ///< PRAGMA application_id: "PWRT"
 
 extern const char* const createTables;
-extern const char* const createGpuTable;       ///< of a run on GPUs that CUPTI recorded
+extern const char* const createLaneTables;     ///< of imported traces, and of runs that CUPTI recorded
+extern const char* const createGpuMemoryTable; ///< of the latter
 extern const char* const createActivityTables; ///< those that every imported trace has
 
 std::string_view nameOf(TaskKind kind); ///< "compute", "transfer", "reduce", "update"

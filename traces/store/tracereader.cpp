@@ -60,7 +60,7 @@ std::map<Lane, std::vector<TaskId>> lanesOf(const std::vector<Task>& tasks)
 } // namespace
 
 struct TraceReader::Private {
-    explicit Private(const std::string& path) : m_path(path), m_database(openTraceDatabase(path)) {}
+    Private(const std::string& path, BlockTime by) : m_path(path), m_database(openTraceDatabase(path)), m_by(by) {}
 
     std::optional<std::string> metaText(const char* name) const
     {
@@ -156,20 +156,62 @@ struct TraceReader::Private {
         return ids;
     }
 
+    Nanoseconds startOf(int step) const
+    {
+        SQLite::Statement begin(m_database, "SELECT start FROM STEPS WHERE step = ?1");
+        begin.bind(1, step);
+        if (!begin.executeStep())
+            throw Error(m_path, "step " + std::to_string(step) + " was not finished in this trace",
+                        "steps are numbered from 0");
+        return begin.getColumn(0).getInt64();
+    }
+
     std::string m_path;
-    SQLite::Database m_database;
+    mutable SQLite::Database m_database;
+    BlockTime m_by;
     std::vector<Task> m_dictionary;
     std::vector<std::string> m_labels;
 };
 
-TraceReader::TraceReader(const std::string& path)
-try : d(std::make_unique<Private>(path)) {
+std::string_view nameOf(BlockTime by)
+{
+    switch (by) {
+    case BlockTime::Events: return "events";
+    case BlockTime::Kernels: return "kernels";
+    }
+    return {};
+}
+
+TraceReader::TraceReader(const std::string& path, BlockTime by)
+try : d(std::make_unique<Private>(path, by)) {
     d->readDictionary();
+    if (by == BlockTime::Kernels && !holdsGpuWork())
+        throw Error(path, "the trace holds no kernels of blocks",
+                    "take the times of events; kernels are recorded by runs on GPUs where CUPTI is found");
 } catch (const SQLite::Exception& error) {
     rethrowTraceError(path, error);
 }
 
 TraceReader::~TraceReader() = default;
+
+BlockTime TraceReader::blockTime() const
+{
+    return d->m_by;
+}
+
+bool TraceReader::holdsGpuWork() const
+try {
+    return pipewright::holdsGpuWork(d->m_database);
+} catch (const SQLite::Exception& error) {
+    rethrowTraceError(d->m_path, error);
+}
+
+GpuWork TraceReader::gpuWork(const Program& program, int step) const
+try {
+    return readGpuWork(d->m_database, d->m_path, step, d->startOf(step), d->match(program));
+} catch (const SQLite::Exception& error) {
+    rethrowTraceError(d->m_path, error);
+}
 
 TraceHeader TraceReader::header() const
 try {
@@ -263,12 +305,7 @@ try {
 Timeline TraceReader::timeline(const Program& program, int step) const
 try {
     const std::vector<TaskId> ids = d->match(program);
-    SQLite::Statement begin(d->m_database, "SELECT start FROM STEPS WHERE step = ?1");
-    begin.bind(1, step);
-    if (!begin.executeStep())
-        throw Error(d->m_path, "step " + std::to_string(step) + " was not finished in this trace",
-                    "steps are numbered from 0");
-    const Nanoseconds origin = begin.getColumn(0).getInt64();
+    const Nanoseconds origin = d->startOf(step);
 
     Timeline timeline;
     timeline.start.assign(program.tasks.size(), notRun);
@@ -284,6 +321,14 @@ try {
             continue;
         timeline.start[id] = std::max<Nanoseconds>(0, records.getColumn(1).getInt64() - origin);
         timeline.end[id] = std::max(timeline.start[id], records.getColumn(2).getInt64() - origin);
+    }
+    if (d->m_by == BlockTime::Kernels) {
+        const Timeline spans = spansOf(readGpuWork(d->m_database, d->m_path, step, origin, ids), program.tasks.size());
+        for (TaskId id = 0; id < program.tasks.size(); ++id)
+            if (spans.start[id] != notRun && program.tasks[id].kind != TaskKind::Transfer) {
+                timeline.start[id] = spans.start[id];
+                timeline.end[id] = spans.end[id];
+            }
     }
     timeline.memory.resize(program.devices.size());
     SQLite::Statement samples(d->m_database, "SELECT deviceId, start, bytes FROM MEMORY WHERE step = ?1 "

@@ -5,19 +5,31 @@
 #include "core/base/diagnostic.h"
 #include "core/design/design.h"
 #include "core/predict/timeline.h"
+#include "traces/store/gpuwork.h"
 #include "traces/store/tracewriter.h"
 
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace pipewright {
 
+/// What a block's measured time is: that between the events around it on its device, or that from the start of its
+/// first kernel, copy or set on a GPU to the end of its last, as CUPTI saw them.
+enum class BlockTime : std::uint8_t { Events, Kernels };
+inline constexpr BlockTime blockTimes[] = {BlockTime::Events, BlockTime::Kernels};
+std::string_view nameOf(BlockTime by); ///< "events", "kernels"
+
 class TraceReader {
 public:
-    /// Throws Error when the file is no Pipewright trace or of a newer schema.
-    explicit TraceReader(const std::string& path);
+    /// Throws Error when the file is no Pipewright trace or of a newer schema, and when times are to be those of
+    /// kernels and it holds none.
+    explicit TraceReader(const std::string& path, BlockTime by = BlockTime::Events);
     ~TraceReader();
+
+    BlockTime blockTime() const;
+    bool holdsGpuWork() const; ///< it is a run whose GPUs CUPTI recorded
 
     TraceHeader header() const;
     bool holdsDesign() const; ///< false: it was imported
@@ -29,8 +41,11 @@ public:
     std::string resultJson() const;        ///< "" when not complete
     std::vector<StepRecord> steps() const; ///< finished steps, in order
     /// Times of one step, relative to its start, for a Program with the dictionary's tasks. Tasks without a record have
-    /// start = end = notRun. Throws Error when the dictionary is not this program's.
+    /// start = end = notRun, and those without a kernel, transfers among them, keep the times of their events. Throws
+    /// Error when the dictionary is not this program's.
     Timeline timeline(const Program& program, int step) const;
+    /// What ran on the GPUs in that step; empty when CUPTI did not record. As timeline().
+    GpuWork gpuWork(const Program& program, int step) const;
     /// The step whose length is the median, the first (warm-up) step left out when there are others.
     int medianStep() const;
     std::vector<Bytes> peakBytes() const; ///< per device; highest recorded when not complete

@@ -8,6 +8,7 @@
 #include "core/files/designfile.h"
 #include "traces/store/bulkinsert.h"
 #include "traces/store/database.h"
+#include "traces/store/gputables.h"
 #include "traces/store/schema.h"
 
 #include <SQLiteCpp/SQLiteCpp.h>
@@ -101,6 +102,7 @@ struct TraceWriter::Private {
         SQLite::Statement insert(*m_database, "INSERT INTO TASKS VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)");
         for (TaskId id = 0; id < program.tasks.size(); ++id) {
             const Task& task = program.tasks[id];
+            m_deviceOfTask.push_back(task.device);
             insert.bind(1, static_cast<std::int64_t>(id));
             insert.bind(2, std::string(traceschema::nameOf(task.kind)));
             insert.bind(3, std::string(1, letter(task.op)));
@@ -138,7 +140,9 @@ struct TraceWriter::Private {
     OutputFile m_file; ///< closed after the database
     std::optional<SQLite::Database> m_database;
     std::optional<BulkInsert> m_insertRecord;
-    std::optional<SQLite::Statement> m_insertMemory, m_insertStep, m_insertGpu;
+    std::optional<SQLite::Statement> m_insertMemory, m_insertStep;
+    std::vector<int> m_deviceOfTask;
+    std::optional<GpuTables> m_gpu;
     std::vector<TaskRecord> m_sorted; ///< kept between batches, so that appending allocates nothing
     bool m_open = false, m_published = false;
 };
@@ -220,36 +224,9 @@ try {
     if (records.empty())
         return;
     d->begin();
-    if (!d->m_insertGpu) {
-        d->m_database->exec(traceschema::createGpuTable);
-        d->m_insertGpu.emplace(
-            *d->m_database,
-            "INSERT INTO GPU_ACTIVITIES VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)");
-    }
-    SQLite::Statement& insert = *d->m_insertGpu;
-    const auto bindOrNull = [&](int index, std::int64_t value, bool absent) {
-        if (absent)
-            insert.bind(index);
-        else
-            insert.bind(index, value);
-    };
-    for (const GpuRecord& record : records) {
-        insert.bind(1, record.step);
-        bindOrNull(2, static_cast<std::int64_t>(record.task), record.task == none);
-        insert.bind(3, record.kind);
-        insert.bind(4, record.name);
-        bindOrNull(5, record.device, record.device < 0);
-        bindOrNull(6, record.stream, record.stream < 0);
-        insert.bind(7, record.start);
-        insert.bind(8, record.end);
-        bindOrNull(9, record.bytes, record.bytes == -1);
-        bindOrNull(10, record.copyKind, record.copyKind == 0);
-        bindOrNull(11, record.toDevice, record.toDevice < 0);
-        bindOrNull(12, record.correlation, record.correlation == 0);
-        bindOrNull(13, static_cast<std::int64_t>(record.graphNode), record.graphNode == 0);
-        insert.exec();
-        insert.reset();
-    }
+    if (!d->m_gpu)
+        d->m_gpu.emplace(*d->m_database, d->m_path, std::move(d->m_deviceOfTask));
+    d->m_gpu->add(records);
 } catch (const SQLite::Exception& error) {
     rethrow(d->m_path, error);
 }

@@ -27,12 +27,21 @@ struct MemoryRecord {
     Bytes bytes = 0; ///< live on the device from this time on
 };
 
-/// A GPU recorder's event: kernel, copy, wait or overhead, with the task that issued it.
+/// A GPU recorder's event: kernel, copy, wait, call or overhead, with the task that issued it.
 struct GpuRecord {
+    enum class Kind : std::uint8_t {
+        Kernel,
+        Copy,
+        Set,
+        Wait,     ///< of a stream or of the host
+        Overhead, ///< of the recorder itself
+        Memory,   ///< allocated or released at `start`
+        Call,     ///< of the host, to CUDA; joined by its correlation to what it launched
+    };
     std::int32_t step = 0;
     TaskId task = none; ///< none: outside of every block
-    std::string kind;   ///< "kernel", "copy", "set", "wait", "overhead", "memory"
-    std::string name;
+    Kind kind = Kind::Kernel;
+    std::string name;                      ///< of a kernel as its compiler mangled it
     std::int32_t device = -1, stream = -1; ///< a GPU and a stream as CUDA numbers them; -1: of none
     Nanoseconds start = 0, end = 0;
     Bytes bytes = -1;           ///< copied, set, or allocated (released: below 0); -1 on a kernel
@@ -40,6 +49,8 @@ struct GpuRecord {
     std::int32_t toDevice = -1; ///< of a copy between GPUs
     std::uint32_t correlation = 0;
     std::uint64_t graphNode = 0; ///< of a captured block
+    std::int64_t thread = -1;    ///< of a call: who made it
+    std::int32_t rank = 0;       ///< the process that recorded it, of a run of several
 };
 
 struct StepRecord {
@@ -79,7 +90,7 @@ public:
     void append(const std::vector<TaskRecord>& records) override;
     void append(const std::vector<MemoryRecord>& records) override;
     void append(const StepRecord& record) override;
-    /// Into GPU_ACTIVITIES, which is made with the first of them.
+    /// Into the tables of imported traces (gputables.h), which are made with the first of them.
     void append(const std::vector<GpuRecord>& records) override;
     /// Everything appended so far becomes visible to readers.
     void commit() override;

@@ -16,6 +16,7 @@ using Set = CUpti_ActivityMemset4;
 using Wait = CUpti_ActivitySynchronization2;
 using Overhead = CUpti_ActivityOverhead3;
 using Memory = CUpti_ActivityMemory4;
+using Call = CUpti_ActivityAPI;
 using Label = CUpti_ActivityExternalCorrelation;
 using Context = CUpti_ActivityContext3;
 
@@ -52,6 +53,7 @@ PipewrightGpuActivity emptyActivity(int32_t kind)
     PipewrightGpuActivity activity{};
     activity.block = activity.bytes = -1;
     activity.device = activity.stream = activity.toDevice = -1;
+    activity.thread = -1;
     activity.kind = kind;
     activity.name = "";
     return activity;
@@ -71,6 +73,7 @@ void CuptiRecords::forEach(const std::vector<Buffer>& buffers, Each each)
 void CuptiRecords::read(const std::vector<Buffer>& buffers, std::vector<PipewrightGpuActivity>& activities)
 {
     m_olderBlocks = std::exchange(m_blocks, {});
+    m_launched.clear();
     forEach(buffers, [this](const CUpti_Activity& record) { relate(record); });
     const std::size_t first = activities.size();
     forEach(buffers, [&](const CUpti_Activity& record) { add(record, activities); });
@@ -87,6 +90,14 @@ void CuptiRecords::relate(const CUpti_Activity& record)
     } else if (record.kind == CUPTI_ACTIVITY_KIND_CONTEXT) {
         const Context& context = as<Context>(record);
         m_contextGpus[context.contextId] = static_cast<int32_t>(context.deviceId);
+    } else if (record.kind == CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL) {
+        m_launched.insert(as<Kernel>(record).correlationId);
+    } else if (record.kind == CUPTI_ACTIVITY_KIND_MEMCPY) {
+        m_launched.insert(as<Copy>(record).correlationId);
+    } else if (record.kind == CUPTI_ACTIVITY_KIND_MEMCPY2) {
+        m_launched.insert(as<PeerCopy>(record).correlationId);
+    } else if (record.kind == CUPTI_ACTIVITY_KIND_MEMSET) {
+        m_launched.insert(as<Set>(record).correlationId);
     }
 }
 
@@ -168,6 +179,26 @@ void CuptiRecords::add(const CUpti_Activity& record, std::vector<PipewrightGpuAc
         activity.device = static_cast<int32_t>(memory.deviceId);
         activity.bytes = released ? -static_cast<int64_t>(memory.bytes) : static_cast<int64_t>(memory.bytes);
         activity.name = released ? "release" : "allocate";
+        break;
+    }
+    case CUPTI_ACTIVITY_KIND_RUNTIME:
+    case CUPTI_ACTIVITY_KIND_DRIVER: {
+        const Call& call = as<Call>(record);
+        if (!m_launched.contains(call.correlationId)) // a query or the like, of which there are thousands in a step
+            return;
+        activity = emptyActivity(PIPEWRIGHT_GPU_CALL);
+        activity.start = static_cast<int64_t>(call.start);
+        activity.end = static_cast<int64_t>(call.end);
+        activity.correlation = call.correlationId;
+        activity.thread = call.threadId;
+        const bool runtime = record.kind == CUPTI_ACTIVITY_KIND_RUNTIME;
+        activity.name = runtime ? "call of the runtime" : "call of the driver";
+        if (const char* name = nullptr;
+            m_nameOfCall
+            && m_nameOfCall(runtime ? CUPTI_CB_DOMAIN_RUNTIME_API : CUPTI_CB_DOMAIN_DRIVER_API, call.cbid, &name)
+                   == CUPTI_SUCCESS
+            && name)
+            activity.name = name;
         break;
     }
     default: return;

@@ -11,6 +11,7 @@
 #include <map>
 #include <set>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -19,16 +20,19 @@ namespace pipewright::plugin {
 /// The next record of a buffer, as cuptiActivityGetNextRecord gives it; `record` null at first.
 using NextRecord = CUptiResult (*)(uint8_t* buffer, size_t bytes, CUpti_Activity** record);
 
+/// The name of a call, as cuptiGetCallbackName gives it; it stays.
+using NameOfCall = CUptiResult (*)(CUpti_CallbackDomain domain, uint32_t call, const char** name);
+
 class CuptiRecords {
 public:
-    explicit CuptiRecords(NextRecord next) : m_next(next) {}
+    explicit CuptiRecords(NextRecord next, NameOfCall nameOfCall = nullptr) : m_next(next), m_nameOfCall(nameOfCall) {}
 
     struct Buffer {
         uint8_t* data = nullptr;
         size_t bytes = 0; ///< that are valid
     };
-    /// Appends what happened in the buffers, by start. Labels of launches whose kernels are not there yet are kept
-    /// for the next call.
+    /// Appends what happened in the buffers, by start; of the host's calls those that launched something. Labels of
+    /// launches whose kernels are not there yet are kept for the next call.
     void read(const std::vector<Buffer>& buffers, std::vector<PipewrightGpuActivity>& activities);
 
     /// So far: times that cannot be, as a GPU gives when its own buffers overflow.
@@ -46,6 +50,8 @@ private:
     void add(const CUpti_Activity& record, std::vector<PipewrightGpuActivity>& activities);
 
     NextRecord m_next;
+    NameOfCall m_nameOfCall;
+    std::unordered_set<uint32_t> m_launched;                       ///< correlations of what ran on a GPU, of this call
     std::unordered_map<uint32_t, int64_t> m_blocks, m_olderBlocks; ///< per correlation: of this call and the one before
     std::unordered_map<uint32_t, int32_t> m_contextGpus;           ///< per context: its GPU
     std::map<std::pair<uint32_t, uint32_t>, int32_t> m_streams;    ///< per context and stream there

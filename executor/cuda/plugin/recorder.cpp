@@ -25,7 +25,7 @@ namespace {
             use(cuptiActivityDisable) use(cuptiActivityFlushAll) use(cuptiActivityGetNextRecord)                       \
                 use(cuptiActivityGetNumDroppedRecords) use(cuptiActivityPushExternalCorrelationId)                     \
                     use(cuptiActivityPopExternalCorrelationId) use(cuptiActivityEnableDriverApi)                       \
-                        use(cuptiActivityEnableAllSyncRecords)
+                        use(cuptiActivityEnableAllSyncRecords) use(cuptiGetCallbackName)
 
 struct Cupti {
 #define PIPEWRIGHT_DECLARE(name) decltype(&::name) name = nullptr;
@@ -190,7 +190,7 @@ int startActivities(const char* path)
     if (const int code = cupti.check(cupti.cuptiSubscribe(&only.subscriber, ignoreCallback, nullptr), "cuptiSubscribe");
         code != 0)
         return code;
-    only.records.emplace(cupti.cuptiActivityGetNextRecord);
+    only.records.emplace(cupti.cuptiActivityGetNextRecord, cupti.cuptiGetCallbackName);
     if (enable(cupti) == 0) {
         only.running = true;
         return 0;

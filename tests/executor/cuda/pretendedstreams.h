@@ -128,7 +128,7 @@ inline void pushKernel(Stream& on, const char* name, Work work)
         const std::lock_guard lock(recording().mutex);
         if (recording().running)
             recording().activities.push_back(
-                {start, pipewright::steadyNow(), block, -1, 0, 0, PIPEWRIGHT_GPU_KERNEL, device, 1, 0, -1, name});
+                {start, pipewright::steadyNow(), block, -1, 0, 0, PIPEWRIGHT_GPU_KERNEL, device, 1, 0, -1, -1, name});
     });
 }
 

@@ -317,9 +317,12 @@ private slots:
         // The GPU's own buffers overflowed: no time, and an end before its start.
         const auto timeless = timed<CUpti_ActivityKernel10>(0, 0, 7);
         const auto backwards = timed<CUpti_ActivityMemset4>(50, 40, 7);
+        // Of the calls one launched the kernel, the other asked whether an event is done.
+        auto launch = timed<CUpti_ActivityAPI>(960, 990, 7), query = timed<CUpti_ActivityAPI>(995, 996, 11);
+        launch.threadId = 4711;
         RawBuffer first, second;
         first.add(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, kernel)
-            .add(CUPTI_ACTIVITY_KIND_RUNTIME, CUpti_ActivityAPI{})
+            .add(CUPTI_ACTIVITY_KIND_RUNTIME, query)
             .add(CUPTI_ACTIVITY_KIND_SYNCHRONIZATION, wait)
             .add(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, timeless)
             .add(CUPTI_ACTIVITY_KIND_MEMSET, backwards)
@@ -329,12 +332,22 @@ private slots:
             .add(CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION, label(7, 42))
             .add(CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION, label(8, 99, CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM1))
             .add(CUPTI_ACTIVITY_KIND_CONTEXT, context)
+            .add(CUPTI_ACTIVITY_KIND_RUNTIME, launch)
             .add(CUPTI_ACTIVITY_KIND_MEMCPY2, copy);
-        plugin::CuptiRecords records(nextRecord);
+        plugin::CuptiRecords records(nextRecord, [](CUpti_CallbackDomain domain, uint32_t, const char** name) {
+            *name = domain == CUPTI_CB_DOMAIN_RUNTIME_API ? "cudaLaunchKernel" : "cuLaunchKernel";
+            return CUPTI_SUCCESS;
+        });
         std::vector<PipewrightGpuActivity> activities;
         records.read({first.buffer(), second.buffer()}, activities);
         QCOMPARE(records.malformed(), 2);
-        QCOMPARE(activities.size(), std::size_t{5}); // by start
+        QCOMPARE(activities.size(), std::size_t{6}); // by start
+        QCOMPARE(activities[1].kind, int(PIPEWRIGHT_GPU_CALL));
+        QCOMPARE(activities[1].correlation, activities[4].correlation); // what joins it to its kernel
+        QCOMPARE(activities[1].block, 42);
+        QCOMPARE(activities[1].thread, 4711);
+        QCOMPARE(std::string(activities[1].name), std::string("cudaLaunchKernel"));
+        activities.erase(activities.begin() + 1);
         QCOMPARE(activities[0].kind, int(PIPEWRIGHT_GPU_OVERHEAD));
         QCOMPARE(activities[0].block, -1);
         QCOMPARE(activities[1].kind, int(PIPEWRIGHT_GPU_WAIT));

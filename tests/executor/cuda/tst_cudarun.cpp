@@ -202,9 +202,11 @@ private slots:
                 "'update') AND a.taskId < b.taskId AND a.start < b.end AND b.start < a.end"),
             0);
         // Every block's kernels are known as its own.
-        QCOMPARE(number("SELECT count(DISTINCT g.taskId) FROM GPU_ACTIVITIES g JOIN TASKS t USING (taskId) WHERE "
-                        "t.kind = 'compute'"),
-                 number("SELECT count(*) FROM TASKS WHERE kind = 'compute'"));
+        QCOMPARE(
+            number(
+                "SELECT count(DISTINCT g.taskId) FROM CUPTI_ACTIVITY_KIND_KERNEL g JOIN TASKS t USING (taskId) WHERE "
+                "t.kind = 'compute'"),
+            number("SELECT count(*) FROM TASKS WHERE kind = 'compute'"));
     }
 
     void withoutCuptiBlocksAreStillTimed()
@@ -224,7 +226,7 @@ private slots:
         CONTAINS(told->what, "another profiler is attached");
         SQLite::Database trace(options.trace);
         QVERIFY(trace.execAndGet("SELECT count(*) FROM RECORDS").getInt64() > 0);
-        QVERIFY(!trace.tableExists("GPU_ACTIVITIES"));
+        QVERIFY(!trace.tableExists("CUPTI_ACTIVITY_KIND_KERNEL"));
     }
 
     void syntheticBlocksTakeTheirTimeOnTheDevice()

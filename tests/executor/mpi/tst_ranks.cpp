@@ -18,6 +18,7 @@
 #include <algorithm>
 #include <deque>
 #include <map>
+#include <set>
 
 using namespace pipewright;
 
@@ -291,6 +292,15 @@ private slots:
                 QVERIFY(timeline.start[task] <= timeline.end[task]);
             }
         }
+        // What the GPU of every rank did is in the one trace, with the block that it was for.
+        QVERIFY(reader.holdsGpuWork());
+        std::set<TaskId> worked;
+        for (int step = 0; step < options.steps; ++step)
+            for (const GpuWork::Slice& slice : reader.gpuWork(program, step).slices)
+                worked.insert(slice.task);
+        for (TaskId task = 0; task < program.tasks.size(); ++task)
+            QVERIFY2(program.tasks[task].kind != TaskKind::Compute || worked.contains(task),
+                     program.label(task).c_str());
     }
 
     void aMachineWithFewerGpusThanRanksIsRefused()
