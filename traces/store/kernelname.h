@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Names of kernels for people: "void axpy<float>(int, float const*)" of "_Z4axpyIfEvi…".
+// Names of kernels for people: "void axpy<float>(int, float const*)" of "_Z4axpyIfEvi…". Of a kernel in an unnamed
+// namespace nvcc kept the file, which tells apart what is called forward() everywhere: "a::layernorm_cu::forward(int)".
 #pragma once
 
 #include <string>

@@ -302,7 +302,7 @@ try {
     rethrowTraceError(d->m_path, error);
 }
 
-Timeline TraceReader::timeline(const Program& program, int step) const
+Timeline TraceReader::timeline(const Program& program, int step, BlockTime by) const
 try {
     const std::vector<TaskId> ids = d->match(program);
     const Nanoseconds origin = d->startOf(step);
@@ -322,7 +322,7 @@ try {
         timeline.start[id] = std::max<Nanoseconds>(0, records.getColumn(1).getInt64() - origin);
         timeline.end[id] = std::max(timeline.start[id], records.getColumn(2).getInt64() - origin);
     }
-    if (d->m_by == BlockTime::Kernels) {
+    if (by == BlockTime::Kernels) {
         const Timeline spans = spansOf(readGpuWork(d->m_database, d->m_path, step, origin, ids), program.tasks.size());
         for (TaskId id = 0; id < program.tasks.size(); ++id)
             if (spans.start[id] != notRun && program.tasks[id].kind != TaskKind::Transfer) {

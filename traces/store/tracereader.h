@@ -43,7 +43,8 @@ public:
     /// Times of one step, relative to its start, for a Program with the dictionary's tasks. Tasks without a record have
     /// start = end = notRun, and those without a kernel, transfers among them, keep the times of their events. Throws
     /// Error when the dictionary is not this program's.
-    Timeline timeline(const Program& program, int step) const;
+    Timeline timeline(const Program& program, int step) const { return timeline(program, step, blockTime()); }
+    Timeline timeline(const Program& program, int step, BlockTime by) const;
     /// What ran on the GPUs in that step; empty when CUPTI did not record. As timeline().
     GpuWork gpuWork(const Program& program, int step) const;
     /// The step whose length is the median, the first (warm-up) step left out when there are others.
