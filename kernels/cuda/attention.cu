@@ -174,17 +174,17 @@ __global__ void keyValueGradient(AttentionShape shape, Earlier earlier, const fl
         addScaled(dk, at.scale * p * (dot(dy, v) - dots[token * shape.heads + at.head]), q);
     }
     const std::size_t elements = std::size_t(shape.sequences) * shape.length * hidden;
-    float *keyOwed = owed + 2 * piece * elements, *valueOwed = keyOwed + elements;
+    const std::size_t keyOwed = 2 * piece * elements, valueOwed = keyOwed + elements; // whole sequences have no `owed`
     if (!isLast) {
-        addScaled(dk, 1, load(keyOwed, at.token, hidden, column, size, at.lane));
-        addScaled(dv, 1, load(valueOwed, at.token, hidden, column, size, at.lane));
+        addScaled(dk, 1, load(owed + keyOwed, at.token, hidden, column, size, at.lane));
+        addScaled(dv, 1, load(owed + valueOwed, at.token, hidden, column, size, at.lane));
     }
     if (isOwn) {
         store(dk, grad, at.token, 3 * hidden, hidden + column, size, at.lane);
         store(dv, grad, at.token, 3 * hidden, 2 * hidden + column, size, at.lane);
     } else {
-        store(dk, keyOwed, at.token, hidden, column, size, at.lane);
-        store(dv, valueOwed, at.token, hidden, column, size, at.lane);
+        store(dk, owed + keyOwed, at.token, hidden, column, size, at.lane);
+        store(dv, owed + valueOwed, at.token, hidden, column, size, at.lane);
     }
 }
 

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Every GPU kernel against its fp64 reference, each run twice to see that it repeats its bits, and the speed of a
-// large product. Needs a GPU and nothing of Qt; prints one line per kernel and returns 1 when one is wrong.
+// Every GPU kernel against a reference, and the speed of a large product. Needs a GPU and nothing of Qt; prints one
+// line per kernel and returns 1 when one is wrong.
+//   gpucheck [--small] [--own-products]    few rows and nothing measured; cuBLASLt is not asked for
 #include "executor/cuda/loader.h"
+#include "gpu/check.h"
+#include "gpu/tensorchecks.h"
 #include "kernels/cuda/kernels.h"
-#include "kernels/numbers.h"
 #include "kernels/reference/reference.h"
-#include "kernels/tensoritems.h"
 
-#include <cstdio>
-#include <cstring>
 #include <memory>
 #include <string>
+#include <string_view>
 
 using namespace pipewright;
 using namespace pipewright::test;
@@ -18,172 +18,195 @@ namespace gpu = pipewright::kernels::cuda;
 
 namespace {
 
-int failures = 0;
-
-void require(cudaError_t code, const char* what)
-{
-    if (code == cudaSuccess)
-        return;
-    std::printf("%s: %s\n", what, cudaGetErrorString(code));
-    std::exit(2);
-}
-
-template<typename Element>
-class Memory {
-public:
-    explicit Memory(std::size_t count) : m_count(count)
-    {
-        require(cudaMalloc(&m_data, count * sizeof(Element) + 1), "cudaMalloc");
-        require(cudaMemset(m_data, 0, count * sizeof(Element)), "cudaMemset");
-    }
-    explicit Memory(const std::vector<Element>& values) : Memory(values.size())
-    {
-        require(cudaMemcpy(m_data, values.data(), m_count * sizeof(Element), cudaMemcpyHostToDevice),
-                "copy to the GPU");
-    }
-    ~Memory() { cudaFree(m_data); }
-    Memory(const Memory&) = delete;
-    Memory& operator=(const Memory&) = delete;
-    std::span<Element> span() { return {m_data, m_count}; }
-    std::vector<Element> read() const
-    {
-        std::vector<Element> values(m_count);
-        require(cudaMemcpy(values.data(), m_data, m_count * sizeof(Element), cudaMemcpyDeviceToHost), "run the kernel");
-        return values;
-    }
-
-private:
-    Element* m_data = nullptr;
-    std::size_t m_count;
-};
-using Floats = Memory<float>;
-
-/// `compute` returns what a kernel gave. The error is that of the whole tensor, relative to its largest value.
-template<typename Compute>
-void check(const char* name, const Values& expected, double tolerance, Compute compute)
-{
-    const std::vector<float> first = compute(), second = compute();
-    double largest = 1e-30, worst = 0;
-    for (std::size_t i = 0; i < expected.size(); ++i) {
-        largest = std::max(largest, std::abs(expected[i]));
-        worst = std::max(worst, std::isfinite(first[i]) ? std::abs(first[i] - expected[i]) : 1e30);
-    }
-    const bool repeats = std::memcmp(first.data(), second.data(), first.size() * sizeof(float)) == 0;
-    const bool right = worst <= tolerance * largest && first.size() == expected.size();
-    failures += !(right && repeats);
-    std::printf("%-28s error %.2e of %.0e %s%s\n", name, worst / largest, tolerance, right ? "ok" : "WRONG",
-                repeats ? "" : ", and NOT THE SAME BITS TWICE");
-}
-
 void checkRows()
 {
-    const int rows = 300, columns = 200, classes = 130, length = 20, vocabulary = 90;
+    const int rows = small ? 40 : 300, columns = small ? 270 : 300, classes = small ? 30 : 130, length = 20,
+              vocabulary = small ? 15 : 90;
     const Values x = someValues(std::size_t(rows) * columns, 1, 2), dy = someValues(x.size(), 2),
                  gamma = someValues(columns, 3), beta = someValues(columns, 4);
     Floats input(single(x)), grad(single(dy)), scale(single(gamma)), shift(single(beta));
-    check("gelu forward", reference::geluForward(x), 1e-6, [&] {
+    check("gelu forward", reference::geluForward(x), elementError, [&] {
         Floats y(x.size());
         gpu::run({}, kernels::GeluForward{input.span(), y.span()});
         return y.read();
     });
-    check("gelu input grad", reference::geluInputGrad(x, dy), 1e-6, [&] {
+    check("gelu input grad", reference::geluInputGrad(x, dy), elementError, [&] {
         Floats dx(x.size());
         gpu::run({}, kernels::GeluInputGrad{input.span(), grad.span(), dx.span()});
         return dx.read();
     });
-    check("layer norm forward", reference::layerNormForward(rows, columns, x, gamma, beta), 1e-5, [&] {
+    check("layer norm forward", reference::layerNormForward(rows, columns, x, gamma, beta), sumError, [&] {
         Floats y(x.size());
         gpu::run({}, kernels::LayerNormForward{rows, columns, input.span(), scale.span(), shift.span(), y.span()});
         return y.read();
     });
-    check("layer norm input grad", reference::layerNormInputGrad(rows, columns, x, gamma, dy), 1e-5, [&] {
+    check("layer norm input grad", reference::layerNormInputGrad(rows, columns, x, gamma, dy), sumError, [&] {
         Floats dx(x.size());
         gpu::run({}, kernels::LayerNormInputGrad{rows, columns, input.span(), scale.span(), grad.span(), dx.span()});
         return dx.read();
     });
     const auto norm = reference::layerNormWeightGrad(rows, columns, x, dy);
     for (const bool second : {false, true})
-        check(second ? "layer norm beta grad" : "layer norm gamma grad", second ? norm.bias : norm.weight, 1e-5, [&] {
-            Floats dg(columns), db(columns);
-            gpu::run({}, kernels::LayerNormWeightGrad{rows, columns, input.span(), grad.span(), dg.span(), db.span()});
-            return second ? db.read() : dg.read();
-        });
+        check(second ? "layer norm beta grad" : "layer norm gamma grad", second ? norm.bias : norm.weight, sumError,
+              [&] {
+                  Floats dg(columns), db(columns);
+                  gpu::run(
+                      {}, kernels::LayerNormWeightGrad{rows, columns, input.span(), grad.span(), dg.span(), db.span()});
+                  return second ? db.read() : dg.read();
+              });
     const auto tokens = someTokens(rows, vocabulary, 5), targets = someTokens(rows, classes, 6);
     const Values table = someValues(std::size_t(vocabulary) * columns, 7),
                  positions = someValues(std::size_t(length) * columns, 8);
     Memory<std::int32_t> words(tokens), wanted(targets);
     Floats tableValues(single(table)), positionValues(single(positions));
-    check("embedding forward", reference::embeddingForward(length, columns, tokens, table, positions), 1e-7, [&] {
-        Floats y(x.size());
-        gpu::run({}, kernels::EmbeddingForward{length, columns, words.span(), tableValues.span(), positionValues.span(),
-                                               y.span()});
-        return y.read();
-    });
+    check("embedding forward", reference::embeddingForward(length, columns, tokens, table, positions), elementError,
+          [&] {
+              Floats y(x.size());
+              gpu::run({}, kernels::EmbeddingForward{length, columns, words.span(), tableValues.span(),
+                                                     positionValues.span(), y.span()});
+              return y.read();
+          });
     const auto embedding = reference::embeddingWeightGrad(length, columns, vocabulary, tokens, dy);
-    check("embedding weight grad", embedding.weight, 1e-5, [&] {
+    check("embedding weight grad", embedding.weight, sumError, [&] {
         Floats dt(table.size()), dp(positions.size());
         gpu::run({}, kernels::EmbeddingWeightGrad{length, columns, words.span(), grad.span(), dt.span(), dp.span()});
         return dt.read();
     });
     const Values logits = someValues(std::size_t(rows) * classes, 9, 5);
     const auto entropy = reference::crossEntropyForward(rows, classes, logits, targets, 0.01);
-    check("cross entropy loss", {entropy.loss}, 1e-5, [&] {
+    check("cross entropy loss", {entropy.loss}, sumError, [&] {
         Floats p(single(logits)), loss(1), scratch(rows);
         gpu::run({.rowLosses = scratch.span()},
                  kernels::CrossEntropyForward{rows, classes, p.span(), wanted.span(), 0.01f, loss.span()});
         return loss.read();
     });
     check("cross entropy input grad",
-          reference::crossEntropyInputGrad(rows, classes, entropy.probabilities, targets, 0.01), 1e-5, [&] {
+          reference::crossEntropyInputGrad(rows, classes, entropy.probabilities, targets, 0.01), sumError, [&] {
               Floats p(single(logits)), loss(1), scratch(rows), d(logits.size());
               gpu::run({.rowLosses = scratch.span()},
                        kernels::CrossEntropyForward{rows, classes, p.span(), wanted.span(), 0.01f, loss.span()});
               gpu::run({}, kernels::CrossEntropyInputGrad{rows, classes, p.span(), wanted.span(), 0.01f, d.span()});
               return d.read();
           });
-    Values p = x, m = dy, v(x.size(), 0.25);
+}
+
+/// Copies, sums and optimizers: a formula for each element.
+void checkElements()
+{
+    const std::size_t count = 1000;
+    const Values x = someValues(count, 1, 2), dy = someValues(count, 2), fresh(count, 0.25);
+    const std::vector<float> xs = single(x), dys = single(dy), quarters(count, 0.25f);
+    Floats input(xs), grad(dys), squares(quarters);
+    const auto each = [&](const char* name, auto formula, auto compute) {
+        Values expected(count);
+        for (std::size_t i = 0; i < count; ++i)
+            expected[i] = formula(x[i], dy[i]);
+        check(name, expected, elementError, [&] {
+            Floats changed(xs);
+            compute(changed.span());
+            return changed.read();
+        });
+    };
+    each(
+        "fill", [](double, double) { return 0.5; },
+        [&](auto to) {
+            gpu::run({}, kernels::Fill{to, 0.5f});
+        });
+    each("sum", std::plus<>(), [&](auto to) { gpu::run({}, kernels::Add{to, grad.span()}); });
+    check("copy", x, 0, [&] {
+        Floats to(count);
+        gpu::run({}, kernels::copyOf(std::span<const float>(input.span()), to.span()));
+        return to.read();
+    });
+    check("time stamp", {1}, 0, [&] {
+        Memory<std::int64_t> times(2);
+        gpu::stamp(nullptr, times.span().data());
+        gpu::spin(nullptr, 20'000);
+        gpu::spinFrom(nullptr, times.span().data(), 50'000);
+        gpu::stamp(nullptr, times.span().data() + 1);
+        const std::vector<std::int64_t> at = times.read();
+        return std::vector<float>{at[1] - at[0] >= 50'000 ? 1.0f : 0.0f};
+    });
+
+    Values p = x, m = dy, v = fresh;
     reference::adamWStep({}, 3, p, dy, m, v);
-    check("AdamW", p, 1e-6, [&] {
-        Floats parameters(single(x)), first(single(dy)), second(std::vector<float>(x.size(), 0.25f));
+    check("AdamW", p, elementError, [&] {
+        Floats parameters(xs), first(dys), second(quarters);
         gpu::run({}, kernels::AdamWStep{{}, 3, parameters.span(), grad.span(), first.span(), second.span()});
         return parameters.read();
     });
     Values q = x, momentum = dy;
     reference::sgdMomentumStep({}, q, dy, momentum);
-    check("SGD with momentum", q, 1e-6, [&] {
-        Floats parameters(single(x)), moved(single(dy));
+    check("SGD with momentum", q, elementError, [&] {
+        Floats parameters(xs), moved(dys);
         gpu::run({}, kernels::SgdMomentumStep{{}, parameters.span(), grad.span(), moved.span()});
         return parameters.read();
     });
+    const kernels::RmsPropSettings rms;
+    each(
+        "RMSProp",
+        [&](double a, double g) {
+            return a
+                   - rms.learningRate * g
+                         / (std::sqrt(rms.smoothing * 0.25 + (1 - rms.smoothing) * g * g) + rms.epsilon);
+        },
+        [&](auto to) {
+            Floats second(quarters), last(count);
+            gpu::run({}, kernels::RmsPropStep{rms, to, grad.span(), second.span(), last.span()});
+        });
+    const float distance = 0.3f;
+    each(
+        "predicted from momentum", [&](double a, double g) { return a - distance * g; },
+        [&](auto to) {
+            gpu::run({}, kernels::PredictMomentum{distance, grad.span(), to});
+        });
+    each(
+        "predicted from RMSProp", [&](double a, double g) { return a - distance * g / (0.5 + rms.epsilon); },
+        [&](auto to) {
+            gpu::run({}, kernels::PredictRmsProp{distance, rms.epsilon, squares.span(), grad.span(), to});
+        });
+    const kernels::AdamWSettings adam;
+    each(
+        "predicted from Adam",
+        [&](double a, double g) {
+            const double first = g / (1 - std::pow(double(adam.beta1), 3)),
+                         second = 0.25 / (1 - std::pow(double(adam.beta2), 3));
+            return a - distance * first / (std::sqrt(second) + adam.epsilon);
+        },
+        [&](auto to) {
+            gpu::run({}, kernels::PredictAdam{adam, 3, distance, grad.span(), squares.span(), to});
+        });
 }
 
 void checkAttention()
 {
-    const kernels::AttentionShape shape{2, 70, 3, 48};
+    const kernels::AttentionShape shape{2, small ? 18 : 70, 3, 48};
     const std::size_t elements = shape.tokens() * shape.hidden();
     const Values q = someValues(elements, 1), k = someValues(elements, 2), v = someValues(elements, 3),
                  dy = someValues(elements, 4);
     Floats query(single(q)), key(single(k)), value(single(v)), grad(single(dy));
     const auto expected = reference::attentionForward(shape, q, k, v);
     Floats logSum(shape.tokens() * shape.heads), output(elements);
-    check("attention forward", expected.output, 1e-5, [&] {
+    check("attention forward", expected.output, sumError, [&] {
         gpu::run(
             {}, kernels::AttentionForward{shape, query.span(), key.span(), value.span(), logSum.span(), output.span()});
         return output.read();
     });
-    check("attention input grad", reference::attentionInputGrad(shape, q, k, v, expected.probabilities, dy), 1e-5, [&] {
-        Floats d(3 * elements), dots(shape.tokens() * shape.heads);
-        gpu::run({}, kernels::AttentionInputGrad{shape, query.span(), key.span(), value.span(), logSum.span(),
-                                                 output.span(), grad.span(), d.span(), dots.span()});
-        return d.read();
-    });
+    check("attention input grad", reference::attentionInputGrad(shape, q, k, v, expected.probabilities, dy), sumError,
+          [&] {
+              Floats d(3 * elements), dots(shape.tokens() * shape.heads);
+              gpu::run({}, kernels::AttentionInputGrad{shape, query.span(), key.span(), value.span(), logSum.span(),
+                                                       output.span(), grad.span(), d.span(), dots.span()});
+              return d.read();
+          });
 }
 
 /// Sequences in pieces, forward from the first and back from the last, against the whole sequences.
 void checkPieces()
 {
     const int pieces = 3;
-    const kernels::AttentionShape shape{2, 23, 3, 48, pieces}, whole{2, 69, 3, 48};
+    const int length = small ? 5 : 23;
+    const kernels::AttentionShape shape{2, length, 3, 48, pieces}, whole{2, pieces * length, 3, 48};
     const std::size_t part = shape.tokens() * shape.hidden(), count = part * pieces;
     const Values q = someValues(count, 1), k = someValues(count, 2), v = someValues(count, 3),
                  dy = someValues(count, 4);
@@ -218,7 +241,7 @@ void checkPieces()
     const auto earlier = [&](int i) {
         return kernels::EarlierPieces{std::span(places).first(std::size_t(i)), 0, part};
     };
-    check("attention of pieces", outputs, 1e-5, [&] {
+    check("attention of pieces", outputs, sumError, [&] {
         std::vector<float> all;
         for (int i = 0; i < pieces; ++i) {
             Piece& is = *at[std::size_t(i)];
@@ -230,7 +253,7 @@ void checkPieces()
         }
         return all;
     });
-    check("attention of pieces, grad", grads, 1e-5, [&] {
+    check("attention of pieces, grad", grads, sumError, [&] {
         Floats owed(std::vector<float>(shape.sequenceGradient(), NAN)), dots(shape.tokens() * shape.heads);
         std::vector<float> all(grads.size());
         for (int i = pieces; i-- > 0;) {
@@ -246,136 +269,31 @@ void checkPieces()
     });
 }
 
-/// One operation of kernels/tensors.h: the host does the items one by one, the GPU all at once.
-template<kernels::TensorOperation operation>
-void checkTensor(const char* name, std::vector<std::int64_t> sizes, std::vector<std::vector<float>> inputs,
-                 std::size_t outputs, std::vector<std::int32_t> whole = {})
-{
-    using Item = kernels::TensorItem<operation>;
-    const std::vector<float> before = single(someValues(outputs, 99));
-    kernels::TensorCall call{};
-    call.operation = operation;
-    call.number = 0.5f;
-    std::copy(sizes.begin(), sizes.end(), call.size);
-    const bool routes = operation == kernels::TensorOperation::Route; // starts from zeros
-    const std::vector<float> start = routes ? std::vector<float>(outputs, 0.0f) : before;
-    const std::size_t counters = routes ? std::size_t(sizes[0] * sizes[2]) : 1;
-    std::vector<float> expected = start, counted(counters, 0.0f);
-    for (std::size_t i = 0; i < inputs.size(); ++i)
-        call.in[i] = inputs[i].empty() ? nullptr : inputs[i].data();
-    call.out = expected.data();
-    call.scratch = counted.data();
-    call.whole = whole.data();
-    const kernels::TensorItems items = Item::count(call);
-    for (std::int64_t o = 0; o < items.outer; ++o)
-        Item::run(call, o, 0, items.inner);
-    check(name, Values(expected.begin(), expected.end()), 1e-5, [&] {
-        std::vector<std::unique_ptr<Floats>> there;
-        kernels::TensorCall onGpu = call;
-        for (std::size_t i = 0; i < inputs.size(); ++i)
-            onGpu.in[i] =
-                inputs[i].empty() ? nullptr : there.emplace_back(std::make_unique<Floats>(inputs[i]))->span().data();
-        Floats out(start), scratch(std::vector<float>(counters, 0.0f));
-        onGpu.out = out.span().data();
-        Memory<std::int32_t> numbers(whole);
-        onGpu.scratch = scratch.span().data();
-        onGpu.whole = numbers.span().data();
-        gpu::run({}, onGpu);
-        return out.read();
-    });
-}
-
-void checkTensors()
-{
-    using enum kernels::TensorOperation;
-    const std::int64_t rows = 70, columns = 130, all = rows * columns;
-    const auto some = [](std::int64_t count, int seed) { return single(someValues(std::size_t(count), seed)); };
-    const std::vector<float> x = some(all, 1), y = some(all, 2), perRow = some(rows, 3), perColumn = some(columns, 4);
-    checkTensor<CopyBlocks>("copy blocks", {rows, 60, columns, 60}, {x}, std::size_t(rows * 60));
-    checkTensor<Scale>("scale", {all}, {x}, x.size());
-    checkTensor<Add>("add", {all}, {x, y}, x.size());
-    checkTensor<Multiply>("multiply", {all}, {x, y}, x.size());
-    checkTensor<Relu>("relu", {all}, {x}, x.size());
-    checkTensor<ReluGrad>("relu grad", {all}, {x, y}, x.size());
-    checkTensor<Silu>("silu", {all}, {x}, x.size());
-    checkTensor<SiluGrad>("silu grad", {all}, {x, y}, x.size());
-    checkTensor<FillFrom>("fill from", {all}, {perRow}, x.size());
-    checkTensor<ScaleBy>("scale by", {all}, {x, perRow}, x.size());
-    checkTensor<AddRepeated>("add repeated", {all, columns}, {x, perColumn}, x.size());
-    checkTensor<SumRepeated>("sum repeated", {all, columns}, {x}, std::size_t(columns));
-    checkTensor<SumParts>("sum in parts", {all, 64}, {x}, 64);
-    checkTensor<RowLogSum>("log of sums of rows", {rows, columns}, {x}, std::size_t(rows));
-    checkTensor<RowDot>("products of rows", {rows, columns}, {x, y, perColumn}, std::size_t(rows));
-    checkTensor<RowDot>("sums of rows", {rows, columns}, {x, {}, {}}, std::size_t(rows));
-    const std::int64_t few = 3, wide = 5003; // a row is a block's
-    checkTensor<RowLogSum>("log of sums of long rows", {few, wide}, {some(few * wide, 5)}, std::size_t(few));
-    checkTensor<RowDot>("products of long rows", {few, wide}, {some(few * wide, 5), some(few * wide, 6), some(wide, 7)},
-                        std::size_t(few));
-    checkTensor<InverseRms>("inverse rms of long rows", {few, wide}, {some(few * wide, 5)}, std::size_t(few));
-    checkTensor<Softmax>("softmax", {rows, columns}, {x, perRow}, x.size());
-    checkTensor<SoftmaxGrad>("softmax grad", {rows, columns}, {x, y, perRow}, x.size());
-    checkTensor<LogSoftmax>("log softmax", {rows, columns}, {x, perRow}, x.size());
-    checkTensor<LogSoftmaxGrad>("log softmax grad", {rows, columns}, {x, y, perRow}, x.size());
-    checkTensor<InverseRms>("inverse rms", {rows, columns}, {x}, std::size_t(rows));
-    checkTensor<RmsNorm>("rms norm", {rows, columns}, {x, perRow, perColumn}, x.size());
-    checkTensor<RmsNormInputGrad>("rms norm input grad", {rows, columns}, {x, perRow, perColumn, y, perRow}, x.size());
-    checkTensor<RmsNormWeightGrad>("rms norm weight grad", {rows, columns}, {x, perRow, y}, std::size_t(columns));
-    std::vector<float> tokens;
-    for (const std::int32_t token : someTokens(rows, 50, 5))
-        tokens.push_back(float(token));
-    checkTensor<LookUp>("look up", {rows, columns, 10, 30}, {tokens, some(30 * columns, 6)}, x.size());
-    checkTensor<LookUpGrad>("look up grad", {rows, columns, 10, 30}, {tokens, y}, std::size_t(30 * columns));
-    std::vector<std::int32_t> features = someTokens(std::size_t(rows * 7), 40, 13);
-    checkTensor<FeatureBag>("bag of features", {rows, columns, 7}, {some(40 * columns, 14)}, x.size(), features);
-    checkTensor<FeatureBagGrad>("bag of features grad", {rows, columns, 7}, {y}, std::size_t(40 * columns), features);
-    checkTensor<RepeatHeads>("repeat heads", {all, 5, 2}, {some(all / 2, 7)}, x.size());
-    checkTensor<FoldHeads>("fold heads", {all / 2, 5, 2}, {x}, std::size_t(all / 2));
-    const std::int64_t groups = 3, group = 17, experts = 5, capacity = 6, width = 40;
-    std::vector<float> weights = some(groups * group * experts * capacity, 8);
-    for (std::size_t i = 0; i < weights.size(); ++i)
-        weights[i] = i % 3 == 0 ? weights[i] : 0.0f; // slots that are taken
-    const std::vector<float> likely = some(groups * group * experts, 9),
-                             slots = some(groups * experts * capacity * width, 10),
-                             here = some(groups * group * width, 11);
-    checkTensor<Route>("route", {groups, group, experts, capacity, 2}, {likely}, weights.size());
-    checkTensor<RouteGrad>("route grad", {groups, group, experts, capacity},
-                           {weights, likely, some(std::int64_t(weights.size()), 12)}, likely.size());
-    checkTensor<Dispatch>("dispatch", {groups, group, experts, capacity, width}, {weights, here}, slots.size());
-    checkTensor<DispatchGrad>("dispatch grad", {groups, group, experts, capacity, width}, {weights, slots},
-                              here.size());
-    checkTensor<Combine>("combine", {groups, group, experts, capacity, width}, {weights, slots}, here.size());
-    checkTensor<CombineSlotsGrad>("combine slots grad", {groups, group, experts, capacity, width}, {weights, here},
-                                  slots.size());
-    checkTensor<CombineWeightsGrad>("combine weights grad", {groups, group, experts, capacity, width},
-                                    {weights, here, slots}, weights.size());
-}
-
 void checkProducts(gpu::Products& products, const char* name, gpu::Precision precision, double tolerance)
 {
-    const kernels::LinearShape shape{190, 96, 136};
-    const Values x = someValues(std::size_t(190) * 96, 1), w = someValues(std::size_t(136) * 96, 2),
-                 b = someValues(136, 3), dy = someValues(std::size_t(190) * 136, 4);
+    const kernels::LinearShape shape{small ? 50 : 190, small ? 40 : 96, small ? 72 : 136};
+    const auto outputs = std::size_t(shape.outputs), inputs = std::size_t(shape.inputs);
+    const Values x = someValues(std::size_t(shape.rows) * inputs, 1), w = someValues(outputs * inputs, 2),
+                 b = someValues(outputs, 3), dy = someValues(std::size_t(shape.rows) * outputs, 4);
     Floats input(single(x)), weight(single(w)), bias(single(b)), grad(single(dy));
-    check((std::string("linear forward, ") + name).c_str(), reference::linearForward(shape, x, w, b), tolerance, [&] {
+    check(std::string("linear forward, ") + name, reference::linearForward(shape, x, w, b), tolerance, [&] {
         Floats y(dy.size());
         gpu::run({.precision = precision, .products = &products},
                  kernels::LinearForward{shape, input.span(), weight.span(), bias.span(), y.span()});
         return y.read();
     });
-    check((std::string("linear input grad, ") + name).c_str(), reference::linearInputGrad(shape, dy, w), tolerance,
-          [&] {
-              Floats dx(x.size());
-              gpu::run({.precision = precision, .products = &products},
-                       kernels::LinearInputGrad{shape, grad.span(), weight.span(), dx.span()});
-              return dx.read();
-          });
-    check((std::string("linear weight grad, ") + name).c_str(), reference::linearWeightGrad(shape, x, dy).weight,
-          tolerance, [&] {
-              Floats dw(w.size()), db(b.size());
-              gpu::run({.precision = precision, .products = &products},
-                       kernels::LinearWeightGrad{shape, input.span(), grad.span(), dw.span(), db.span()});
-              return dw.read();
-          });
+    check(std::string("linear input grad, ") + name, reference::linearInputGrad(shape, dy, w), tolerance, [&] {
+        Floats dx(x.size());
+        gpu::run({.precision = precision, .products = &products},
+                 kernels::LinearInputGrad{shape, grad.span(), weight.span(), dx.span()});
+        return dx.read();
+    });
+    check(std::string("linear weight grad, ") + name, reference::linearWeightGrad(shape, x, dy).weight, tolerance, [&] {
+        Floats dw(w.size()), db(b.size());
+        gpu::run({.precision = precision, .products = &products},
+                 kernels::LinearWeightGrad{shape, input.span(), grad.span(), dw.span(), db.span()});
+        return dw.read();
+    });
 }
 
 /// Tensors are packed without gaps: factors and results begin anywhere.
@@ -415,44 +333,65 @@ void measureProduct(gpu::Products& products, gpu::Precision precision, const cha
     require(cudaEventSynchronize(end), "run the product");
     float milliseconds = 0;
     require(cudaEventElapsedTime(&milliseconds, begin, end), "measure");
+    cudaEventDestroy(begin);
+    cudaEventDestroy(end);
     std::printf("product of %d^3, %s: %.1f TFLOP/s\n", size, name,
                 2.0 * size * size * size * repeats / milliseconds / 1e9);
 }
 
+void checkLibrary()
+{
+    std::string library;
+    for (const CudaLibrary& found : findCudaLibraries({}))
+        if (found.name == "cuBLASLt")
+            library = found.path;
+    Memory<char> workspace(64u << 20);
+    gpu::Products fast(library, workspace.span().data(), workspace.span().size());
+    if (!fast.whyNot().empty()) {
+        std::printf("WRONG: cuBLASLt cannot be used: %s\n", fast.whyNot().c_str());
+        ++failures;
+        return;
+    }
+    checkProducts(fast, "fp32", gpu::Precision::Float32, sumError);
+    checkProducts(fast, "bf16", gpu::Precision::BFloat16, bf16Error);
+    checkUnalignedProduct(fast, gpu::Precision::Float32, sumError);
+    checkUnalignedProduct(fast, gpu::Precision::BFloat16, bf16Error);
+    if (!small) {
+        measureProduct(fast, gpu::Precision::Float32, "fp32");
+        measureProduct(fast, gpu::Precision::BFloat16, "bf16");
+    }
+    if (const std::string why = fast.takeFailure(); !why.empty()) {
+        std::printf("WRONG: %s\n", why.c_str());
+        ++failures;
+    }
+}
+
 } // namespace
 
-int main()
+int main(int count, char** arguments)
 {
+    bool ownProducts = false;
+    for (const std::string_view each : std::span(arguments, std::size_t(count)).subspan(1)) {
+        if (each != "--small" && each != "--own-products") {
+            std::printf("usage: gpucheck [--small] [--own-products]\n");
+            return 2;
+        }
+        (each == "--small" ? small : ownProducts) = true;
+    }
     int gpus = 0;
     if (const cudaError_t code = cudaGetDeviceCount(&gpus); code != cudaSuccess || gpus == 0) {
         std::printf("no GPU to check: %s\n", cudaGetErrorString(code));
         return 2;
     }
-    std::string library;
-    for (const CudaLibrary& found : findCudaLibraries({}))
-        if (found.name == "cuBLASLt")
-            library = found.path;
     checkRows();
+    checkElements();
     checkAttention();
     checkPieces();
     checkTensors();
-    Memory<char> workspace(64u << 20);
-    gpu::Products plain({}, nullptr, 0), fast(library, workspace.span().data(), workspace.span().size());
-    checkProducts(plain, "own kernel", gpu::Precision::Float32, 1e-5);
-    if (!fast.whyNot().empty()) {
-        std::printf("cuBLASLt cannot be used: %s\n", fast.whyNot().c_str());
-    } else {
-        checkProducts(fast, "fp32", gpu::Precision::Float32, 1e-5);
-        checkProducts(fast, "bf16", gpu::Precision::BFloat16, 2e-2);
-        checkUnalignedProduct(fast, gpu::Precision::Float32, 1e-5);
-        checkUnalignedProduct(fast, gpu::Precision::BFloat16, 2e-2);
-        measureProduct(fast, gpu::Precision::Float32, "fp32");
-        measureProduct(fast, gpu::Precision::BFloat16, "bf16");
-    }
-    if (const std::string why = fast.takeFailure(); !why.empty()) {
-        std::printf("%s\n", why.c_str());
-        ++failures;
-    }
+    gpu::Products plain({}, nullptr, 0);
+    checkProducts(plain, "own kernel", gpu::Precision::Float32, sumError);
+    if (!ownProducts)
+        checkLibrary();
     std::printf("%d wrong\n", failures);
     return failures > 0;
 }

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// The device side of CUDA C++ as our kernels use it, for a compiler of the host; transform.py puts it in front of every
+// .cu. What is not here does not compile. Launches and shared variables are rewritten by transform.py into
+// standin::launch and standin::shared.
+#pragma once
+
+#include "engine.h"
+
+#include <bit>
+#include <chrono>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <cuda_runtime_api.h>
+#include <type_traits>
+
+#undef __global__
+#undef __device__
+#undef __host__
+#define __global__
+#define __device__
+#define __host__
+
+namespace standin {
+
+/// What stands between <<< and >>>.
+struct Configuration {
+    Configuration(dim3 grid, dim3 block, std::size_t sharedBytes = 0, cudaStream_t stream = nullptr)
+        : grid{grid.x, grid.y, grid.z}, block{block.x, block.y, block.z}, sharedBytes(sharedBytes), stream(stream)
+    {
+    }
+
+    Extent grid, block;
+    std::size_t sharedBytes;
+    cudaStream_t stream;
+};
+
+template<typename Kernel, typename... Arguments>
+void launch(const char* kernel, const char* place, const Configuration& how, Kernel thread, Arguments... arguments)
+{
+    Launch made{kernel,
+                place,
+                how.grid,
+                how.block,
+                how.sharedBytes,
+                how.stream,
+                [thread, arguments...] { thread(arguments...); }};
+    pipewrightStandinLaunch(made);
+}
+
+/// The block's variable that Key, a type of one place in the source, stands for.
+template<typename Variable, typename Key>
+Variable& shared()
+{
+    static_assert(std::is_trivial_v<std::remove_all_extents_t<Variable>>);
+    static constexpr char key = 0;
+    return *static_cast<Variable*>(sharedMemory(&key, sizeof(Variable), alignof(Variable)));
+}
+
+template<typename Value>
+Value shuffle(const char* what, unsigned mask, Value value, unsigned lane, const Where& where)
+{
+    static_assert(sizeof(Value) == 4 || sizeof(Value) == 8);
+    using Bits = std::conditional_t<sizeof(Value) == 4, std::uint32_t, std::uint64_t>;
+    return std::bit_cast<Value>(Bits(exchangeInWarp(what, mask, std::bit_cast<Bits>(value), lane, where)));
+}
+
+inline std::uint64_t globalTimer()
+{
+    return std::uint64_t(std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1));
+}
+
+} // namespace standin
+
+#define threadIdx (::standin::currentThread)
+#define blockIdx (::standin::currentBlock)
+#define blockDim (::standin::currentBlockSize)
+#define gridDim (::standin::currentGridSize)
+
+inline void __syncthreads(const char* file = __builtin_FILE(), int line = __builtin_LINE())
+{
+    standin::waitForBlock({file, line});
+}
+
+template<typename Value>
+Value __shfl_xor_sync(unsigned mask, Value value, int lanes, const char* file = __builtin_FILE(),
+                      int line = __builtin_LINE())
+{
+    return standin::shuffle("__shfl_xor_sync", mask, value,
+                            standin::threadNumber() % standin::warpLanes ^ unsigned(lanes), {file, line});
+}
+
+inline unsigned __ballot_sync(unsigned mask, bool vote, const char* file = __builtin_FILE(),
+                              int line = __builtin_LINE())
+{
+    return standin::voteInWarp("__ballot_sync", mask, vote, {file, line});
+}
+
+inline int __popc(unsigned bits)
+{
+    return std::popcount(bits);
+}
+
+inline float rsqrtf(float value)
+{
+    return 1 / std::sqrt(value);
+}

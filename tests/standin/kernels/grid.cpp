@@ -1,0 +1,445 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// A block's threads take turns on the calling thread: each runs until it waits or ends. What waits for a barrier or for
+// other lanes is ready again when the last of them arrives. For the thread sanitizer each GPU thread has a fibre of its
+// own and two neighbouring blocks share none, so that nothing but barriers orders threads, and nothing orders such
+// blocks. This file is compiled without the thread sanitizer: it sees the kernels, not the engine.
+#include "engine.h"
+
+#include "fibre.h"
+#include "sharedmemory.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <numeric>
+#include <random>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace standin {
+
+constinit thread_local Extent currentThread, currentBlock, currentGridSize, currentBlockSize;
+
+namespace {
+
+constexpr std::size_t mostThreads = 1024;
+
+struct GpuThread {
+    enum class State { NotStarted, Ready, AtBarrier, InWarp, Returned };
+
+    unsigned number = 0;
+    Extent index;
+    State state = State::NotStarted;
+    Fibre* fibre = nullptr;
+    // While it waits:
+    Where where;
+    const char* what = nullptr;
+    std::uint32_t mask = 0;
+    std::uint64_t given = 0, taken = 0;
+    unsigned source = 0; ///< the lane whose bits it takes; `votes`: one bit of each
+};
+
+constexpr unsigned votes = warpLanes;
+
+bool isSame(const Where& a, const Where& b)
+{
+    return a.line == b.line && (a.file == b.file || std::strcmp(a.file, b.file) == 0);
+}
+
+/// First in, first out. It allocates nothing, as nothing does that fibres do here: the thread sanitizer sees
+/// allocations.
+class Queue {
+public:
+    void push(GpuThread* thread) { m_threads[m_end++ % mostThreads] = thread; }
+    GpuThread* pop() { return m_begin == m_end ? nullptr : m_threads[m_begin++ % mostThreads]; }
+
+private:
+    std::array<GpuThread*, mostThreads> m_threads{};
+    std::size_t m_begin = 0, m_end = 0;
+};
+
+/// The order of blocks, and of the threads of one.
+class Order {
+public:
+    Order()
+    {
+        const char* text = std::getenv("PIPEWRIGHT_STANDIN_ORDER");
+        const std::string wanted = text ? text : "forwards";
+        if (wanted == "forwards" || wanted == "backwards") {
+            m_backwards = wanted == "backwards";
+        } else if (wanted.starts_with("shuffled")) {
+            m_shuffled = true;
+            if (wanted.size() > 9 && wanted[8] == ':')
+                m_seed = std::uint32_t(std::strtoul(wanted.c_str() + 9, nullptr, 10));
+        } else {
+            std::fprintf(stderr,
+                         "stand-in GPU: PIPEWRIGHT_STANDIN_ORDER is forwards, backwards or shuffled:SEED, not %s\n",
+                         text);
+            std::abort();
+        }
+    }
+    void fill(std::vector<std::size_t>& order, std::size_t count)
+    {
+        order.resize(count);
+        std::iota(order.begin(), order.end(), 0);
+        if (m_backwards)
+            std::reverse(order.begin(), order.end());
+        if (m_shuffled)
+            std::shuffle(order.begin(), order.end(), m_random);
+    }
+    void restart() { m_random.seed(m_seed); }
+
+private:
+    bool m_backwards = false, m_shuffled = false;
+    std::uint32_t m_seed = 1;
+    std::mt19937 m_random;
+};
+
+Extent placeOf(std::size_t number, const Extent& of)
+{
+    return {unsigned(number % of.x), unsigned(number / of.x % of.y), unsigned(number / of.x / of.y)};
+}
+
+std::string text(const Extent& place)
+{
+    return "(" + std::to_string(place.x) + "," + std::to_string(place.y) + "," + std::to_string(place.z) + ")";
+}
+
+std::string text(const Where& where)
+{
+    const std::string file = where.file;
+    return file.substr(file.rfind('/') + 1) + ":" + std::to_string(where.line);
+}
+
+/// Runs grids on one thread of the host, one at a time.
+class Engine {
+public:
+    void run(const Launch& launch);
+
+    GpuThread& running() { return *m_running; }
+    void waitForBlock(const Where& where);
+    std::uint64_t waitInWarp(const char* what, std::uint32_t mask, std::uint64_t bits, unsigned source,
+                             const Where& where);
+    void* sharedMemory(const void* key, std::size_t bytes, std::size_t alignment)
+    {
+        void* place = m_shared[m_slot].find(key, bytes, alignment);
+        if (!place)
+            fault(*m_running, "has more than " + std::to_string(SharedMemory::most) + " bytes of shared memory");
+        return place;
+    }
+
+private:
+    static void onFibre();
+    void runBlock(std::size_t block);
+    void runThread();
+    GpuThread* next();
+    std::span<GpuThread> warpOf(const GpuThread& thread)
+    {
+        const std::size_t first = thread.number / warpLanes * warpLanes;
+        return std::span(m_threads).subspan(first, std::min<std::size_t>(warpLanes, m_count - first));
+    }
+    void leave();
+    void switchTo(GpuThread& thread);
+    bool finishWarp(GpuThread& any);
+    [[noreturn]] void fault(const GpuThread& thread, const std::string& what) const;
+    [[noreturn]] void deadlock() const;
+    std::string name(const GpuThread& thread) const { return "thread " + text(thread.index); }
+
+    Order m_order;
+    const Launch* m_launch = nullptr;
+    std::vector<std::size_t> m_blockOrder, m_threadOrder;
+    std::array<GpuThread, mostThreads> m_threads;
+    std::size_t m_count = 0, m_started = 0, m_returned = 0, m_atBarrier = 0;
+    Queue m_ready;
+    GpuThread *m_running = nullptr, *m_firstAtBarrier = nullptr;
+    Fibre m_main;
+    Fibre* m_current = nullptr;
+    std::vector<std::unique_ptr<Fibre>> m_fibres;
+    std::vector<Fibre*> m_free; ///< only where nobody watches
+    // Neighbouring blocks have different slots: with fibres and shared memory of their own.
+    static constexpr std::size_t slots = 2;
+    std::size_t m_slot = 0, m_blockInSlot = 0, m_barrier = 0;
+    std::array<SharedMemory, slots> m_shared;
+    // Places for the thread sanitizer. Two for each slot and each barrier, in turns: with one, who leaves late would be
+    // ordered behind what others did since.
+    char m_begun = 0, m_ended = 0;
+    std::array<std::array<char, 2>, slots> m_slotFree{};
+    std::array<char, 2> m_barriers{};
+};
+
+Engine& engine()
+{
+    static thread_local Engine engine;
+    return engine;
+}
+
+void Engine::run(const Launch& launch)
+{
+    if (const std::string reason = whyNot(launch); !reason.empty()) {
+        std::fprintf(stderr, "stand-in GPU: kernel %s (%s) cannot be launched: %s\n", launch.kernel, launch.place,
+                     reason.c_str());
+        std::abort();
+    }
+    m_launch = &launch;
+    m_count = launch.block.count();
+    while (m_fibres.size() < (fibresAreWatched() ? slots * m_count : m_count)) {
+        m_fibres.push_back(std::make_unique<Fibre>(onFibre));
+        m_free.push_back(m_fibres.back().get());
+    }
+    currentGridSize = launch.grid;
+    currentBlockSize = launch.block;
+    for (SharedMemory& each : m_shared)
+        each.forget();
+    m_order.restart();
+    m_order.fill(m_blockOrder, launch.grid.count());
+    orderBefore(&m_begun);
+    for (std::size_t i = 0; i < m_blockOrder.size(); ++i) {
+        m_slot = i % slots;
+        m_blockInSlot = i / slots;
+        runBlock(m_blockOrder[i]);
+    }
+    orderAfter(&m_ended);
+    m_launch = nullptr;
+}
+
+void Engine::runBlock(std::size_t block)
+{
+    currentBlock = placeOf(block, m_launch->grid);
+    m_shared[m_slot].begin();
+    m_order.fill(m_threadOrder, m_count);
+    m_started = m_returned = m_atBarrier = 0;
+    for (std::size_t i = 0; i < m_count; ++i) {
+        m_threads[i] = {};
+        m_threads[i].number = unsigned(i);
+        m_threads[i].index = placeOf(i, m_launch->block);
+    }
+    m_current = &m_main;
+    leave();
+}
+
+/// Who runs now: who waited before who has not begun.
+GpuThread* Engine::next()
+{
+    if (GpuThread* waited = m_ready.pop())
+        return waited;
+    return m_started < m_count ? &m_threads[m_threadOrder[m_started++]] : nullptr;
+}
+
+void Engine::switchTo(GpuThread& thread)
+{
+    m_running = &thread;
+    currentThread = thread.index;
+    if (!thread.fibre) {
+        if (fibresAreWatched()) {
+            thread.fibre = m_fibres[m_slot * m_count + thread.number].get();
+        } else {
+            thread.fibre = m_free.back();
+            m_free.pop_back();
+        }
+    }
+    Fibre* from = std::exchange(m_current, thread.fibre);
+    if (from != thread.fibre)
+        thread.fibre->switchFrom(*from);
+}
+
+/// From a thread that waits, or from the host's.
+void Engine::leave()
+{
+    if (GpuThread* thread = next())
+        switchTo(*thread);
+    else
+        deadlock();
+}
+
+void Engine::onFibre()
+{
+    for (;;)
+        engine().runThread();
+}
+
+void Engine::runThread()
+{
+    Fibre* const own = m_current;
+    orderAfter(&m_begun);
+    orderAfter(&m_slotFree[m_slot][m_blockInSlot % 2]);
+    m_running->state = GpuThread::State::Ready;
+    m_launch->body();
+    m_running->state = GpuThread::State::Returned;
+    orderBefore(&m_slotFree[m_slot][(m_blockInSlot + 1) % 2]);
+    orderBefore(&m_ended);
+    ++m_returned;
+    if (m_atBarrier > 0)
+        fault(*m_running, "returned, and " + name(*m_firstAtBarrier) + " waits for it at the barrier in "
+                              + text(m_firstAtBarrier->where));
+    for (GpuThread& each : warpOf(*m_running))
+        if (each.state == GpuThread::State::InWarp)
+            finishWarp(each); // where it was the last one missing
+    m_running->fibre = nullptr;
+    if (!fibresAreWatched())
+        m_free.push_back(own); // perhaps for the very next
+    if (m_returned == m_count) {
+        m_current = &m_main;
+        m_main.switchFrom(*own);
+    } else {
+        leave();
+    }
+}
+
+void Engine::waitForBlock(const Where& where)
+{
+    GpuThread& own = *m_running;
+    own.where = where;
+    if (m_returned > 0) {
+        const auto gone = std::find_if(m_threads.begin(), m_threads.end(),
+                                       [](const GpuThread& each) { return each.state == GpuThread::State::Returned; });
+        fault(own, "waits at the barrier in " + text(where) + ", and " + name(*gone) + " has returned");
+    }
+    if (m_atBarrier == 0)
+        m_firstAtBarrier = &own;
+    else if (!isSame(m_firstAtBarrier->where, where))
+        fault(own, "waits at the barrier in " + text(where) + ", and " + name(*m_firstAtBarrier) + " at another, in "
+                       + text(m_firstAtBarrier->where));
+    char* const place = &m_barriers[m_barrier % 2];
+    orderBefore(place);
+    if (++m_atBarrier < m_count) {
+        own.state = GpuThread::State::AtBarrier;
+        leave();
+    } else {
+        m_atBarrier = 0;
+        ++m_barrier;
+        for (GpuThread& each : std::span(m_threads).first(m_count))
+            if (each.state == GpuThread::State::AtBarrier) {
+                each.state = GpuThread::State::Ready;
+                m_ready.push(&each);
+            }
+    }
+    orderAfter(place);
+}
+
+/// Shuffles order no memory (CUDA C++ Programming Guide, "Warp Shuffle Functions"), so they tell the sanitizer nothing.
+std::uint64_t Engine::waitInWarp(const char* what, std::uint32_t mask, std::uint64_t bits, unsigned source,
+                                 const Where& where)
+{
+    GpuThread& own = *m_running;
+    own.what = what;
+    own.where = where;
+    own.mask = mask;
+    own.given = bits;
+    own.source = source;
+    if ((mask >> own.number % warpLanes & 1) == 0)
+        fault(own, std::string("calls ") + what + " in " + text(where) + " with a mask that lacks its own lane");
+    own.state = GpuThread::State::InWarp;
+    if (!finishWarp(own))
+        leave();
+    return own.taken;
+}
+
+/// Whether all lanes that `any` waits for are there: then each has what it wanted and is ready.
+bool Engine::finishWarp(GpuThread& any)
+{
+    const std::span<GpuThread> warp = warpOf(any);
+    std::uint32_t present = 0, voted = 0;
+    for (unsigned lane = 0; lane < warp.size(); ++lane) {
+        const GpuThread& each = warp[lane];
+        if ((any.mask >> lane & 1) == 0 || each.state == GpuThread::State::Returned)
+            continue;
+        if (each.state != GpuThread::State::InWarp)
+            return false;
+        if (each.mask != any.mask || !isSame(each.where, any.where))
+            fault(any, std::string("waits in ") + any.what + " in " + text(any.where) + " for " + name(each)
+                           + ", which waits in " + each.what + " in " + text(each.where)
+                           + (each.mask != any.mask ? " with another mask" : ""));
+        present |= 1u << lane;
+        voted |= unsigned(each.given != 0) << lane;
+    }
+    for (unsigned lane = 0; lane < warp.size(); ++lane) {
+        GpuThread& each = warp[lane];
+        if ((present >> lane & 1) == 0)
+            continue;
+        if (each.source != votes && (present >> each.source & 1) == 0)
+            fault(each, std::string("takes by ") + each.what + " in " + text(each.where) + " from lane "
+                            + std::to_string(each.source) + ", which has returned, is not in the mask or is not there");
+        each.taken = each.source == votes ? voted : warp[each.source].given;
+        each.state = GpuThread::State::Ready;
+        if (&each != m_running) // which simply goes on
+            m_ready.push(&each);
+    }
+    return true;
+}
+
+void Engine::fault(const GpuThread& thread, const std::string& what) const
+{
+    std::fprintf(stderr, "stand-in GPU: kernel %s (%s), block %s, %s: %s\n", m_launch->kernel, m_launch->place,
+                 text(currentBlock).c_str(), name(thread).c_str(), what.c_str());
+    std::abort();
+}
+
+void Engine::deadlock() const
+{
+    std::string all;
+    const GpuThread* first = nullptr;
+    for (const GpuThread& each : std::span(m_threads).first(m_count))
+        if (each.state == GpuThread::State::AtBarrier || each.state == GpuThread::State::InWarp) {
+            const char* what = each.state == GpuThread::State::AtBarrier ? "the barrier" : each.what;
+            if (first)
+                all += "\n  " + name(each);
+            else
+                first = &each;
+            all += std::string(" waits for others at ") + what + " in " + text(each.where);
+        }
+    fault(*first, "all wait and none comes:" + all);
+}
+
+} // namespace
+
+std::string whyNot(const Launch& launch)
+{
+    const Extent &grid = launch.grid, &block = launch.block;
+    if (grid.count() == 0 || block.count() == 0)
+        return "no blocks or no threads";
+    if (block.count() > mostThreads || block.x > 1024 || block.y > 1024 || block.z > 64)
+        return "a block " + text(block) + " is more than 1024 threads, or than (1024,1024,64)";
+    if (grid.x > 0x7fffffffu || grid.y > 65535 || grid.z > 65535)
+        return "a grid " + text(grid) + " is more than (2^31 - 1,65535,65535) blocks";
+    if (launch.sharedBytes > SharedMemory::most)
+        return "it asks for " + std::to_string(launch.sharedBytes) + " bytes of shared memory, more than "
+               + std::to_string(SharedMemory::most);
+    return {};
+}
+
+void runGrid(const Launch& launch)
+{
+    engine().run(launch);
+}
+
+unsigned threadNumber()
+{
+    return engine().running().number;
+}
+
+void waitForBlock(const Where& where)
+{
+    engine().waitForBlock(where);
+}
+
+std::uint64_t exchangeInWarp(const char* what, std::uint32_t mask, std::uint64_t bits, unsigned source,
+                             const Where& where)
+{
+    return engine().waitInWarp(what, mask, bits, source, where);
+}
+
+std::uint32_t voteInWarp(const char* what, std::uint32_t mask, bool vote, const Where& where)
+{
+    return std::uint32_t(engine().waitInWarp(what, mask, vote ? 1 : 0, votes, where));
+}
+
+void* sharedMemory(const void* key, std::size_t bytes, std::size_t alignment)
+{
+    return engine().sharedMemory(key, bytes, alignment);
+}
+
+} // namespace standin
