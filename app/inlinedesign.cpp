@@ -86,8 +86,11 @@ InlineDesign::InlineDesign(Command command, bool acceptFile)
         .option("--data-parallel", m_data,
                 "copies of the pipeline, each with M microbatches (as many as share out experts)")
         .typeName("N");
-    group.option("--recompute", m_recompute, "what the backward computes anew: the attention core, or all (none)")
-        .typeName("none|selective|full");
+    group
+        .option("--recompute", m_recompute,
+                "which activations R blocks make again before the backward: the attention's, or all, of every stage "
+                "or of these (none)")
+        .typeName("none|selective|full|STAGES");
     group.option("--accumulate", m_accumulate, "microbatches per update (asynchronous families)").typeName("T");
     group.option("--optimizer", m_optimizer, "of families that update amid the run (sgd; xpipe: adam)")
         .typeName("sgd|adam|adamw|rmsprop");
@@ -120,21 +123,13 @@ std::optional<Parallelism> InlineDesign::parallel() const
 {
     bool any = false;
     for (const char* option : {"--tensor-parallel", "--sequence-parallel", "--context-parallel", "--expert-parallel",
-                               "--data-parallel", "--recompute"})
+                               "--data-parallel"})
         any = any || m_options.given(option);
     if (!any)
         return std::nullopt;
     Parallelism parallel{m_tensor, m_splitTokens, m_context, m_expert, m_data};
     if (!m_options.given("--data-parallel"))
         parallel.data = parallel.expert;
-    if (m_options.given("--recompute")) {
-        const Recompute ways[] = {Recompute::None, Recompute::Selective, Recompute::Full};
-        const auto found =
-            std::find_if(std::begin(ways), std::end(ways), [&](Recompute way) { return nameOf(way) == m_recompute; });
-        if (found == std::end(ways))
-            throw Error("--recompute", "\"" + m_recompute + "\" is not known", "use one of none|selective|full");
-        parallel.recompute = *found;
-    }
     return parallel;
 }
 
@@ -203,6 +198,8 @@ DesignRequest InlineDesign::request() const
     request.sequence = number("--sequence", m_sequence);
     request.microbatchSize = number("--microbatch-size", m_microbatchSize);
     request.parallel = parallel();
+    if (given("--recompute"))
+        request.recompute = parseRecompute(m_recompute, "--recompute");
     request.layersPerStage = m_layersPerStage;
     request.name = m_name;
     return request;

@@ -78,6 +78,8 @@ Json toJson(const Design& design, const Prediction& prediction)
                         {"rate_span", metrics.rateSpan},
                         {"rate_papers", metrics.ratePapers},
                         {"ratio_ideal", metrics.ratioIdeal}};
+    for (const Recompute recompute : program.recompute)
+        object["recompute"].push_back(nameOf(recompute));
     if (!program.busOfLink.empty())
         object["buses"] = {{"names", busNames(program)}, {"discipline", busDiscipline()}};
     if (!(parallel == Parallelism{}))
@@ -86,7 +88,6 @@ Json toJson(const Design& design, const Prediction& prediction)
                               {"context", parallel.context},
                               {"expert", parallel.expert},
                               {"data", parallel.data},
-                              {"recompute", nameOf(parallel.recompute)},
                               {"devices_in_all", program.devices.size() * members * parallel.data}};
     if (design.workload && design.costs.isFormula()) {
         object["tokens_per_second"] = tokensPerSecond(design, metrics.makespan);

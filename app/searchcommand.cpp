@@ -67,10 +67,9 @@ struct SearchCommandOptions {
             .typeName("STYLE");
         command
             .option("--recompute", recompute,
-                    "stages that keep only their input and compute the rest again, such as 0,1; or auto: as many "
-                    "of the first as pay (with a limit in bytes)")
-            .delimiter(',')
-            .typeName("STAGE,…");
+                    "which stages make their activations again before the backward (R blocks), such as 0,1; or auto: "
+                    "as many of the first as pay (with a limit in bytes)")
+            .typeName("auto|none|selective|full|STAGES");
         command.option("--points", points, "with --pareto: limits in the range (9)").typeName("N");
         command
             .option("--costs-from", costsFrom,
@@ -84,7 +83,8 @@ struct SearchCommandOptions {
     std::string file, output, limit, timeLimit = "10s", objective = "makespan", progress = "auto";
     std::string backward = "given", costsFrom;
     NoiseOptions noise;
-    std::vector<std::string> locked, placement, recompute;
+    std::vector<std::string> locked, placement;
+    std::string recompute;
     std::uint64_t seed = 1;
     int threads = 0, rounds = 0, points = 9;
     bool pareto = false, partition = false, force = false, json = false;
@@ -354,16 +354,10 @@ std::optional<VariantOptions> variantOptions(const SearchCommandOptions& given)
         throw Error("--backward", "\"" + given.backward + "\" is none that is known",
                     "use given, split, full or either");
     variants.backward = style->second;
-    for (const std::string& text : given.recompute) {
-        char* end = nullptr;
-        const long stage = std::strtol(text.c_str(), &end, 10);
-        if (text == "auto" && given.recompute.size() == 1)
-            variants.chooseRecompute = true;
-        else if (end == text.c_str() || *end != 0 || stage < 0 || stage > maxMicrobatches)
-            throw Error("--recompute", "\"" + text + "\" is no stage", "write stages such as 0,1, or auto alone");
-        else
-            variants.recompute.push_back(static_cast<int>(stage));
-    }
+    if (given.recompute == "auto")
+        variants.chooseRecompute = true;
+    else if (!given.recompute.empty())
+        variants.recompute = parseRecompute(given.recompute, "--recompute");
     if (variants.backward == BackwardChoice::Given && given.recompute.empty())
         return std::nullopt;
     if (given.pareto || given.partition || !given.placement.empty())
@@ -373,31 +367,38 @@ std::optional<VariantOptions> variantOptions(const SearchCommandOptions& given)
     return variants;
 }
 
+std::vector<int> recomputedStages(const std::vector<Recompute>& ofStage)
+{
+    std::vector<int> stages;
+    for (std::size_t s = 0; s < ofStage.size(); ++s)
+        if (ofStage[s] != Recompute::None)
+            stages.push_back(static_cast<int>(s));
+    return stages;
+}
+
 int searchVariantsOf(const SearchCommandOptions& given, const LocatedDesign& located, VariantOptions variants,
                      const SearchOptions& options)
 {
     variants.search = options;
     const VariantResult found = locating(located, [&] { return searchVariants(located.design, variants); });
     writeDesign(found.design, given.output, given.force);
-    if (!found.recompute.empty())
-        printDiagnostics({Diagnostic{Severity::Warning, given.output,
-                                     "its costs count stages that recompute, which the executor cannot do yet",
-                                     "run it with --synthetic, which takes the design's times and bytes"}});
     if (given.json) {
         Json object = toJson(found.result, found.design, given);
         object["backward"] = styleName(found.backward);
-        object["recomputed"] = found.recompute;
+        object["recomputed"] = recomputedStages(found.recompute);
+        object["recompute"] = textOf(found.recompute);
         object["trials"] = Json::array();
         for (const VariantTrial& trial : found.trials)
             object["trials"].push_back({{"backward", styleName(trial.backward)},
-                                        {"recomputed", trial.recompute},
+                                        {"recomputed", recomputedStages(trial.recompute)},
+                                        {"recompute", textOf(trial.recompute)},
                                         {"best_ns", trial.value ? Json(*trial.value) : Json()}});
         printJson(object);
     } else {
         TextTable table({"backward", "recomputed stages", given.objective});
         for (const VariantTrial& trial : found.trials)
             table.addRow({std::string(styleName(trial.backward)),
-                          trial.recompute.empty() ? "none" : fmt::format("{}", fmt::join(trial.recompute, " ")),
+                          trial.recompute.empty() ? "none" : textOf(trial.recompute),
                           trial.value ? formatDuration(*trial.value) : "does not fit"});
         table.print();
         print(found.result, found.design, given);

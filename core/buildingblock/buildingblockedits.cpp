@@ -9,7 +9,7 @@
 
 namespace pipewright {
 
-static_assert(passCount == 4, "what each pass of a building block waits for is said here");
+static_assert(passCount == 5, "what each pass of a building block waits for is said here");
 
 namespace {
 

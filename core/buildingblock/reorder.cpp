@@ -9,7 +9,7 @@
 
 namespace pipewright {
 
-static_assert(passCount == 4, "which passes take and free an activation is said here");
+static_assert(passCount == 5, "which passes take and free an activation is said here");
 
 namespace {
 

@@ -7,7 +7,7 @@
 
 namespace pipewright {
 
-static_assert(passCount == 4, "a row is a forward or a full backward");
+static_assert(passCount == 5, "a row is a forward or a full backward");
 
 namespace {
 

@@ -8,7 +8,7 @@
 
 namespace pipewright {
 
-static_assert(passCount == 4, "forwards go down, gradients up, and weight gradients nowhere");
+static_assert(passCount == 5, "forwards go down, gradients up, and weight gradients nowhere");
 
 namespace {
 

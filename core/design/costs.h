@@ -35,7 +35,11 @@ constexpr std::string_view nameOf(CostOrigin origin) ///< empty behind the last 
 ///   savedUntilInputGrad   written by F, released by I (or B)
 ///   savedUntilWeightGrad  written by F, released by W (or B)
 ///   savedFromInputGrad    written by I, released by W; a full B holds it only while it runs
-/// In the zero-bubble papers' terms M_B = the first two, M_W = the last two.
+/// In the zero-bubble papers' terms M_B = the first two, M_W = the last two. Where the stage recomputes, R writes what
+/// F did not keep:
+///   recomputedUntilInputGrad    written by R, released by I (or B)
+///   recomputedUntilWeightGrad   written by R, released by W (or B)
+/// and where it recomputes fully, what F read stays until R.
 struct StageCosts {
     Nanoseconds forward = 1'000'000;
     Nanoseconds inputGrad = 1'000'000;
@@ -47,11 +51,11 @@ struct StageCosts {
     Bytes savedUntilInputGrad = 0;
     Bytes savedUntilWeightGrad = 0;
     Bytes savedFromInputGrad = 0;
-    Bytes lessInBackward = 0; ///< of these, what a full B does without: it recomputes one layer after the other
+    Bytes recomputedUntilInputGrad = 0, recomputedUntilWeightGrad = 0;
     Bytes output = 0;         ///< what F hands to the next stage; its gradient is as large
     Bytes sequenceGradient =
         0; ///< with sequence pieces: gradients of keys and values, live from the last piece's backward to the first's
-    Bytes workspaceForward = 0, workspaceInputGrad = 0, workspaceWeightGrad = 0, workspaceBackward = 0;
+    Bytes workspaceForward = 0, workspaceInputGrad = 0, workspaceWeightGrad = 0, workspaceBackward = 0, workspaceRecompute = 0;
     Bytes parameters = 0, gradients = 0, optimizerState = 0; ///< live all the time
 
     std::array<CostOrigin, opCount> origin{}; ///< of the times, by operation; AsSource: what Costs::source says

@@ -34,7 +34,7 @@ void checkRequest(const DesignRequest& request)
         throw Error("--overlap-factor", fmt::format("{}", *request.overlapFactor),
                     "1: a pair takes as long as its blocks one after the other; 0.5: half of that");
     if (request.parallel && !request.model && !request.device && !request.cluster && !request.costsFrom)
-        throw Error("--tensor-parallel, --context-parallel, --expert-parallel, --data-parallel, --recompute",
+        throw Error("--tensor-parallel, --context-parallel, --expert-parallel, --data-parallel",
                     "are part of what a model costs on a machine, and none is given",
                     "give --model PRESET, or --device or --cluster");
     if (request.saved && modelOption)
@@ -261,7 +261,7 @@ void checkAgainst(const DesignRequest& request, const Design& from)
            "--forward, --input-grad, --weight-grad, --transfer", "the times are those");
     refuse(request.saved.has_value(), "--saved", "the bytes are those");
     refuse(request.device || request.cluster, "--device, --cluster", "the machine is the one");
-    refuse(request.parallel.has_value(), "--tensor-parallel and other degrees, --recompute", "the degrees are those");
+    refuse(request.parallel.has_value(), "--tensor-parallel and other degrees", "the degrees are those");
     if (!from.dataflow.skips.empty())
         throw Error("--costs-from", "its skip connections join stages, and another schedule has other stages",
                     "take the costs of a design without them");
@@ -294,7 +294,7 @@ Design withTheirCosts(const DesignRequest& request, const Design& from)
     if (const Family* family = findFamily(request.family); design.workload && family->updates) {
         const Optimizer optimizer = inModel(request.optimizer.value_or(family->usualOptimizer));
         design.workload = makeWorkload(design.workload->shape, optimizer, design.workload->source);
-        applyBytes(*design.workload, design.layersPerStage, design.costs);
+        applyBytes(*design.workload, design.layersPerStage, design.schedule.recompute, design.costs);
     }
     design.name = request.name.empty() ? defaultName(request) : request.name;
     if (request.overlapFactor)
@@ -302,13 +302,8 @@ Design withTheirCosts(const DesignRequest& request, const Design& from)
     return design;
 }
 
-} // namespace
-
-Design makeDesign(const DesignRequest& request)
+Design withoutRecompute(const DesignRequest& request)
 {
-    checkRequest(request);
-    if (request.costsFrom)
-        return withTheirCosts(request, *request.costsFrom);
     const bool byFormula = request.model || request.device || request.cluster;
     FamilyParameters parameters = familyParameters(request);
     if (byFormula)
@@ -337,9 +332,20 @@ Design makeDesign(const DesignRequest& request)
     design.cluster.link.latency = design.costs.link.latency;
     if (design.workload) {
         design.dataflow.shared = sharedParametersOf(*design.workload, design.layersPerStage);
-        applyBytes(*design.workload, design.layersPerStage, design.costs);
+        applyBytes(*design.workload, design.layersPerStage, {}, design.costs);
     }
     return design;
+}
+
+} // namespace
+
+Design makeDesign(const DesignRequest& request)
+{
+    checkRequest(request);
+    const Design design =
+        request.costsFrom ? withTheirCosts(request, *request.costsFrom) : withoutRecompute(request);
+    const std::vector<Recompute> recompute = ofStages(request.recompute, design.schedule.stages(), "--recompute");
+    return recompute.empty() ? design : withRecompute(design, recompute);
 }
 
 } // namespace pipewright

@@ -30,6 +30,7 @@ struct DesignRequest : FamilyOptions {
     std::optional<std::string> device, cluster; ///< presets: one kind of device, or all with their links
     std::optional<int> sequence, microbatchSize;
     std::optional<Parallelism> parallel; ///< instead of the model's own
+    RecomputeChoice recompute;           ///< which stages make their activations again
     /// Transformer layers per stage, or all layers when embedding and head are counted too; even when empty.
     std::vector<int> layersPerStage;
 

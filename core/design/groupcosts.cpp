@@ -73,8 +73,10 @@ void applyGroupCosts(const sharding::SharedStage& shared, const DeviceSpec& grou
     };
     scale(fullest(shares.state, group), {&stage.parameters, &stage.gradients, &stage.optimizerState});
     scale(fullest(shares.kept, group),
-          {&stage.savedUntilInputGrad, &stage.savedUntilWeightGrad, &stage.savedFromInputGrad, &stage.sequenceGradient,
-           &stage.workspaceForward, &stage.workspaceInputGrad, &stage.workspaceWeightGrad, &stage.workspaceBackward});
+          {&stage.savedUntilInputGrad, &stage.savedUntilWeightGrad, &stage.savedFromInputGrad,
+           &stage.recomputedUntilInputGrad, &stage.recomputedUntilWeightGrad, &stage.sequenceGradient,
+           &stage.workspaceForward, &stage.workspaceInputGrad, &stage.workspaceWeightGrad, &stage.workspaceBackward,
+           &stage.workspaceRecompute});
 }
 
 } // namespace pipewright

@@ -15,7 +15,7 @@ void applyFormula(Design& design)
     design.layersPerStage = evenPartition(*design.workload, design.schedule.stages());
     design.dataflow = {};
     design.costs = formulaCosts(*design.workload, design.layersPerStage, design.cluster, design.schedule.deviceOfStage,
-                                &design.dataflow);
+                                &design.dataflow, nullptr, design.schedule.recompute);
 }
 
 } // namespace

@@ -5,12 +5,14 @@
 
 #include "core/design/newdesign.h"
 #include "core/design/stagecosts.h"
+#include "core/schedule/recomputeblocks.h"
 #include "core/schedule/weightplan.h"
 #include "core/workload/transformer.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 namespace pipewright {
@@ -75,8 +77,8 @@ void refreshFormulaCosts(Design& design)
     Dataflow dataflow = design.dataflow;
     dataflow.shared.clear();
     std::vector<HostGaps> gaps = std::move(design.costs.hostGaps); // no formula knows them
-    design.costs =
-        formulaCosts(*design.workload, design.layersPerStage, design.cluster, design.schedule.deviceOfStage, &dataflow);
+    design.costs = formulaCosts(*design.workload, design.layersPerStage, design.cluster, design.schedule.deviceOfStage,
+                                &dataflow, nullptr, design.schedule.recompute);
     design.costs.hostGaps = std::move(gaps);
     design.dataflow = std::move(dataflow);
 }
@@ -96,6 +98,31 @@ void fitHostGaps(std::vector<HostGaps>& gaps, std::size_t devices)
     }
     usual.origin.fill(CostOrigin::Estimated);
     gaps.resize(devices, usual);
+}
+
+/// Without a model all that F keeps is one: R writes it, or F does.
+void moveBytes(StageCosts& stage, Recompute now, std::size_t number)
+{
+    if (now == Recompute::Selective)
+        throw Error("schedule.recompute",
+                    fmt::format("without a model nobody knows what stage {} would keep beside its attention", number),
+                    "use full or none, or make the design from a model");
+    const auto move = [&](Bytes& saved, Bytes& recomputed) {
+        const Bytes all = saved + recomputed;
+        saved = now == Recompute::Full ? 0 : all;
+        recomputed = all - saved;
+    };
+    move(stage.savedUntilInputGrad, stage.recomputedUntilInputGrad);
+    move(stage.savedUntilWeightGrad, stage.recomputedUntilWeightGrad);
+}
+
+/// Stages of another cut recompute as the stages do that were at their place.
+std::vector<Recompute> inProportion(const std::vector<Recompute>& recompute, int stages)
+{
+    std::vector<Recompute> result;
+    for (std::size_t s = 0; !recompute.empty() && s < static_cast<std::size_t>(stages); ++s)
+        result.push_back(recompute[s * recompute.size() / static_cast<std::size_t>(stages)]);
+    return result;
 }
 
 /// After a recut: links of pairs of devices that are still there, and what the new cut shares between stages.
@@ -140,8 +167,10 @@ Design withSequencePieces(const Design& base, int pieces)
         for (const Op op : {Op::F, Op::I, Op::W, Op::B, Op::R})
             stage.origin[indexOf(op)] = CostOrigin::Estimated;
         for (Bytes* bytes :
-             {&stage.savedUntilInputGrad, &stage.savedUntilWeightGrad, &stage.savedFromInputGrad, &stage.output,
-              &stage.workspaceForward, &stage.workspaceInputGrad, &stage.workspaceWeightGrad, &stage.workspaceBackward})
+             {&stage.savedUntilInputGrad, &stage.savedUntilWeightGrad, &stage.savedFromInputGrad,
+              &stage.recomputedUntilInputGrad, &stage.recomputedUntilWeightGrad, &stage.output, &stage.workspaceForward,
+              &stage.workspaceInputGrad, &stage.workspaceWeightGrad, &stage.workspaceBackward,
+              &stage.workspaceRecompute})
             share(*bytes);
     }
     if (!design.workload)
@@ -154,7 +183,7 @@ Design withSequencePieces(const Design& base, int pieces)
     design.workload = makeWorkload(shape, design.workload->optimizer, design.workload->source);
     design.workload->state = state;
     if (!design.layersPerStage.empty())
-        applyBytes(*design.workload, design.layersPerStage, design.costs);
+        applyBytes(*design.workload, design.layersPerStage, design.schedule.recompute, design.costs);
     return design;
 }
 
@@ -170,7 +199,38 @@ Design withOwnHead(const Design& base)
     design.workload->state = state;
     design.dataflow.shared.clear();
     if (!design.layersPerStage.empty())
-        applyBytes(*design.workload, design.layersPerStage, design.costs);
+        applyBytes(*design.workload, design.layersPerStage, design.schedule.recompute, design.costs);
+    return design;
+}
+
+Design withRecompute(const Design& base, const std::vector<Recompute>& ofStage)
+{
+    Design design = base;
+    design.schedule = withRecompute(base.schedule, ofStage);
+    const bool hasModel = design.workload && !design.layersPerStage.empty();
+    if (hasModel && isFormula(base)) {
+        refreshFormulaCosts(design);
+        return design;
+    }
+    if (hasModel)
+        applyBytes(*design.workload, design.layersPerStage, design.schedule.recompute, design.costs);
+    std::vector<double> shares;
+    if (hasModel)
+        shares = recomputedShares(*design.workload, design.layersPerStage, Recompute::Selective);
+    for (std::size_t s = 0; s < design.costs.stages.size(); ++s) {
+        const Recompute before = base.schedule.recomputeOf(static_cast<int>(s)),
+                        now = design.schedule.recomputeOf(static_cast<int>(s));
+        if (before == now)
+            continue;
+        StageCosts& stage = design.costs.stages[s];
+        if (!hasModel)
+            moveBytes(stage, now, s);
+        const bool selective = now == Recompute::Selective;
+        if (selective || before == Recompute::Selective || stage.recompute == 0) {
+            stage.recompute = selective ? std::llround(static_cast<double>(stage.forward) * shares[s]) : stage.forward;
+            stage.origin[indexOf(Op::R)] = CostOrigin::Estimated;
+        }
+    }
     return design;
 }
 
@@ -191,6 +251,16 @@ Design withParallelism(const Design& base, const Parallelism& parallel)
 
 Design withSchedule(const Design& original, Schedule schedule, std::vector<int> layersPerStage)
 {
+    if (original.schedule.recompute != schedule.recompute) { // the costs of one are not those of the other
+        const std::vector<Recompute> recompute = std::exchange(schedule.recompute, {});
+        const Schedule plain = withRecompute(schedule, {});
+        Design design = withSchedule(withRecompute(original, {}), plain, std::move(layersPerStage));
+        design = withRecompute(design, recompute);
+        design.schedule.order = std::move(schedule.order);
+        design.schedule.overlaps = std::move(schedule.overlaps);
+        design.schedule.pins = std::move(schedule.pins);
+        return design;
+    }
     const Design cut = withSequencePieces(original, schedule.sequencePieces);
     const Design base = hasUpdates(schedule) ? withOwnHead(cut) : cut;
     const bool samePieces = original.schedule.sequencePieces == schedule.sequencePieces;
@@ -212,11 +282,13 @@ Design withSchedule(const Design& original, Schedule schedule, std::vector<int> 
             refreshFormulaCosts(design);
         } else {
             design.costs = recutCosts(*base.workload, design.costs, {base.layersPerStage, base.schedule.deviceOfStage},
-                                      {design.layersPerStage, placement});
+                                      {design.layersPerStage, placement, design.schedule.recompute});
             takeLinks(base, design);
         }
     } else {
         design.costs = shareOutCosts(design.costs, base.schedule.deviceOfStage, placement);
+        for (std::size_t s = 0; !design.schedule.recompute.empty() && s < design.costs.stages.size(); ++s)
+            moveBytes(design.costs.stages[s], design.schedule.recomputeOf(static_cast<int>(s)), s);
         takeLinks(base, design);
         design.dataflow = {};
         design.layersPerStage.clear();
@@ -236,7 +308,10 @@ Design withFamily(const Design& base, const Family& family, const FamilyChoice& 
     parameters.memoryLimit = choice.memoryLimit;
     parameters.stop = std::move(stop);
     takeWork(parameters, base.costs);
-    return withSchedule(base, makeSchedule(family.name, parameters));
+    Schedule schedule = makeSchedule(family.name, parameters);
+    if (!hasUpdates(schedule))
+        schedule = withRecompute(schedule, inProportion(base.schedule.recompute, schedule.stages()));
+    return withSchedule(base, std::move(schedule));
 }
 
 Design withDevices(const Design& base, int devices)
@@ -300,7 +375,8 @@ Design withPartition(const Design& base, std::vector<int> layersPerStage)
         refreshFormulaCosts(design);
     } else {
         const auto links = design.costs.linkOfPair; // the stages stay on their devices, and so do the links
-        design.costs = recutCosts(*base.workload, base.costs, {base.layersPerStage}, {design.layersPerStage});
+        design.costs = recutCosts(*base.workload, base.costs, {base.layersPerStage},
+                                  {design.layersPerStage, {}, design.schedule.recompute});
         design.costs.linkOfPair = links;
         design.dataflow.shared = sharedParametersOf(*base.workload, design.layersPerStage);
     }

@@ -46,12 +46,18 @@ struct FamilyChoice {
     bool operator==(const FamilyChoice&) const = default;
 };
 
-/// The same model, cluster and microbatch count under another family. `stop` ends a family's search early, with the
+/// The same model, cluster and microbatch count under another family; stages that recompute stay in proportion, unless
+/// the family updates amid the run. `stop` ends a family's search early, with the
 /// best it has so far.
 Design withFamily(const Design& base, const Family& family, const FamilyChoice& choice = {},
                   std::function<bool()> stop = {});
 
-/// The same with other degrees of parallelism, or another recomputation. Only a formula knows what those cost.
+/// The same with these stages recomputing (empty: none): R blocks are placed right before the backwards where none
+/// stand yet, and what F keeps and R writes follows. How long R takes is the formula's, else the forward's share.
+/// Without a model nobody knows what selective recomputation would keep. Throws Error.
+Design withRecompute(const Design& base, const std::vector<Recompute>& ofStage);
+
+/// The same with other degrees of parallelism. Only a formula knows what those cost.
 Design withParallelism(const Design& base, const Parallelism& parallel);
 
 /// Another cut of the model's layers into as many stages as there are. Needs a model.

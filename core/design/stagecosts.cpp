@@ -8,6 +8,7 @@
 #include "core/design/membertimes.h"
 #include "core/workload/gptworkspace.h"
 #include "core/workload/parallelism.h"
+#include "core/workload/recomputedtensors.h"
 #include "core/workload/transformer.h"
 
 #include <fmt/format.h>
@@ -66,28 +67,30 @@ std::int64_t parametersOf(std::span<const Layer> layers)
     return count;
 }
 
-void fillBytes(const Workload& workload, std::span<const Layer> layers, StageCosts& stage)
+void fillBytes(const Workload& workload, std::span<const Layer> layers, Recompute recompute, StageCosts& stage)
 {
     stage.savedUntilInputGrad = stage.savedUntilWeightGrad = stage.savedFromInputGrad = 0;
-    Bytes mostOfALayer = 0;
-    for (const Layer& layer : layers) {
-        const Bytes before = stage.savedFromInputGrad;
+    stage.recomputedUntilInputGrad = stage.recomputedUntilWeightGrad = 0;
+    for (const Layer& layer : layers)
         for (const SavedTensor& tensor : layer.saved) {
+            const bool again = isRecomputed(tensor, recompute);
             switch (tensor.lifetime) {
-            case Lifetime::UntilInputGrad: stage.savedUntilInputGrad += tensor.bytes(); break;
-            case Lifetime::UntilWeightGrad: stage.savedUntilWeightGrad += tensor.bytes(); break;
+            case Lifetime::UntilInputGrad:
+                (again ? stage.recomputedUntilInputGrad : stage.savedUntilInputGrad) += tensor.bytes();
+                break;
+            case Lifetime::UntilWeightGrad:
+                (again ? stage.recomputedUntilWeightGrad : stage.savedUntilWeightGrad) += tensor.bytes();
+                break;
             case Lifetime::FromInputGrad: stage.savedFromInputGrad += tensor.bytes(); break;
             }
         }
-        mostOfALayer = std::max(mostOfALayer, stage.savedFromInputGrad - before);
-    }
-    const bool layerByLayer = workload.shape.parallel.recompute == Recompute::Full;
-    stage.lessInBackward = layerByLayer ? stage.savedFromInputGrad - mostOfALayer : 0;
     const auto attentions =
         std::count_if(layers.begin(), layers.end(), [](const Layer& layer) { return hasAttention(layer.kind); });
     stage.sequenceGradient = attentions * sequenceGradientElements(workload.shape) * bytesOf(workload.shape.dataType);
     stage.output = layers.back().outputBytes;
-    stage.workspaceForward = stageWorkspace(workload.shape, layers, Pass::Forward);
+    stage.workspaceForward =
+        stageWorkspace(workload.shape, layers, Pass::Forward) + forwardScratch(layers, recompute);
+    stage.workspaceRecompute = recomputeScratch(layers, recompute);
     stage.workspaceInputGrad = stageWorkspace(workload.shape, layers, Pass::InputGrad);
     stage.workspaceWeightGrad = stageWorkspace(workload.shape, layers, Pass::WeightGrad);
     stage.workspaceBackward = stageWorkspace(workload.shape, layers, Pass::Backward);
@@ -95,6 +98,19 @@ void fillBytes(const Workload& workload, std::span<const Layer> layers, StageCos
     stage.parameters = parameters * workload.state.parameter;
     stage.gradients = parameters * workload.state.gradient;
     stage.optimizerState = parameters * workload.state.optimizer;
+}
+
+void checkRecompute(const Workload& workload, const std::vector<Recompute>& recompute)
+{
+    if (std::find(recompute.begin(), recompute.end(), Recompute::Selective) == recompute.end())
+        return;
+    const ModelShape& shape = workload.shape;
+    if (shape.architecture == Architecture::Classifier || shape.attention == AttentionMemory::Recomputed)
+        throw Error("schedule.recompute",
+                    shape.architecture == Architecture::Classifier
+                        ? "a classifier has no attention to recompute selectively"
+                        : "the model's attention keeps nothing of its core, so there is nothing to recompute selectively",
+                    "use full or none");
 }
 
 /// Gathering rows is traffic, not arithmetic.
@@ -111,11 +127,12 @@ bool gathersRows(LayerKind kind)
 }
 
 void fillTimes(std::span<const Layer> layers, const DeviceSpec& device, const MemberTimes& members,
-               int gradientBytesPerParameter, StageCosts& stage)
+               int gradientBytesPerParameter, Recompute recompute, StageCosts& stage)
 {
     const double rate = device.peakFlops * device.efficiency;
-    double forward = 0, inputGrad = 0, weightGrad = 0;
+    double forward = 0, inputGrad = 0, weightGrad = 0, attention = 0;
     for (const Layer& layer : layers) {
+        attention += attentionCoreFlops(layer) / rate;
         forward += layer.forwardFlops / rate;
         inputGrad += layer.inputGradFlops / rate;
         weightGrad += layer.weightGradFlops / rate;
@@ -139,7 +156,7 @@ void fillTimes(std::span<const Layer> layers, const DeviceSpec& device, const Me
     }
     stage.backward = stage.inputGrad + stage.weightGrad;
     static_assert(opCount == 6, "the times of all operations are filled in here");
-    stage.recompute = stage.forward;
+    stage.recompute = recompute == Recompute::Selective ? toNanoseconds(attention) : stage.forward;
     const Bytes touched = 2 * (stage.parameters + stage.optimizerState) + stage.gradients;
     stage.update =
         toNanoseconds((device.memoryBandwidth > 0 ? static_cast<double>(touched) / device.memoryBandwidth : 0)
@@ -211,12 +228,30 @@ std::vector<SharedParameter> sharedParametersOf(const Workload& workload, const 
     return shared;
 }
 
-void applyBytes(const Workload& workload, const std::vector<int>& layersPerStage, Costs& costs)
+void applyBytes(const Workload& workload, const std::vector<int>& layersPerStage,
+                const std::vector<Recompute>& recompute, Costs& costs)
 {
+    checkRecompute(workload, recompute);
     const auto stages = layersOfStages(workload, layersPerStage);
     costs.stages.resize(stages.size());
     for (std::size_t stage = 0; stage < stages.size(); ++stage)
-        fillBytes(workload, stages[stage], costs.stages[stage]);
+        fillBytes(workload, stages[stage], stage < recompute.size() ? recompute[stage] : Recompute::None,
+                  costs.stages[stage]);
+}
+
+std::vector<double> recomputedShares(const Workload& workload, const std::vector<int>& layersPerStage,
+                                     Recompute recompute)
+{
+    std::vector<double> shares;
+    for (const std::span<const Layer> layers : layersOfStages(workload, layersPerStage)) {
+        double again = 0, all = 0;
+        for (const Layer& layer : layers) {
+            again += recomputedFlops(layer, recompute);
+            all += layer.forwardFlops;
+        }
+        shares.push_back(all > 0 ? again / all : recompute == Recompute::Full ? 1 : 0);
+    }
+    return shares;
 }
 
 namespace {
@@ -359,7 +394,7 @@ Costs recutCosts(const Workload& workload, const Costs& costs, const StageCut& f
                 same < 0 ? costs.usualSpread(op) : costs.stages[same].spread[indexOf(op)];
         }
     }
-    applyBytes(workload, to.layersPerStage, recut);
+    applyBytes(workload, to.layersPerStage, to.recompute, recut);
     return recut;
 }
 
@@ -392,7 +427,8 @@ Costs shareOutCosts(const Costs& costs, const std::vector<int>& fromDeviceOfStag
         }
         using S = StageCosts;
         for (const auto field :
-             {&S::savedUntilInputGrad, &S::savedUntilWeightGrad, &S::savedFromInputGrad, &S::lessInBackward,
+             {&S::savedUntilInputGrad, &S::savedUntilWeightGrad, &S::savedFromInputGrad,
+              &S::recomputedUntilInputGrad, &S::recomputedUntilWeightGrad, &S::workspaceRecompute,
               &S::sequenceGradient, &S::workspaceForward, &S::workspaceInputGrad, &S::workspaceWeightGrad,
               &S::workspaceBackward, &S::parameters, &S::gradients, &S::optimizerState})
             share(field);
@@ -416,7 +452,8 @@ std::vector<std::optional<double>> inputGradShares(const Workload& workload, con
 }
 
 Costs formulaCosts(const Workload& workload, const std::vector<int>& layersPerStage, const Cluster& cluster,
-                   const std::vector<int>& deviceOfStage, Dataflow* dataflow, sharding::SharedStages* known)
+                   const std::vector<int>& deviceOfStage, Dataflow* dataflow, sharding::SharedStages* known,
+                   const std::vector<Recompute>& recompute)
 {
     const auto stages = layersOfStages(workload, layersPerStage);
     if (stages.empty() || stages.size() != deviceOfStage.size())
@@ -425,7 +462,7 @@ Costs formulaCosts(const Workload& workload, const std::vector<int>& layersPerSt
             fmt::format("the model is cut into {} stages but {} are placed", stages.size(), deviceOfStage.size()),
             "give one number per stage");
     Costs costs;
-    applyBytes(workload, layersPerStage, costs);
+    applyBytes(workload, layersPerStage, recompute, costs);
     const Parallelism& parallel = workload.shape.parallel;
     const int devices = 1 + *std::max_element(deviceOfStage.begin(), deviceOfStage.end());
     const MemberTimes members(cluster, parallel, devices);
@@ -438,10 +475,15 @@ Costs formulaCosts(const Workload& workload, const std::vector<int>& layersPerSt
                             + textOf(parallel),
                         "use a cluster of single devices, or leave the degrees out");
         if (!device.group)
-            fillTimes(stages[stage], device, members, workload.state.gradient, costs.stages[stage]);
+            fillTimes(stages[stage], device, members, workload.state.gradient,
+                      stage < recompute.size() ? recompute[stage] : Recompute::None, costs.stages[stage]);
         else
             shareOut(workload, static_cast<int>(stages[stage].data() - workload.layers.data()), layersPerStage[stage],
                      device, deviceOfStage[stage], known ? *known : own, costs.stages[stage]);
+        if (StageCosts& cost = costs.stages[stage];
+            device.group && stage < recompute.size() && recompute[stage] == Recompute::Selective)
+            cost.recompute = std::llround(static_cast<double>(cost.forward)
+                                          * recomputedShares(workload, layersPerStage, Recompute::Selective)[stage]);
     }
 
     members.fillLinks(deviceOfStage, costs);

@@ -28,15 +28,22 @@ class SharedStages;
 /// not exist or has no rate.
 Costs formulaCosts(const Workload& workload, const std::vector<int>& layersPerStage, const Cluster& cluster,
                    const std::vector<int>& deviceOfStage, Dataflow* dataflow = nullptr,
-                   sharding::SharedStages* known = nullptr);
+                   sharding::SharedStages* known = nullptr, const std::vector<Recompute>& recompute = {});
 
 /// Only the bytes, so that times given by hand or measured can be combined with a model. `costs.stages`
-/// gets as many stages as the partition has; existing times stay.
-void applyBytes(const Workload& workload, const std::vector<int>& layersPerStage, Costs& costs);
+/// gets as many stages as the partition has; existing times stay. `recompute` is the schedule's. Throws Error for
+/// stages that recompute what the model does not keep.
+void applyBytes(const Workload& workload, const std::vector<int>& layersPerStage,
+                const std::vector<Recompute>& recompute, Costs& costs);
+
+/// Of each stage's forward work, what R does again.
+std::vector<double> recomputedShares(const Workload& workload, const std::vector<int>& layersPerStage,
+                                     Recompute recompute);
 
 /// Which stages a recut goes from, or to. Without devices a layer takes its time along wherever it goes.
 struct StageCut {
     std::vector<int> layersPerStage, deviceOfStage{};
+    std::vector<Recompute> recompute{}; ///< what its bytes are of
 };
 
 /// The same costs for another cut: a stage's time is shared out over its layers by their FLOPs (evenly where

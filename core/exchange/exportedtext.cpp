@@ -14,10 +14,12 @@ void requireKnownBlocks(const Schedule& schedule)
 {
     for (std::size_t device = 0; device < schedule.order.size(); ++device)
         for (const Block& block : schedule.order[device])
-            if (!isPass(block.op) && block.op != Op::U) // updates are dropped below
+            if (block.op == Op::R) // updates are dropped below
                 throw Error(fmt::format("device {} ({})", device, toString(block)),
-                            fmt::format("the other tools have no {} in their schedules", describe(block.op)),
-                            "export a schedule of forwards and backwards");
+                            "the other tools have no recompute in their schedules: a stage's module recomputes by "
+                            "itself, inside its backward",
+                            "export the design with --recompute none, and set the same in the other tool "
+                            "(torch.utils.checkpoint, jax.checkpoint, --recompute-granularity of Megatron)");
 }
 
 /// Removes the update blocks and the weight versions that blocks read.

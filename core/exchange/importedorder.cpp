@@ -13,7 +13,7 @@
 
 namespace pipewright {
 
-static_assert(passCount == 4, "which passes make a whole microbatch is said here");
+static_assert(passCount == 5, "which passes make a whole microbatch is said here");
 
 namespace {
 

@@ -12,7 +12,7 @@
 
 namespace pipewright {
 
-static_assert(passCount == 4, "which passes begin an order is said here");
+static_assert(passCount == 5, "which passes begin an order is said here");
 
 namespace {
 

@@ -14,7 +14,7 @@ struct PictureTheme {
     std::string_view background, panel, hairline, text, dim, accent, good, bad;
     std::string_view ink;                         ///< letters and textures on blocks
     std::string_view persistent;                  ///< weights and optimizer state under the memory curve
-    std::array<std::string_view, opCount> blocks; ///< by Op: F, B, I, W, U, R
+    std::array<std::string_view, opCount> blocks; ///< by Op: F, B, I, W, R, U
     std::string_view reduction;
 
     /// Of an Op as a number; of a reduction for opCount.
@@ -32,7 +32,7 @@ inline constexpr PictureTheme darkTheme{"#15171c",
                                         "#ff7a6b",
                                         "#10141b",
                                         "#2f4a55",
-                                        {"#4f9fe3", "#e5694a", "#e8a33d", "#3fae84", "#a88bf0", "#8aa0b4"},
+                                        {"#4f9fe3", "#e5694a", "#e8a33d", "#3fae84", "#8aa0b4", "#a88bf0"},
                                         "#8d97a7"};
 inline constexpr PictureTheme lightTheme{"#f4f5f8",
                                          "#ffffff",
@@ -44,7 +44,7 @@ inline constexpr PictureTheme lightTheme{"#f4f5f8",
                                          "#c8392b",
                                          "#1d2430",
                                          "#bcd5e4",
-                                         {"#5aa9e6", "#ee7d5f", "#efb04a", "#57bf98", "#b59bf5", "#a3b5c6"},
+                                         {"#5aa9e6", "#ee7d5f", "#efb04a", "#57bf98", "#a3b5c6", "#b59bf5"},
                                          "#98a2b3"};
 static_assert(!darkTheme.blocks.back().empty() && !lightTheme.blocks.back().empty(),
               "a colour for every operation, in both themes");

@@ -129,8 +129,8 @@ Type computeType(Op op)
     static_assert(
         static_cast<int>(Op::F) == static_cast<int>(Type::F) && static_cast<int>(Op::W) == static_cast<int>(Type::W)
             && static_cast<int>(Op::B) == static_cast<int>(Type::B)
-            && static_cast<int>(Op::I) == static_cast<int>(Type::I) && passCount == static_cast<int>(Type::W) + 1,
-        "their first types are our passes");
+            && static_cast<int>(Op::I) == static_cast<int>(Type::I) && passCount == static_cast<int>(Type::W) + 2 && Op::R > Op::W,
+        "their first types are our passes but R, which is not exported");
     return static_cast<Type>(op);
 }
 

@@ -14,7 +14,7 @@
 
 namespace pipewright {
 
-static_assert(passCount == 4, "a pass makes an activation or a gradient");
+static_assert(passCount == 5, "a pass makes an activation or a gradient");
 
 namespace {
 

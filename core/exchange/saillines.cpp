@@ -7,7 +7,7 @@
 
 namespace pipewright {
 
-static_assert(passCount == 4, "how each pass is written is said here");
+static_assert(passCount == 5, "how each pass is written is said here");
 
 namespace {
 

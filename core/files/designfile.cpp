@@ -114,6 +114,8 @@ OrderedJson scheduleToJson(const Schedule& schedule, const Schedule* unrolled)
         json["weights"] = weightsToJson(schedule.weightPolicy);
     if (schedule.sequencePieces != 1)
         json["sequence_pieces"] = schedule.sequencePieces;
+    for (const Recompute recompute : schedule.recompute)
+        json["recompute"].push_back(nameOf(recompute));
     if (unrolled == nullptr || schedule.backward != unrolled->backward)
         json["backward"] = schedule.backward == BackwardStyle::Full ? "full" : "split";
     if (schedule.firstStageMaySplit != (unrolled != nullptr && unrolled->firstStageMaySplit))

@@ -231,6 +231,24 @@ void readTurns(Reading& reading, const Json& value, Schedule& schedule)
     }
 }
 
+void readRecompute(Reading& reading, const Json& value, Schedule& schedule)
+{
+    for (std::size_t s = 0; s < value.size(); ++s) {
+        const std::string text = value[s].is_string() ? value[s].get<std::string>() : std::string();
+        const auto ways = {Recompute::None, Recompute::Selective, Recompute::Full};
+        const auto* const way = std::find_if(ways.begin(), ways.end(), [&](Recompute r) { return nameOf(r) == text; });
+        if (way == ways.end())
+            reading.fault(fmt::format("/schedule/recompute/{}", s), "this is no way to recompute",
+                          "write \"none\", \"selective\" or \"full\" for every stage");
+        else
+            schedule.recompute.push_back(*way);
+    }
+    if (value.size() != schedule.deviceOfStage.size())
+        reading.fault("/schedule/recompute",
+                      fmt::format("{} stages, \"placement\" has {}", value.size(), schedule.deviceOfStage.size()),
+                      "say none, selective or full for every stage");
+}
+
 /// `schedule` is an unrolled building block, or empty, and then more keys are required.
 void readSchedule(Reading& reading, const Json& value, Schedule& schedule, bool unrolled)
 {
@@ -259,6 +277,8 @@ void readSchedule(Reading& reading, const Json& value, Schedule& schedule, bool 
     reader.readName<BackwardStyle>("backward", schedule.backward,
                                    {{"full", BackwardStyle::Full}, {"split", BackwardStyle::Split}});
     reader.read("first_stage_may_split", schedule.firstStageMaySplit);
+    if (const Json* recompute = reader.array("recompute"))
+        readRecompute(reading, *recompute, schedule);
     if (const Json* order = reader.array("order", presence)) {
         schedule.order.clear();
         schedule.overlaps.clear();

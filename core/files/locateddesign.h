@@ -35,7 +35,7 @@ struct PassKey {
     int length;
 };
 inline constexpr PassKey passKeys[] = {{"F", Op::F, 1}, {"B", Op::B, 2}, {"I", Op::I, 1}, {"W", Op::W, 1}};
-static_assert(std::size(passKeys) == passCount, "one key for each pass");
+static_assert(std::size(passKeys) == passCount - 1, "one key for each pass of a building block, which has no R");
 
 /// The byte fields of a stage's costs under their names in files; one list for writing and reading.
 template<class Stage, class Visit>
@@ -44,13 +44,15 @@ void forEachByteField(Stage& stage, Visit visit)
     visit("saved_until_input_grad", stage.savedUntilInputGrad);
     visit("saved_until_weight_grad", stage.savedUntilWeightGrad);
     visit("saved_from_input_grad", stage.savedFromInputGrad);
-    visit("less_in_backward", stage.lessInBackward);
+    visit("recomputed_until_input_grad", stage.recomputedUntilInputGrad);
+    visit("recomputed_until_weight_grad", stage.recomputedUntilWeightGrad);
     visit("sequence_gradient", stage.sequenceGradient);
     visit("output", stage.output);
     visit("workspace_forward", stage.workspaceForward);
     visit("workspace_input_grad", stage.workspaceInputGrad);
     visit("workspace_weight_grad", stage.workspaceWeightGrad);
     visit("workspace_backward", stage.workspaceBackward);
+    visit("workspace_recompute", stage.workspaceRecompute);
     visit("parameters", stage.parameters);
     visit("gradients", stage.gradients);
     visit("optimizer_state", stage.optimizerState);

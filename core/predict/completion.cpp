@@ -9,6 +9,7 @@
 #include "core/predict/listcompletion.h"
 #include "core/predict/predict.h"
 #include "core/schedule/ordergraph.h"
+#include "core/schedule/recomputeblocks.h"
 #include "core/schedule/validate.h"
 #include "core/schedule/weightplan.h"
 
@@ -40,8 +41,11 @@ std::vector<Model> modelsFor(const Design& design)
         if (!hasUpdates(schedule) && schedule.deviceOfStage == wanted.deviceOfStage
             && schedule.replicaPlacements == wanted.replicaPlacements && schedule.microbatches == wanted.microbatches
             && schedule.sequencePieces == wanted.sequencePieces && schedule.devices() == wanted.devices()
-            && schedule.backward == wanted.backward)
+            && schedule.backward == wanted.backward) {
+            if (!wanted.recompute.empty())
+                schedule = withRecompute(schedule, wanted.recompute);
             models.push_back({std::move(schedule), std::move(title), own});
+        }
     };
     if (design.buildingBlock) {
         try {

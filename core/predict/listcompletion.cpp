@@ -18,7 +18,7 @@
 
 namespace pipewright {
 
-static_assert(passCount == 4, "what each pass waits for, and how urgent it is, is said here");
+static_assert(passCount == 5, "what each pass waits for, and how urgent it is, is said here");
 
 namespace {
 
@@ -49,7 +49,8 @@ std::map<QueueKey, Queue> queuesOf(const Schedule& schedule)
 {
     std::map<QueueKey, Queue> queues;
     for (const Block& block : unplacedBlocks(schedule))
-        queues[keyOf(block)].blocks.push_back(block);
+        if (block.op != Op::R) // comes with its backward
+            queues[keyOf(block)].blocks.push_back(block);
     for (auto& [key, queue] : queues)
         std::sort(queue.blocks.begin(), queue.blocks.end(),
                   [&](const Block& a, const Block& b) { return numberOf(schedule, a) < numberOf(schedule, b); });
@@ -130,7 +131,7 @@ public:
     ListCompletion(const Design& design, const Schedule& schedule)
         : m_design(design), m_schedule(schedule), m_depth(depthShown(design.schedule)), m_queues(queuesOf(schedule)),
           m_devices(schedule.order.size()),
-          m_end(4 * static_cast<std::size_t>(schedule.stages()) * static_cast<std::size_t>(schedule.microbatches),
+          m_end(std::size_t{passCount} * static_cast<std::size_t>(schedule.stages()) * static_cast<std::size_t>(schedule.microbatches),
                 never),
           m_exists(m_end.size(), 0)
     {
@@ -248,6 +249,8 @@ private:
         const int s = block.stage, m = block.microbatch, pieces = m_schedule.sequencePieces;
         if (block.op == Op::W) {
             wait(Op::I, s, m);
+        } else if (block.op == Op::R) {
+            wait(Op::F, s, m);
         } else if (block.op == Op::F) {
             if (s > 0)
                 wait(Op::F, s - 1, m);
@@ -257,7 +260,8 @@ private:
                 if (skip.toStage == s)
                     wait(Op::F, skip.fromStage, m);
         } else {
-            wait(Op::F, s, m);
+            const bool recomputed = m_exists[cell(m_schedule.block(Op::R, s, m))] != 0;
+            wait(recomputed ? Op::R : Op::F, s, m);
             if (s + 1 < m_schedule.stages())
                 waitForBackward(s + 1, m);
             if (m % pieces + 1 < pieces)
@@ -348,6 +352,16 @@ private:
             if (pair && device.nextPlaced < placed.size() && joined(placed[device.nextPlaced]))
                 unit.push_back(placed[device.nextPlaced++]);
         }
+        // A recompute that nobody placed stands right before its backward, or before that one's pair.
+        const std::size_t counted = unit.size();
+        for (std::size_t i = 0; i < unit.size(); ++i)
+            if (const Block again{Op::R, unit[i].stage, unit[i].microbatch, unit[i].replica};
+                makesInputGrad(unit[i].op) && m_schedule.recomputeOf(again.stage) != Recompute::None
+                && m_exists[cell(again)] == 0) {
+                m_exists[cell(again)] = 1;
+                unit.insert(unit.begin(), again);
+                ++i; // the backward has moved on by one
+            }
         Nanoseconds time = choice.start;
         for (const Block& block : unit) {
             time += m_design.costs.hostGap(block.op, m_schedule.deviceOf(block))
@@ -360,7 +374,7 @@ private:
         }
         device.free = time;
         device.changed = true;
-        return static_cast<int>(unit.size());
+        return static_cast<int>(counted);
     }
 
     void noteConsumers(const Block& block)

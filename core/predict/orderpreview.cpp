@@ -13,7 +13,7 @@
 
 namespace pipewright {
 
-static_assert(passCount == 4, "what each pass waits for is said here");
+static_assert(passCount == 5, "what each pass waits for is said here");
 
 namespace {
 
@@ -126,10 +126,15 @@ void OrderPreview::eachLocalInput(const Block& block, Use use) const
         look(Op::I, block.stage);
         return;
     }
+    if (block.op == Op::R) {
+        look(Op::F, block.stage);
+        return;
+    }
     if (block.op == Op::F) {
         look(Op::F, block.stage - 1);
     } else {
         look(Op::F, block.stage);
+        look(Op::R, block.stage);
         backward(block.stage + 1);
     }
     for (const SkipConnection& skip : m_design.dataflow.skips) {

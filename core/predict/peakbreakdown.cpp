@@ -18,7 +18,8 @@ namespace {
 bool isSaved(BufferKind kind)
 {
     return kind == BufferKind::SavedUntilInputGrad || kind == BufferKind::SavedUntilWeightGrad
-           || kind == BufferKind::SavedFromInputGrad;
+           || kind == BufferKind::SavedFromInputGrad || kind == BufferKind::RecomputedUntilInputGrad
+           || kind == BufferKind::RecomputedUntilWeightGrad;
 }
 
 /// The buffers of a device that are live, summed by what they are for.

@@ -8,7 +8,7 @@
 
 namespace pipewright {
 
-static_assert(passCount == 4, "what each pass computes is said here");
+static_assert(passCount == 5, "what each pass computes is said here");
 
 namespace {
 

@@ -86,8 +86,6 @@ OrderedJson parallelToJson(const Parallelism& parallel)
             json[key] = degree;
     if (parallel.sequence)
         json["sequence"] = true;
-    if (parallel.recompute != Recompute::None)
-        json["recompute"] = nameOf(parallel.recompute);
     return json;
 }
 
@@ -140,7 +138,9 @@ Parallelism readParallel(ObjectReader&& reader)
     reader.read("expert", parallel.expert, 1, most);
     reader.read("data", parallel.data, 1, most);
     reader.read("sequence", parallel.sequence);
-    reader.readName("recompute", parallel.recompute);
+    if (std::string before; reader.read("recompute", before), !before.empty() && before != "none")
+        reader.fault("recompute", "what a stage recomputes is part of the schedule, as R blocks",
+                     "make the design anew with --recompute " + before);
     reader.finish();
     return parallel;
 }

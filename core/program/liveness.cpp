@@ -39,7 +39,8 @@ public:
               int outstandingSends)
         : m_program(program), m_partner(partner), m_firstDevice(firstDevice),
           m_devices(static_cast<std::uint32_t>(endDevice - firstDevice)),
-          m_outstanding(static_cast<std::size_t>(outstandingSends)), m_lanes(m_devices)
+          m_outstanding(static_cast<std::size_t>(outstandingSends)), m_recomputes(!program.recompute.empty()),
+          m_lanes(m_devices)
     {
     }
 
@@ -310,15 +311,20 @@ private:
         freeTaken(here);
     }
 
-    static void countActivation(Lane& lane, const Task& task)
+    /// A stage that recomputes fully has its activations from R on.
+    void countActivation(Lane& lane, const Task& task) const
     {
+        const Op first = m_recomputes && m_program.recomputeOf(task.stage) == Recompute::Full ? Op::R : Op::F;
         switch (task.op) {
-        case Op::F: lane.mostChunks = std::max(lane.mostChunks, ++lane.liveChunks); break;
+        case Op::F:
+        case Op::R:
+            if (task.op == first)
+                lane.mostChunks = std::max(lane.mostChunks, ++lane.liveChunks);
+            break;
         case Op::B:
         case Op::W: --lane.liveChunks; break;
         case Op::I:
-        case Op::U:
-        case Op::R: break;
+        case Op::U: break;
         }
     }
 
@@ -408,6 +414,7 @@ private:
     std::int32_t m_firstDevice;
     std::uint32_t m_devices;
     std::size_t m_outstanding;
+    bool m_recomputes;
     std::vector<Lane> m_lanes; ///< per device, from m_firstDevice on
     bool m_afterLoop = false;
     std::vector<BufferUse> m_uses; ///< per buffer; filled in for these devices

@@ -88,6 +88,8 @@ enum class BufferKind : std::uint8_t {
     SavedUntilInputGrad,  ///< F -> I or B
     SavedUntilWeightGrad, ///< F -> W or B
     SavedFromInputGrad,   ///< I -> W (inside B for a full backward)
+    RecomputedUntilInputGrad,  ///< R -> I or B
+    RecomputedUntilWeightGrad, ///< R -> W or B
     SequenceGradient,     ///< gradients of earlier pieces' keys and values: last piece's I or B -> first piece's
     Output,               ///< F's result where it was made
     ReceivedOutput,       ///< F's result on a consumer's device

@@ -14,7 +14,7 @@
 
 namespace pipewright {
 
-static_assert(passCount == 4, "what is kept for each pass is said here");
+static_assert(passCount == 5, "what is kept for each pass is said here");
 
 namespace {
 
@@ -359,8 +359,12 @@ Nanoseconds oldestNeeded(const OrderGraph& graph, const std::vector<Nanoseconds>
             continue;
         const Block& block = graph.blocks[i];
         need(graph.chainInput[i]);
-        if (keepsActivations && block.op != Op::F)
-            need(graph.indexOf(Op::F, block.stage, block.microbatch));
+        if (!keepsActivations || block.op == Op::F)
+            continue;
+        const BlockIndex forward = graph.indexOf(Op::F, block.stage, block.microbatch);
+        need(forward);
+        if (block.op == Op::R)
+            need(graph.chainInput[forward]); // what F read may stay until R
     }
     return oldest;
 }

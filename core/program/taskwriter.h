@@ -121,7 +121,7 @@ protected:
 
     void waitFor(TaskId task, TaskId arrival)
     {
-        if (arrival == none)
+        if (arrival == none || task == none)
             return;
         if (m_program.afterData[task] == none)
             m_program.afterData[task] = arrival;

@@ -13,6 +13,7 @@
 #include "core/program/weightversions.h"
 
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <map>
 #include <optional>
@@ -35,6 +36,8 @@ public:
     {
         if (program.sequencePieces > 1)
             m_sequenceGradient.assign(m_cells.size() / static_cast<std::size_t>(program.sequencePieces), none);
+        if (!program.recompute.empty())
+            m_recomputed.assign(m_cells.size(), {none, none});
         for (const auto& input : graph.skipInputs)
             if (!input.isOfWeights())
                 m_skipOutputs.push_back(input);
@@ -93,8 +96,8 @@ private:
         std::size_t kept = 0; // buffers that the stages' blocks write for themselves
         for (const StageCosts& stage : m_costs.stages)
             for (const Bytes bytes :
-                 {stage.savedUntilInputGrad, stage.savedUntilWeightGrad, stage.savedFromInputGrad, stage.output,
-                  stage.output, stage.workspaceForward, stage.workspaceInputGrad, stage.workspaceWeightGrad})
+                 {stage.savedUntilInputGrad, stage.savedUntilWeightGrad, stage.savedFromInputGrad,
+                  stage.recomputedUntilInputGrad, stage.recomputedUntilWeightGrad, stage.output, stage.output, stage.workspaceForward, stage.workspaceInputGrad, stage.workspaceWeightGrad})
                 kept += bytes > 0;
         kept *= static_cast<std::size_t>(m_program.microbatches);
         const std::size_t replicas = static_cast<std::size_t>(m_program.replicas());
@@ -171,7 +174,7 @@ private:
         case Op::I:
         case Op::W: addBackward(task, index, block, device); break;
         case Op::U: addUpdate(task, index); break;
-        case Op::R: throw Error(toString(block), "a recompute has no task of its own", "leave it out");
+        case Op::R: addRecompute(block, device); break;
         }
     }
 
@@ -186,13 +189,7 @@ private:
     {
         const StageCosts& costs = m_costs.stages[block.stage];
         Cell& here = cell(block.stage, block.microbatch);
-        if (m_graph.chainInput[index] != noBlock) {
-            const Arrival& input = cell(block.stage - 1, block.microbatch).output;
-            operand(input.buffer);
-            waitFor(task, input.task);
-        }
-        if (!m_graph.skipInputs.empty())
-            readSkips(task, index, device);
+        readForwardInputs(task, index, block, device);
         readEarlierPieces(block);
         readWeights(task, index);
         endReads();
@@ -205,6 +202,46 @@ private:
             handSkips(task, index, block, device);
         writeWeights(task, index);
         writeWorkspace(block, device, costs.workspaceForward);
+    }
+
+    void readForwardInputs(TaskId task, BlockIndex forward, const Block& block, int device)
+    {
+        if (m_graph.chainInput[forward] != noBlock) {
+            const Arrival& input = cell(block.stage - 1, block.microbatch).output;
+            operand(input.buffer);
+            waitFor(task, input.task);
+        }
+        if (!m_graph.skipInputs.empty())
+            readSkips(task, forward, device);
+    }
+
+    /// What F read stays until here where the stage recomputes fully; it has arrived, since F ran before on this device.
+    void addRecompute(const Block& block, int device)
+    {
+        const StageCosts& costs = m_costs.stages[block.stage];
+        const BlockIndex forward = m_graph.indexOf(Op::F, block.stage, block.microbatch);
+        if (m_program.recomputeOf(block.stage) == Recompute::Full && forward != noBlock)
+            readForwardInputs(none, forward, block, device);
+        operand(cell(block.stage, block.microbatch).savedUntilInputGrad);
+        operand(cell(block.stage, block.microbatch).savedUntilWeightGrad);
+        readEarlierPieces(block);
+        endReads();
+        std::array<BufferId, 2>& made =
+            m_recomputed[cellIndex(block.stage, block.microbatch)]; // until I or B, until W or B
+        write(made[0], BufferKind::RecomputedUntilInputGrad, block, device, costs.recomputedUntilInputGrad);
+        write(made[1], BufferKind::RecomputedUntilWeightGrad, block, device, costs.recomputedUntilWeightGrad);
+        writeWorkspace(block, device, costs.workspaceRecompute);
+    }
+
+    void readRecomputed(const Block& block, bool inputGrad, bool weightGrad)
+    {
+        if (m_recomputed.empty())
+            return;
+        const std::array<BufferId, 2>& made = m_recomputed[cellIndex(block.stage, block.microbatch)];
+        if (inputGrad)
+            operand(made[0]);
+        if (weightGrad)
+            operand(made[1]);
     }
 
     void addBackward(TaskId task, BlockIndex index, const Block& block, int device)
@@ -227,13 +264,13 @@ private:
             operand(here.savedUntilWeightGrad);
         if (!inputGrad)
             operand(here.savedFromInputGrad);
+        readRecomputed(block, inputGrad, weightGrad);
         if (!m_graph.skipInputs.empty())
             readSkips(task, index, device);
         readWeights(task, index);
         endReads();
         if (inputGrad)
-            write(here.savedFromInputGrad, BufferKind::SavedFromInputGrad, block, device,
-                  costs.savedFromInputGrad - (weightGrad ? costs.lessInBackward : 0));
+            write(here.savedFromInputGrad, BufferKind::SavedFromInputGrad, block, device, costs.savedFromInputGrad);
         if (inputGrad && isLastPiece(block) && m_program.sequencePieces > 1)
             write(sequenceGradient(block), BufferKind::SequenceGradient, block, device, costs.sequenceGradient);
         if (inputGrad && block.stage > 0)
@@ -436,6 +473,7 @@ private:
     std::vector<std::uint32_t> m_consumer;    ///< per block: rank of the block that reads its output; none: not placed
     std::vector<std::uint32_t> m_rank;        ///< per block: position in the global order; only with skip connections
     std::vector<BufferId> m_sequenceGradient; ///< per stage and sequence, when sequences are cut in pieces
+    std::vector<std::array<BufferId, 2>> m_recomputed; ///< per cell, where stages recompute: what R made
     std::map<std::uint64_t, Arrival> m_skipArrival;
     std::vector<SkipInput> m_skipOutputs; ///< sorted by producer
     PendingTransfers m_pending;

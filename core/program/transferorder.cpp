@@ -16,7 +16,7 @@
 
 namespace pipewright {
 
-static_assert(passCount == 4, "transfers carry activations or gradients");
+static_assert(passCount == 5, "transfers carry activations or gradients");
 
 namespace {
 

@@ -8,7 +8,7 @@
 
 namespace pipewright {
 
-static_assert(passCount == 4, "which passes begin and end a microbatch is said here");
+static_assert(passCount == 5, "which passes begin and end a microbatch is said here");
 
 namespace {
 

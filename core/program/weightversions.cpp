@@ -22,6 +22,8 @@ BufferKind receivedKind(BufferKind sent)
     case BufferKind::OptimizerState:
     case BufferKind::SavedUntilInputGrad:
     case BufferKind::SavedUntilWeightGrad:
+    case BufferKind::RecomputedUntilInputGrad:
+    case BufferKind::RecomputedUntilWeightGrad:
     case BufferKind::SavedFromInputGrad:
     case BufferKind::SequenceGradient:
     case BufferKind::ReceivedOutput:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // The unit people drag: one operation of one stage on one microbatch. The letters are PyTorch's:
-// F forward, B full backward, I input-gradient half, W weight-gradient half, U update, R recompute.
+// F forward, B full backward, I input-gradient half, W weight-gradient half, R recompute, U update.
 // (Zero-bubble papers write B for our I; importers translate, nothing else does.)
 #pragma once
 
@@ -14,7 +14,7 @@
 
 namespace pipewright {
 
-enum class Op : std::uint8_t { F, B, I, W, U, R };
+enum class Op : std::uint8_t { F, B, I, W, R, U };
 inline constexpr int opCount = 6;
 inline constexpr std::array<Op, opCount> allOps = [] {
     std::array<Op, opCount> ops{};
@@ -49,16 +49,16 @@ constexpr std::size_t indexOf(Op op)
     return static_cast<std::size_t>(op);
 }
 
-/// Is it work on a microbatch that a schedule orders, exactly once per stage?
+/// Is it work on a microbatch that a schedule orders, at most once per stage?
 constexpr bool isPass(Op op)
 {
     switch (op) {
     case Op::F:
     case Op::B:
     case Op::I:
-    case Op::W: return true;
-    case Op::U:
-    case Op::R: return false;
+    case Op::W:
+    case Op::R: return true;
+    case Op::U: return false;
     }
     return false;
 }
@@ -97,10 +97,10 @@ constexpr bool usesWeights(Op op)
     switch (op) {
     case Op::F:
     case Op::B:
-    case Op::I: return true;
+    case Op::I:
+    case Op::R: return true;
     case Op::W:
-    case Op::U:
-    case Op::R: return false;
+    case Op::U: return false;
     }
     return false;
 }
@@ -127,7 +127,7 @@ constexpr int passRank(Op op)
 inline constexpr int passRanks = 3;
 
 /// Passes are the first operations, so that a table of passes has passCount rows and is indexed by indexOf().
-inline constexpr int passCount = 4;
+inline constexpr int passCount = 5;
 static_assert(
     [] {
         for (int op = 0; op < opCount; ++op)

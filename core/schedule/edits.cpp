@@ -13,7 +13,7 @@
 
 namespace pipewright {
 
-static_assert(passCount == 4, "what each pass waits for, and how passes are split and joined, is said here");
+static_assert(passCount == 5, "what each pass waits for, and how passes are split and joined, is said here");
 
 namespace {
 
@@ -242,8 +242,11 @@ int firstLegalIndex(const Schedule& schedule, const Block& block, Diagnostics* w
     std::vector<BlockIndex> inputs;
     if (block.op == Op::F && block.stage > 0)
         inputs.push_back(graph.indexOf(Op::F, block.stage - 1, block.microbatch));
-    if (makesInputGrad(block.op)) {
+    if (block.op == Op::R)
         inputs.push_back(graph.indexOf(Op::F, block.stage, block.microbatch));
+    if (makesInputGrad(block.op)) {
+        const bool recomputed = graph.indexOf(Op::R, block.stage, block.microbatch) != noBlock;
+        inputs.push_back(graph.indexOf(recomputed ? Op::R : Op::F, block.stage, block.microbatch));
         if (block.stage + 1 < schedule.stages())
             inputs.push_back(graph.backwardOf(block.stage + 1, block.microbatch));
     }

@@ -8,7 +8,7 @@
 
 namespace pipewright {
 
-static_assert(passCount == 4, "what each pass waits for is said here");
+static_assert(passCount == 5, "what each pass waits for is said here");
 
 namespace {
 
@@ -89,6 +89,16 @@ bool OrderGraph::checkShape(const Schedule& schedule, std::span<const SkipConnec
                  fmt::format("{} microbatches cannot be sequences of {} pieces", schedule.microbatches,
                              schedule.sequencePieces),
                  "every piece counts as a microbatch: use a multiple of the pieces");
+    if (!schedule.recompute.empty() && schedule.recompute.size() != schedule.deviceOfStage.size())
+        addError(diagnostics, "schedule.recompute",
+                 fmt::format("{} stages, \"placement\" has {}", schedule.recompute.size(), schedule.stages()),
+                 "say none, selective or full for every stage");
+    if (schedule.sequencePieces > 1
+        && std::find(schedule.recompute.begin(), schedule.recompute.end(), Recompute::Full) != schedule.recompute.end())
+        addError(diagnostics, "schedule.recompute",
+                 "a stage of pieces of sequences recomputes all of its activations, and later pieces read the keys "
+                 "and values among them",
+                 "use selective, or a schedule that does not cut sequences");
     for (const SkipConnection& skip : skips)
         if (skip.fromStage < 0 || skip.toStage >= schedule.stages() || skip.fromStage >= skip.toStage)
             addError(diagnostics, "dataflow.skips",
@@ -131,7 +141,8 @@ void OrderGraph::fillTable(const Schedule& schedule, Diagnostics& diagnostics)
     blocks.reserve(count);
     deviceOfBlock.reserve(count);
     firstOfDevice.reserve(schedule.order.size() + 1);
-    m_table.assign(std::size_t{passCount} * static_cast<std::size_t>(m_stages)
+    const std::size_t passes = schedule.recompute.empty() ? pipewright::indexOf(Op::R) : std::size_t{passCount};
+    m_table.assign(passes * static_cast<std::size_t>(m_stages)
                        * static_cast<std::size_t>(m_microbatches),
                    noBlock);
     const int stages = m_stages,
@@ -157,14 +168,14 @@ void OrderGraph::fillTable(const Schedule& schedule, Diagnostics& diagnostics)
                 addError(diagnostics, here(),
                          fmt::format("microbatch {} belongs to replica {}", block.microbatch, replica),
                          fmt::format("write {}", toString(schedule.block(block.op, block.stage, block.microbatch))));
-            } else if (block.op == Op::R) {
-                addError(diagnostics, here(), fmt::format("a {} cannot be placed by hand", describe(block.op)),
-                         "leave it out");
+            } else if (block.op == Op::R && schedule.recomputeOf(block.stage) == Recompute::None) {
+                addError(diagnostics, here(), fmt::format("stage {} does not recompute", block.stage),
+                         "let the stage recompute (in a file: \"recompute\" of the schedule), or leave the block out");
             } else if (const int home = schedule.deviceOf(block); home != device) {
                 addError(diagnostics, here(), fmt::format("stage {} is held by device {}", block.stage, home),
                          fmt::format("move the block to device {}, or the whole stage here", home));
             } else if (!isPass(block.op)) {
-                static_assert(opCount == passCount + 2, "U is placed, R was refused above; what of the others?");
+                static_assert(opCount == passCount + 1, "U is placed; what of the others?");
                 m_hasUpdates = true; // checkUpdates() looks at it
             } else {
                 BlockIndex& slot = m_table[(pipewright::indexOf(block.op) * static_cast<std::size_t>(stages)
@@ -184,9 +195,12 @@ void OrderGraph::fillTable(const Schedule& schedule, Diagnostics& diagnostics)
 
 void OrderGraph::checkComplete(const Schedule& schedule, Diagnostics& diagnostics) const
 {
-    const auto [forwards, fulls, inputs, weights] = m_placed;
+    const auto [forwards, fulls, inputs, weights, recomputes] = m_placed;
     const std::size_t cells = static_cast<std::size_t>(m_stages) * static_cast<std::size_t>(m_microbatches);
-    if (forwards == cells && (fulls == cells || (inputs == cells && weights == cells)))
+    const auto recomputing = static_cast<std::size_t>(
+        std::count_if(schedule.recompute.begin(), schedule.recompute.end(),
+                      [](Recompute recompute) { return recompute != Recompute::None; }));
+    if (recomputes == recomputing * static_cast<std::size_t>(m_microbatches) && forwards == cells && (fulls == cells || (inputs == cells && weights == cells)))
         return; // as many as wanted and none twice: nothing is missing
     const auto missing = [&](Op op, int stage, int microbatch) {
         const Block block = schedule.block(op, stage, microbatch);
@@ -198,6 +212,8 @@ void OrderGraph::checkComplete(const Schedule& schedule, Diagnostics& diagnostic
         for (int microbatch = 0; microbatch < m_microbatches; ++microbatch) {
             if (indexOf(Op::F, stage, microbatch) == noBlock)
                 missing(Op::F, stage, microbatch);
+            if (schedule.recomputeOf(stage) != Recompute::None && indexOf(Op::R, stage, microbatch) == noBlock)
+                missing(Op::R, stage, microbatch);
             const bool full = indexOf(Op::B, stage, microbatch) != noBlock;
             const bool input = indexOf(Op::I, stage, microbatch) != noBlock;
             const bool weight = indexOf(Op::W, stage, microbatch) != noBlock;
@@ -218,14 +234,16 @@ void OrderGraph::checkLocalOrder(const Schedule& schedule, Diagnostics& diagnost
 {
     for (BlockIndex i = 0; i < blocks.size(); ++i) {
         const Block& block = blocks[i];
-        if (!isBackward(block.op))
+        if (!isBackward(block.op) && block.op != Op::R)
             continue;
         const int device = deviceOfBlock[i];
         const BlockIndex first = firstOfDevice[device];
         const auto here = [&] { return place(device, i - first, block); };
-        const Op needed = makesInputGrad(block.op) ? Op::F : Op::I;
+        const Op needed = makesInputGrad(block.op) && indexOf(Op::R, block.stage, block.microbatch) != noBlock ? Op::R
+                          : block.op == Op::W                                                                  ? Op::I
+                                                                                                               : Op::F;
         const BlockIndex input = indexOf(needed, block.stage, block.microbatch);
-        if (block.op != Op::B && fullBackward(block.stage, block.microbatch) != noBlock)
+        if (isBackward(block.op) && block.op != Op::B && fullBackward(block.stage, block.microbatch) != noBlock)
             addError(diagnostics, here(), "the full backward of the same stage and microbatch is placed too",
                      fmt::format("keep either {} or its two halves",
                                  toString(schedule.block(Op::B, block.stage, block.microbatch))));
@@ -293,6 +311,9 @@ void OrderGraph::checkUpdates(const Schedule& schedule, Diagnostics& diagnostics
     if (schedule.replicas() > 1)
         addError(diagnostics, "schedule.replica_placements", "update blocks in a schedule with replicas",
                  "leave the update blocks out: the replicas' gradients are summed and applied once, at the end");
+    if (!schedule.recompute.empty())
+        addError(diagnostics, "schedule.recompute", "stages that recompute, in a schedule that updates amid the run",
+                 "use a synchronous schedule: here a stage's weights may change between its forward and its recompute");
     if (schedule.sequencePieces > 1)
         addError(diagnostics, "schedule.sequence_pieces", "update blocks in a schedule that cuts sequences",
                  "leave the update blocks out: the pieces of a sequence need the same weights");

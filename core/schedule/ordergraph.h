@@ -70,6 +70,8 @@ public:
     /// Position of a block in the flat array; noBlock when it is not placed. Only for passes.
     BlockIndex indexOf(Op op, int stage, int microbatch) const
     {
+        if (op == Op::R && m_placed[pipewright::indexOf(Op::R)] == 0)
+            return noBlock; // the table need not have a row for it
         return m_table[(pipewright::indexOf(op) * static_cast<std::size_t>(m_stages) + static_cast<std::size_t>(stage))
                            * static_cast<std::size_t>(m_microbatches)
                        + static_cast<std::size_t>(microbatch)];

@@ -4,6 +4,7 @@
 // have the same shape.
 #pragma once
 
+#include "core/base/recompute.h"
 #include "core/schedule/block.h"
 #include "core/schedule/weightpolicy.h"
 
@@ -35,7 +36,15 @@ struct PipelineShape {
     /// since its U before, the last of which is microbatch 5's. A schedule without U blocks updates once, at its end.
     WeightPolicy weightPolicy;
 
+    /// Per stage, what an R block makes again between F and the backward of every microbatch. Empty: none does.
+    std::vector<Recompute> recompute;
+
     int stages() const { return static_cast<int>(deviceOfStage.size()); }
+    Recompute recomputeOf(int stage) const
+    {
+        const auto s = static_cast<std::size_t>(stage);
+        return s < recompute.size() ? recompute[s] : Recompute::None;
+    }
     /// Most stages of one replica that any device holds (v in the papers). O(stages).
     int chunks() const;
     int replicas() const { return 1 + static_cast<int>(replicaPlacements.size()); }

@@ -13,7 +13,7 @@
 
 namespace pipewright {
 
-static_assert(passCount == 4, "which pass comes behind which is said here");
+static_assert(passCount == 5, "which pass comes behind which is said here");
 
 namespace {
 
@@ -24,10 +24,14 @@ bool comesAfter(const Block& other, const Block& block)
         return false;
     if (other.op == Op::F)
         return block.op == Op::F && other.stage > block.stage;
+    if (other.op == Op::R)
+        return block.op == Op::F && other.stage >= block.stage;
     if (block.op == Op::F)
         return true; // every forward is behind all backwards
     if (block.op == Op::W)
         return false;
+    if (block.op == Op::R)
+        return other.stage <= block.stage;
     return other.op == Op::W ? other.stage <= block.stage : other.stage < block.stage;
 }
 

@@ -7,7 +7,7 @@
 
 namespace pipewright {
 
-static_assert(passCount == 4, "the passes whose weights hop are forwards and full backwards");
+static_assert(passCount == 5, "the passes whose weights hop are forwards and full backwards");
 
 WeightHops::WeightHops(const OrderGraph& graph, const WeightPlan& plan, const Schedule& schedule)
 {

@@ -10,8 +10,8 @@
 
 namespace pipewright {
 
-static_assert(passCount == 4, "which version each pass reads is said here");
-static_assert(opCount == passCount + 2, "of the others, updates alone make versions");
+static_assert(passCount == 5, "which version each pass reads is said here; R is not placed where there are versions");
+static_assert(opCount == passCount + 1, "of the others, updates alone make versions");
 
 namespace {
 

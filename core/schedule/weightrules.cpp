@@ -9,7 +9,7 @@
 
 namespace pipewright {
 
-static_assert(passCount == 4, "a pass is a forward, or it counts as a backward");
+static_assert(passCount == 5, "a pass is a forward, or it counts as a backward");
 
 std::int64_t cyclicTime(Op op, int stages, int stage, int microbatch)
 {

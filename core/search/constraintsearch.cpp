@@ -33,7 +33,8 @@ struct Ticks {
     std::vector<std::int32_t> predecessor;
     std::vector<std::pair<std::int32_t, std::int32_t>> openPairs;
 
-    int of(Nanoseconds time) const { return static_cast<int>(time / tick); }
+    /// A recompute goes on while its gradient is on the way, which makes that way shorter than nothing.
+    int of(Nanoseconds time) const { return static_cast<int>((time < 0 ? time - tick + 1 : time) / tick); }
     int duration(std::int32_t task) const { return of(model.tasks[task].duration); }
     int lead(int device) const { return of(model.lead(objective, device) + tick - 1); } ///< rounded up: subtracted
 };
@@ -406,7 +407,7 @@ std::optional<Ticks> ticksOf(const SearchModel& model, SearchObjective objective
     Nanoseconds work = 0, delays = 0;
     const auto note = [&](Nanoseconds time) {
         ticks.tick = std::gcd(ticks.tick, time);
-        work += time;
+        work += std::max<Nanoseconds>(0, time);
     };
     for (const SearchTask& task : model.tasks) {
         if (task.earliest > 0 || task.duration <= 0)

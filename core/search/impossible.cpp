@@ -14,7 +14,7 @@
 
 namespace pipewright {
 
-static_assert(passCount == 4, "the chain of passes of a microbatch is said here");
+static_assert(passCount == 5, "the chain of passes of a microbatch is said here");
 
 namespace {
 
@@ -39,6 +39,8 @@ Design oneMicrobatch(const Design& design)
     for (int s = 0; s < one.schedule.stages(); ++s)
         place(Op::F, s);
     for (int s = one.schedule.stages(); s-- > 0;) {
+        if (one.schedule.recomputeOf(s) != Recompute::None)
+            place(Op::R, s);
         place(split ? Op::I : Op::B, s);
         if (split)
             place(Op::W, s);

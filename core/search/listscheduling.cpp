@@ -10,7 +10,7 @@
 
 namespace pipewright {
 
-static_assert(passCount == 4, "each pass is one of three kinds here");
+static_assert(passCount == 5, "each pass is one of three kinds here");
 
 namespace {
 

@@ -6,7 +6,7 @@
 
 namespace pipewright {
 
-static_assert(passCount == 4, "the passes of a microbatch are listed here");
+static_assert(passCount == 5, "the passes of a microbatch are listed here");
 
 std::string_view nameOf(PlacementShape shape)
 {
@@ -49,6 +49,8 @@ void placeInTurn(Schedule& schedule)
         for (int s = 0; s < schedule.stages(); ++s)
             place(Op::F, s, m);
         for (int s = schedule.stages(); s-- > 0;) {
+            if (schedule.recomputeOf(s) != Recompute::None)
+                place(Op::R, s, m);
             place(split ? Op::I : Op::B, s, m);
             if (split)
                 place(Op::W, s, m);
@@ -64,6 +66,10 @@ Design withPlacement(const Design& base, const std::vector<int>& deviceOfStage, 
     if (!base.dataflow.skips.empty())
         throw Error("partition", "its skip connections join stages, and another cut has other stages",
                     "keep the partition and the placement of this design");
+    if (!base.schedule.recompute.empty() && base.schedule.recompute.size() != deviceOfStage.size())
+        throw Error("schedule.recompute", "its stages recompute, and this placement has another number of stages",
+                    "search the placement of the design made with --recompute none, then that result with "
+                    "--recompute auto");
     Design design = base;
     design.buildingBlock.reset();
     design.schedule.family = "custom";
@@ -75,12 +81,14 @@ Design withPlacement(const Design& base, const std::vector<int>& deviceOfStage, 
     design.dataflow.shared.clear();
     if (base.costs.isFormula()) {
         design.costs =
-            formulaCosts(*base.workload, layersPerStage, base.cluster, deviceOfStage, &design.dataflow, known);
+            formulaCosts(*base.workload, layersPerStage, base.cluster, deviceOfStage, &design.dataflow, known,
+                         design.schedule.recompute);
         design.costs.microbatches = base.costs.microbatches;
         design.costs.blockingTransfers = base.costs.blockingTransfers;
         design.costs.hostGaps = base.costs.hostGaps;
     } else {
-        design.costs = recutCosts(*base.workload, base.costs, {base.layersPerStage}, {layersPerStage});
+        design.costs = recutCosts(*base.workload, base.costs, {base.layersPerStage},
+                                  {layersPerStage, {}, design.schedule.recompute});
         design.costs.linkOfPair = base.costs.linkOfPair;
         design.dataflow.shared = sharedParametersOf(*base.workload, layersPerStage);
     }

@@ -13,7 +13,7 @@
 
 namespace pipewright {
 
-static_assert(passCount == 4, "the tasks of a microbatch, their inputs and consumers are said here");
+static_assert(passCount == 5, "the tasks of a microbatch, their inputs and consumers are said here");
 
 namespace {
 
@@ -80,6 +80,19 @@ SearchModel::SearchModel(const Design& design, const MemoryLimit& limit, std::sp
             tasks[task].earliest = std::max(tasks[task].earliest, pin.earliestStart + firstGap[deviceOfStage.front()]);
 }
 
+namespace {
+
+/// A stage's R, which stands right before its backward here, with the host's gap before it.
+Nanoseconds recomputeTime(const Design& design, int stage, int microbatch)
+{
+    if (design.schedule.recomputeOf(stage) == Recompute::None)
+        return 0;
+    return design.costs.duration(Op::R, stage, microbatch)
+           + design.costs.hostGap(Op::R, design.schedule.deviceOfStage[stage]);
+}
+
+} // namespace
+
 void SearchModel::addTasks(const Design& design)
 {
     // Placed blocks determine whether their backward is split.
@@ -87,7 +100,7 @@ void SearchModel::addTasks(const Design& design)
     std::vector<std::uint8_t> split(cells, design.schedule.backward == BackwardStyle::Split);
     for (const std::vector<Block>& lane : design.schedule.order)
         for (const Block& block : lane)
-            if (block.op != Op::F && block.stage >= 0 && block.stage < stages && block.microbatch >= 0
+            if (isBackward(block.op) && block.stage >= 0 && block.stage < stages && block.microbatch >= 0
                 && block.microbatch < microbatches)
                 split[cell(block.stage, block.microbatch)] = block.op != Op::B;
     m_first.resize(cells);
@@ -102,6 +115,8 @@ void SearchModel::addTasks(const Design& design)
                 task.microbatch = m;
                 task.op = op;
                 task.duration = design.costs.duration(op, s, m) + design.costs.hostGap(op, task.device);
+                if (makesInputGrad(op))
+                    task.duration += recomputeTime(design, s, m);
                 task.local = local;
             };
             add(Op::F, -1);
@@ -128,16 +143,18 @@ void SearchModel::addInputs(const Design& design)
         if (task.op == Op::W)
             continue;
         const bool down = task.op == Op::F;
+        // A recompute is the first part of its backward's task, and does not wait for the gradient.
+        const Nanoseconds recomputes = down ? 0 : recomputeTime(design, task.stage, task.microbatch);
         if (down ? task.stage > 0 : task.stage + 1 < stages) {
             task.input = down ? forward(task.stage - 1, task.microbatch) : backward(task.stage + 1, task.microbatch);
             const int sender = down ? task.stage - 1 : task.stage; // of the activation; its gradient has the same size
-            task.delay = delay(task.input, self, costs.stages[sender].output);
+            task.delay = delay(task.input, self, costs.stages[sender].output) - (down ? 0 : recomputes);
         }
         for (const SkipConnection& skip : design.dataflow.skips)
             if ((down ? skip.toStage : skip.fromStage) == task.stage) {
                 const std::int32_t input =
                     down ? forward(skip.fromStage, task.microbatch) : backward(skip.toStage, task.microbatch);
-                extras.push_back({self, input, delay(input, self, skip.bytes)});
+                extras.push_back({self, input, delay(input, self, skip.bytes) - (down ? 0 : recomputes)});
             }
     }
 }
@@ -162,9 +179,14 @@ void SearchModel::addMemory(const Design& design, const MemoryLimit& limit)
         const Bytes untilInput = units ? 0 : scaled(c.savedUntilInputGrad),
                     untilWeight = units ? 1 : scaled(c.savedUntilWeightGrad);
         const Bytes fromInput = units ? 0 : scaled(c.savedFromInputGrad);
+        // Where the stage recomputes: what F read stays until R, and what R makes until I and until W.
+        const bool full = design.schedule.recomputeOf(task.stage) == Recompute::Full;
+        const Bytes input = full && task.stage > 0 ? scaled(costs.stages[task.stage - 1].output) : 0;
+        const Bytes againInput = scaled(c.recomputedUntilInputGrad), againWeight = scaled(c.recomputedUntilWeightGrad);
+        const Bytes recomputing = againInput + againWeight + scaled(c.workspaceRecompute);
         switch (task.op) {
         case Op::F:
-            task.taken = untilInput + untilWeight;
+            task.taken = untilInput + untilWeight + input;
             task.passing = byFactor ? 0 : scaled(c.workspaceForward);
             break;
         case Op::I:
@@ -172,17 +194,24 @@ void SearchModel::addMemory(const Design& design, const MemoryLimit& limit)
             task.taken = byFactor ? std::max<Bytes>(0, fromInput - untilInput) : fromInput;
             task.freed = byFactor ? std::max<Bytes>(0, untilInput - fromInput) : untilInput;
             task.passing = byFactor ? 0 : scaled(c.workspaceInputGrad);
+            if (recomputing > 0 || input > 0) {
+                task.taken += againWeight;
+                task.freed += input;
+                task.passing = std::max({Bytes{0}, recomputing - task.taken, againInput - input + task.passing});
+            }
             break;
         case Op::W:
-            task.freed = untilWeight + fromInput;
+            task.freed = untilWeight + againWeight + fromInput;
             task.passing = byFactor ? 0 : scaled(c.workspaceWeightGrad);
             break;
         case Op::B:
-            task.freed = untilInput + untilWeight;
-            task.passing = byFactor ? 0 : fromInput - scaled(c.lessInBackward) + scaled(c.workspaceBackward);
+            task.freed = untilInput + untilWeight + input;
+            task.passing = byFactor ? 0
+                                    : std::max(recomputing, againInput + againWeight - input + fromInput
+                                                                + scaled(c.workspaceBackward));
             break;
-        case Op::U:
-        case Op::R: break; // not part of a search
+        case Op::R: // part of its backward
+        case Op::U: break; // not part of a search
         }
     }
     exactBytes = !byFactor;
@@ -300,6 +329,8 @@ Schedule SearchModel::scheduleOf(const Lanes& lanes, const Schedule& like) const
         schedule.order[d].clear();
         for (std::size_t i = 0; i < lanes[d].size(); ++i) {
             const SearchTask& task = tasks[lanes[d][i]];
+            if (makesInputGrad(task.op) && schedule.recomputeOf(task.stage) != Recompute::None)
+                schedule.order[d].push_back(schedule.block(Op::R, task.stage, task.microbatch));
             schedule.order[d].push_back(schedule.block(task.op, task.stage, task.microbatch));
             if (task.op == Op::I && task.stage == 0 && (i + 1 == lanes[d].size() || lanes[d][i + 1] != lanes[d][i] + 1))
                 schedule.firstStageMaySplit = true;

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Enumerates backward styles × the first 0, 1, 2, 4, … stages recomputed. 40 % of the time is divided evenly among the
+// Enumerates backward styles × the first 0, 1, 2, 4, … stages recomputed, or all of them selectively. 40 % of the time is divided evenly among the
 // choices, the rest goes to the best one. Rewriting a design is O(blocks).
 #include "core/search/variants.h"
 
+#include "core/design/redesign.h"
+
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 
 namespace pipewright {
 
-static_assert(passCount == 4, "passes are split and joined here");
+static_assert(passCount == 5, "passes are split and joined here");
 
 namespace {
 
@@ -21,7 +22,7 @@ BackwardStyle styleOf(const Schedule& schedule)
 {
     for (const std::vector<Block>& lane : schedule.order)
         for (const Block& block : lane)
-            if (block.op != Op::F)
+            if (isBackward(block.op))
                 return block.op == Op::B ? BackwardStyle::Full : BackwardStyle::Split;
     return schedule.backward;
 }
@@ -48,17 +49,21 @@ std::vector<Block> inStyle(const std::vector<Block>& blocks, BackwardStyle style
     return result;
 }
 
-/// The first 0, 1, 2, 4, … and all stages.
-std::vector<std::vector<int>> firstStages(int stages)
+/// The first 0, 1, 2, 4, … and all stages fully; and all of them selectively, where the model has an attention core.
+std::vector<std::vector<Recompute>> choicesFor(const Design& design)
 {
-    std::vector<std::vector<int>> choices;
-    for (int count = 0;; count = std::min(stages, std::max(1, 2 * count))) {
-        std::vector<int>& choice = choices.emplace_back();
-        for (int s = 0; s < count; ++s)
-            choice.push_back(s);
+    const auto stages = static_cast<std::size_t>(design.schedule.stages());
+    std::vector<std::vector<Recompute>> choices;
+    for (std::size_t count = 0;; count = std::min(stages, std::max<std::size_t>(1, 2 * count))) {
+        choices.emplace_back(count == 0 ? 0 : stages, Recompute::None);
+        std::fill_n(choices.back().begin(), count, Recompute::Full);
         if (count == stages)
-            return choices;
+            break;
     }
+    if (design.workload && !design.layersPerStage.empty() && design.workload->shape.attention == AttentionMemory::Stored
+        && design.workload->shape.architecture != Architecture::Classifier)
+        choices.emplace_back(stages, Recompute::Selective);
+    return choices;
 }
 
 class VariantSearch {
@@ -74,13 +79,15 @@ public:
         case BackwardChoice::Full: styles = {BackwardStyle::Full}; break;
         case BackwardChoice::Either: styles = {BackwardStyle::Split, BackwardStyle::Full}; break;
         }
-        std::vector<std::vector<int>> choices = {m_options.recompute};
+        std::vector<std::vector<Recompute>> choices = {
+            m_options.recompute ? ofStages(*m_options.recompute, m_design.schedule.stages(), "--recompute")
+                                : m_design.schedule.recompute};
         if (m_options.chooseRecompute)
-            choices = firstStages(m_design.schedule.stages());
+            choices = choicesFor(m_design);
         const std::size_t all = styles.size() * choices.size();
         const double share = (all > 1 ? shareOfChoice : 1) / static_cast<double>(all);
         for (const BackwardStyle style : styles)
-            for (const std::vector<int>& recompute : choices)
+            for (const std::vector<Recompute>& recompute : choices)
                 tryOne(style, recompute, share);
         if (!m_best)
             throw *m_lastError;
@@ -97,7 +104,7 @@ public:
     }
 
 private:
-    void tryOne(BackwardStyle style, const std::vector<int>& recompute, double share)
+    void tryOne(BackwardStyle style, const std::vector<Recompute>& recompute, double share)
     {
         if (m_best && m_options.search.stop.stop_requested())
             return;
@@ -108,12 +115,18 @@ private:
             options.timeLimit = std::max(options.timeLimit, std::chrono::milliseconds(1));
         if (m_from != nullptr)
             options.hints.push_back(*m_from);
-        const Design design = withRecompute(withBackward(m_design, style, options.locked), recompute);
+        Design design = withBackward(m_design, style, options.locked);
+        if (design.schedule.recompute != recompute) {
+            design = withRecompute(design, recompute);
+            if (!recompute.empty())
+                design.name += ", recomputes " + textOf(recompute);
+        }
         VariantTrial& trial = m_trials.emplace_back(VariantTrial{style, recompute, std::nullopt});
         try {
             SearchResult result = search(design, options);
             trial.value = result.value;
-            if (m_best && result.value > m_best->result.value)
+            // Of equals the first, which recomputes less.
+            if (m_best && (m_from ? result.value > m_best->result.value : result.value >= m_best->result.value))
                 return;
             VariantResult found;
             found.design = design;
@@ -169,44 +182,9 @@ Design withBackward(const Design& design, BackwardStyle style, std::vector<Block
     return result;
 }
 
-StageCosts recomputed(const StageCosts& stage, Bytes input)
-{
-    StageCosts result = stage;
-    const Nanoseconds again = stage.recompute > 0 ? stage.recompute : stage.forward;
-    result.savedUntilInputGrad = input;
-    result.savedUntilWeightGrad = 0;
-    result.savedFromInputGrad = stage.savedFromInputGrad + stage.savedUntilWeightGrad;
-    result.inputGrad += again;
-    result.backward += again;
-    result.workspaceInputGrad = std::max(stage.workspaceForward, stage.workspaceInputGrad) + stage.savedUntilInputGrad;
-    result.workspaceBackward = std::max(stage.workspaceForward, stage.workspaceBackward) + stage.savedUntilInputGrad;
-    return result;
-}
-
-Design withRecompute(const Design& design, std::span<const int> stages)
-{
-    Design result = design;
-    if (!stages.empty() && design.workload && design.workload->shape.parallel.recompute != Recompute::None)
-        throw Error("--recompute", "the design's model recomputes activations already",
-                    "make the design with --recompute none");
-    for (const int stage : stages) {
-        if (stage < 0 || stage >= static_cast<int>(design.costs.stages.size()))
-            throw Error("--recompute", fmt::format("unknown stage {}", stage),
-                        fmt::format("stages are numbered 0 to {}", static_cast<int>(design.costs.stages.size()) - 1));
-        const Bytes input = stage == 0 ? 0 : design.costs.stages[stage - 1].output;
-        StageCosts& costs = result.costs.stages[stage];
-        costs = recomputed(design.costs.stages[stage], input);
-        if (!design.costs.isFormula())
-            costs.origin[indexOf(Op::I)] = costs.origin[indexOf(Op::B)] = CostOrigin::Estimated;
-    }
-    if (!stages.empty())
-        result.name += fmt::format(", stage{} {} recomputed", stages.size() > 1 ? "s" : "", fmt::join(stages, ", "));
-    return result;
-}
-
 VariantResult searchVariants(const Design& design, const VariantOptions& options)
 {
-    if (options.search.limit.factor && (options.chooseRecompute || !options.recompute.empty()))
+    if (options.search.limit.factor && (options.chooseRecompute || options.recompute))
         throw Error("--memory-limit",
                     fmt::format("{}x counts in saved activations, which recomputation does not keep",
                                 *options.search.limit.factor),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Choices beside the order: backward in one block or split in two, and stages that recompute their activations before
-// the gradient. Each choice changes blocks or costs but not the search, so it is a design of its own that is searched
+// Choices beside the order: backward in one block or split in two, and which stages recompute their activations
+// before the gradient. Each choice changes blocks or costs but not the search, so it is a design of its own that is searched
 // as any other; the best one wins. O(blocks) per design.
 #pragma once
 
@@ -17,26 +17,19 @@ namespace pipewright {
 /// and overlaps follow. Throws Error for a pin on a W that is removed.
 Design withBackward(const Design& design, BackwardStyle style, std::vector<Block>& locked);
 
-/// The costs of a recomputing stage that receives `input` bytes: F keeps only these; I or B takes longer by the
-/// recomputation and holds what F would have kept, of which W's share stays until W.
-StageCosts recomputed(const StageCosts& stage, Bytes input);
-
-/// The design with these stages recomputed; its name says so. Throws Error for an unknown stage.
-Design withRecompute(const Design& design, std::span<const int> stages);
-
 enum class BackwardChoice { Given, Split, Full, Either };
 
 struct VariantOptions {
     SearchOptions search; ///< its time is divided among the choices
     BackwardChoice backward = BackwardChoice::Given;
-    std::vector<int> recompute;   ///< these stages do
+    std::optional<RecomputeChoice> recompute; ///< instead of the design's own
     bool chooseRecompute = false; ///< also try the first stages, which hold the most microbatches at once
 };
 
 /// One searched choice.
 struct VariantTrial {
     BackwardStyle backward = BackwardStyle::Full;
-    std::vector<int> recompute;
+    std::vector<Recompute> recompute; ///< per stage; empty: none
     std::optional<Nanoseconds> value; ///< nothing: no schedule fits
 };
 
@@ -44,7 +37,7 @@ struct VariantResult {
     Design design;       ///< with the schedule found
     SearchResult result; ///< its proof and its bound hold for this choice
     BackwardStyle backward = BackwardStyle::Full;
-    std::vector<int> recompute;
+    std::vector<Recompute> recompute;
     std::vector<VariantTrial> trials;
 };
 

@@ -49,11 +49,6 @@ Bytes layerWorkspaceBytes(const ModelShape& shape, LayerKind kind, Pass pass)
 Bytes stageWorkspace(const ModelShape& shape, std::span<const Layer> layersOfStage, Pass pass)
 {
     Bytes largest = 0;
-    if (shape.parallel.recompute == Recompute::Full)
-        for (const Layer& layer : layersOfStage)
-            largest = std::max(largest, pass == Pass::InputGrad  ? layer.workspaceInputGrad
-                                        : pass == Pass::Backward ? layer.workspaceBackward
-                                                                 : 0);
     if (!isRunnable(shape))
         return largest;
     for (const Layer& layer : layersOfStage)

@@ -33,13 +33,6 @@ enum class Architecture {
     Table,      ///< `table` says it all; the dimensions mean nothing
 };
 
-/// What a backward pass computes anew instead of keeping it from the forward pass.
-enum class Recompute {
-    None,
-    Selective, ///< the attention core
-    Full,      ///< all of a layer but its input
-};
-
 /// How every stage is shared out over a group of equal devices, and how many copies of the pipeline there are. The
 /// schedule sees a group as one device; what a member computes, keeps and sends is in parallelism.h.
 struct Parallelism {
@@ -48,7 +41,6 @@ struct Parallelism {
     int context = 1;       ///< members with a part of every sequence each
     int expert = 1;        ///< data-parallel copies that share out the experts
     int data = 1;          ///< copies of the pipeline, which sum their gradients at the end of a step
-    Recompute recompute = Recompute::None;
 
     int members() const { return tensor * context; } ///< of a stage's device
     std::int64_t devicesPerStage() const { return std::int64_t{members()} * data; }

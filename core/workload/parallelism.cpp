@@ -18,12 +18,6 @@ constexpr std::array<std::string_view, 15> wholeOnMembers{
     "embedding.mask", "projection.mask",     "mlp.mask",     "projection.outputGrad",
     "fc2.outputGrad", "attention.normInput", "mlp.normInput"};
 
-/// Floating-point operations of the attention core forward: of all work, only the core has none in W.
-double attentionCore(const Layer& layer)
-{
-    return layer.forwardFlops - layer.weightGradFlops;
-}
-
 void addTensorTraffic(const ModelShape& shape, const ModelShape& member, Layer& layer)
 {
     const bool split = shape.parallel.sequence;
@@ -57,28 +51,6 @@ void addExpertTraffic(const ModelShape& shape, const ModelShape& member, Layer& 
     layer.traffic.push_back({GroupAxis::Expert, GroupExchange::AllToAll, bytes, 2, 2, 0});
 }
 
-/// Only the input is kept; the rest is there while a layer's backward runs, and what W needs from I until W.
-void recomputeLayer(const ModelShape& shape, const ModelShape& member, Layer& layer)
-{
-    std::vector<SavedTensor> kept;
-    const std::int64_t tokens = member.tokens() / (shape.parallel.sequence ? shape.parallel.tensor : 1);
-    kept.push_back({"layer.input", tokens * shape.hidden, bytesOf(shape.dataType), Lifetime::UntilInputGrad});
-    Bytes again = 0;
-    for (SavedTensor& tensor : layer.saved) {
-        if (tensor.lifetime == Lifetime::UntilInputGrad) {
-            again += tensor.bytes();
-            continue;
-        }
-        tensor.lifetime = Lifetime::FromInputGrad;
-        kept.push_back(std::move(tensor));
-    }
-    layer.saved = std::move(kept);
-    layer.workspaceInputGrad = layer.workspaceBackward = again;
-    layer.inputGradFlops += layer.forwardFlops;
-    for (GroupTraffic& traffic : layer.traffic)
-        traffic.inputGrad += traffic.forward;
-}
-
 } // namespace
 
 Diagnostics checkParallelism(const ModelShape& shape)
@@ -100,8 +72,8 @@ Diagnostics checkParallelism(const ModelShape& shape)
         fault("data", fmt::format("more than {} devices for each of the schedule", mostDevices), "use smaller degrees");
     const bool classifier = shape.architecture == Architecture::Classifier;
     const bool vision = shape.architecture == Architecture::Vision;
-    if (classifier && (p.tensor > 1 || p.recompute == Recompute::Selective))
-        fault("tensor", "a classifier has no attention to share out or to recompute", "use 1, and none or full");
+    if (classifier && p.tensor > 1)
+        fault("tensor", "a classifier has no attention to share out", "use 1");
     const auto divides = [&](const char* field, std::string_view what, std::int64_t size, int degree) {
         if (size % degree != 0)
             fault(field, fmt::format("{} {} cannot be shared out over {} members", size, what, degree),
@@ -150,8 +122,6 @@ ModelShape memberShape(const ModelShape& shape)
     if (shape.architecture != Architecture::Classifier)
         member.vocabulary = (shape.vocabulary + p.tensor - 1) / p.tensor; // the last part is padded
     member.sequencePieces *= p.context;
-    if (p.recompute == Recompute::Selective && shape.attention == AttentionMemory::Stored)
-        member.attention = AttentionMemory::Recomputed;
     return member;
 }
 
@@ -179,17 +149,6 @@ void asMember(const ModelShape& shape, Layer& layer)
         addContextTraffic(shape, member, layer);
     if (experts && p.expert > 1)
         addExpertTraffic(shape, member, layer);
-    switch (p.recompute) {
-    case Recompute::None: break;
-    case Recompute::Selective:
-        if (hasAttention(layer.kind))
-            layer.inputGradFlops += attentionCore(layer);
-        break;
-    case Recompute::Full:
-        if (isBlock(layer.kind))
-            recomputeLayer(shape, member, layer);
-        break;
-    }
 }
 
 std::string textOf(const Parallelism& p)
@@ -203,8 +162,6 @@ std::string textOf(const Parallelism& p)
         parts.push_back(fmt::format("expert {}", p.expert));
     if (p.data > 1)
         parts.push_back(fmt::format("data {}", p.data));
-    if (p.recompute != Recompute::None)
-        parts.push_back(fmt::format("{} recomputation", nameOf(p.recompute)));
     return fmt::format("{}", fmt::join(parts, ", "));
 }
 

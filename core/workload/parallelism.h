@@ -3,7 +3,7 @@
 // the heads, of the MLP's width and of the vocabulary; sequence parallelism (arXiv 2205.05198) also a part of the
 // tokens between matrix products. With context parallelism a member has a part of every sequence and gathers the keys
 // and values of the others. Expert parallelism shares out experts over copies of the pipeline, which send tokens to
-// and fro. Recomputation is part of the input-gradient pass, as is the communication that it repeats.
+// and fro.
 //
 // Not counted: what Megatron hides behind products (gathering a layer's split input again for its weight gradient), the
 // few numbers per token of a split softmax, and load imbalance of experts or of causal masks.
@@ -22,20 +22,10 @@ Diagnostics checkParallelism(const ModelShape& shape);
 ModelShape memberShape(const ModelShape& shape);
 
 /// Makes a layer of memberShape() that of a member of `shape`: tensors split by sequence parallelism, the experts it
-/// holds, what it exchanges with other members, and recomputation.
+/// holds, and what it exchanges with other members.
 void asMember(const ModelShape& shape, Layer& layer);
 
-/// "tensor 8 with sequence, context 2, data 64, full recomputation"; empty for none.
+/// "tensor 8 with sequence, context 2, data 64"; empty for none.
 std::string textOf(const Parallelism& parallel);
-
-constexpr std::string_view nameOf(Recompute recompute) ///< as in files and options; empty behind the last one
-{
-    switch (recompute) {
-    case Recompute::None: return "none";
-    case Recompute::Selective: return "selective";
-    case Recompute::Full: return "full";
-    }
-    return {};
-}
 
 } // namespace pipewright

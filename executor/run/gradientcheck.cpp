@@ -8,7 +8,7 @@
 
 namespace pipewright {
 
-static_assert(passCount == 4, "which passes sum gradients is said here");
+static_assert(passCount == 5, "which passes sum gradients is said here");
 
 AccumulationOrder accumulationOrder(const Program& program)
 {

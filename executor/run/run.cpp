@@ -33,12 +33,6 @@ std::unique_ptr<TrainingData> loadData(const RunOptions& options, const ModelSha
 }
 
 /// What stands in the way of training this design; empty when nothing does.
-/// A stage that recomputes makes anew in its backward what the model's layers would have kept from the forward.
-bool recomputes(const StageCosts& stage, const StageCosts& ofModel)
-{
-    return stage.savedUntilWeightGrad == 0 && stage.savedFromInputGrad > 0 && ofModel.savedUntilWeightGrad > 0;
-}
-
 Diagnostics whyNotTrainable(const Design& design)
 {
     if (!design.workload)
@@ -67,21 +61,18 @@ Diagnostics whyNotTrainable(const Design& design)
              fmt::format("device {} is a group, whose members would have to share its stages", group - devices.begin()),
              "use timed maths, train the sharding of one stage with `pipewright shard --run`, or take a "
              "cluster without groups"});
-    if (why.empty()) {
+    if (why.empty()) { // a stage's output, added to another stage's input
         Costs ofModel;
-        applyBytes(*design.workload, design.layersPerStage, ofModel);
-        for (std::size_t s = 0; s < ofModel.stages.size(); ++s)
-            if (recomputes(design.costs.stages[s], ofModel.stages[s]))
-                why.push_back({Severity::Error, fmt::format("costs of stage {}", s),
-                               "it keeps none of its activations for the weight gradient: the built-in models cannot "
-                               "recompute",
-                               "use timed maths, or make the design without recomputation"});
+        applyBytes(*design.workload, design.layersPerStage, design.schedule.recompute, ofModel);
+        for (const SkipConnection& skip : design.dataflow.skips)
+            if (const Bytes output = ofModel.stages[static_cast<std::size_t>(skip.fromStage)].output;
+                skip.bytes != output)
+                why.push_back({Severity::Error, "dataflow.skips",
+                               fmt::format("the skip connection from stage {} to stage {} carries {}, and the stage "
+                                           "hands on {}",
+                                           skip.fromStage, skip.toStage, exactSize(skip.bytes), exactSize(output)),
+                               fmt::format("write \"bytes\": \"{}\", or use timed maths", exactSize(output))});
     }
-    if (!design.dataflow.skips.empty())
-        why.push_back({Severity::Error, "dataflow.skips",
-                       fmt::format("the design has {} skip connection{}, and the built-in models have none",
-                                   design.dataflow.skips.size(), design.dataflow.skips.size() == 1 ? "" : "s"),
-                       "use timed maths, or take the skip connections out"});
     return why;
 }
 
@@ -232,7 +223,7 @@ private:
             return;
         const std::vector<Bytes> before = predictedPeaks();
         workload = withAttention(workload, wanted);
-        applyBytes(workload, m_design.layersPerStage, m_design.costs);
+        applyBytes(workload, m_design.layersPerStage, m_design.schedule.recompute, m_design.costs);
         m_program = compile(m_design.schedule, m_design.costs, m_design.dataflow);
         const std::vector<Bytes> after = predictedPeaks();
         for (std::size_t d = 0; d < after.size(); ++d)
@@ -280,7 +271,8 @@ private:
         optimizer.kind = m_program.versioned() ? m_program.weightPolicy.optimizer : workload.optimizer;
         m_training.emplace(Training{loadData(m_options, workload.shape, m_result.notes), optimizer});
         auto work = std::make_unique<TrainingWork>(workload, m_design.layersPerStage, m_program.microbatches, optimizer,
-                                                   *m_training->data, m_options.seed, microbatchesPerUpdate(m_program));
+                                                   *m_training->data, m_options.seed, microbatchesPerUpdate(m_program),
+                                                   m_program.recompute);
         m_trainingWork = work.get();
         m_work = std::move(work);
     }
@@ -447,7 +439,8 @@ private:
             m_trainingWork->fetch(BufferKind::Gradients);
         // On the host, whose attention keeps its probabilities.
         SequentialTrainer reference(withAttention(*m_design.workload, AttentionMemory::Stored), m_design.layersPerStage,
-                                    m_program.microbatches, m_training->optimizer, *m_training->data, m_options.seed);
+                                    m_program.microbatches, m_training->optimizer, *m_training->data, m_options.seed,
+                                    m_design.dataflow.skips);
         reference.startAt(m_options.steps - 1, m_lastParameters);
         reference.step(accumulationOrder(m_program));
         m_result.gradients = compareGradients(*m_trainingWork, reference, m_options.gradientBound);
@@ -486,12 +479,12 @@ Design trainableDesign(const Design& design)
     if (Diagnostics why = whyNotTrainable(design); !why.empty())
         throw Error(std::move(why));
     Design result = design;
-    applyBytes(*design.workload, design.layersPerStage, result.costs);
+    applyBytes(*design.workload, design.layersPerStage, design.schedule.recompute, result.costs);
     result.dataflow.shared = sharedParametersOf(*design.workload, design.layersPerStage);
     if (hasUpdates(design.schedule)) {
         result.workload = makeWorkload(design.workload->shape, inModel(design.schedule.weightPolicy.optimizer),
                                        design.workload->source);
-        applyBytes(*result.workload, result.layersPerStage, result.costs);
+        applyBytes(*result.workload, result.layersPerStage, design.schedule.recompute, result.costs);
     }
     return result;
 }

@@ -64,8 +64,9 @@ Costs scaledCosts(const Costs& costs, const SyntheticScale& scale)
         scaleAll(
             {&stage.forward, &stage.inputGrad, &stage.weightGrad, &stage.backward, &stage.update, &stage.recompute},
             scale.time, longestTime);
-        scaleAll({&stage.savedUntilInputGrad, &stage.savedUntilWeightGrad, &stage.savedFromInputGrad, &stage.output,
-                  &stage.sequenceGradient, &stage.workspaceForward, &stage.workspaceInputGrad,
+        scaleAll({&stage.savedUntilInputGrad, &stage.savedUntilWeightGrad, &stage.savedFromInputGrad,
+                  &stage.recomputedUntilInputGrad, &stage.recomputedUntilWeightGrad, &stage.workspaceRecompute,
+                  &stage.output, &stage.sequenceGradient, &stage.workspaceForward, &stage.workspaceInputGrad,
                   &stage.workspaceWeightGrad, &stage.workspaceBackward, &stage.parameters, &stage.gradients,
                   &stage.optimizerState},
                  scale.memory, largestSize);

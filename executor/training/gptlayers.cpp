@@ -149,8 +149,7 @@ void TransformerLayer::forward(std::span<const float> parameters, const StageMem
                                       bias.subspan(part * width, width),
                                       tensor(parts[part]),
                                       Store::Replace});
-    on.run(kernels::AttentionForward{m_attention, tensor(m_at.query), tensor(m_at.key), tensor(m_at.value),
-                                     tensor(m_at.probabilities), tensor(m_at.projectionInput), earlier(memory)});
+    recomputeCore(memory);
     linearForward(on, m_rows, m_projection, parameters, tensor(m_at.projectionInput), stream, Store::Add);
 
     on.copy(stream, tensor(m_at.ln2Input));
@@ -158,6 +157,13 @@ void TransformerLayer::forward(std::span<const float> parameters, const StageMem
     linearForward(on, m_rows, m_fc1, parameters, tensor(m_at.fc1Input), tensor(m_at.activationInput));
     on.run(kernels::GeluForward{tensor(m_at.activationInput), tensor(m_at.fc2Input)});
     linearForward(on, m_rows, m_fc2, parameters, tensor(m_at.fc2Input), stream, Store::Add);
+}
+
+void TransformerLayer::recomputeCore(const StageMemory& memory) const
+{
+    memory.operations->run(kernels::AttentionForward{m_attention, memory.floats(m_at.query), memory.floats(m_at.key),
+                                                     memory.floats(m_at.value), memory.floats(m_at.probabilities),
+                                                     memory.floats(m_at.projectionInput), earlier(memory)});
 }
 
 void TransformerLayer::inputGrad(std::span<const float> parameters, const StageMemory& memory, std::span<float> stream,

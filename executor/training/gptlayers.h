@@ -52,6 +52,8 @@ public:
     TransformerLayer(const ModelShape& shape, int layer, const StageLayout& layout, const ParameterLayout& parameters);
 
     void forward(std::span<const float> parameters, const StageMemory& memory, std::span<float> stream) const;
+    /// Scores, softmax and context again from the kept queries, keys and values; the context comes out the same.
+    void recomputeCore(const StageMemory& memory) const;
     void inputGrad(std::span<const float> parameters, const StageMemory& memory, std::span<float> stream,
                    std::span<float> gradients) const;
     void weightGrad(const StageMemory& memory, std::span<float> gradients) const;

@@ -74,8 +74,10 @@ StageMemory SequentialTrainer::Stage::memory(int microbatch)
 }
 
 SequentialTrainer::SequentialTrainer(const Workload& workload, const std::vector<int>& layersPerStage, int microbatches,
-                                     const OptimizerSettings& optimizer, const TrainingData& data, std::uint64_t seed)
-    : m_microbatches(microbatches), m_sequencePieces(workload.shape.sequencePieces), m_data(&data)
+                                     const OptimizerSettings& optimizer, const TrainingData& data, std::uint64_t seed,
+                                     std::vector<SkipConnection> skips)
+    : m_microbatches(microbatches), m_sequencePieces(workload.shape.sequencePieces), m_data(&data),
+      m_skips(std::move(skips))
 {
     if (microbatches < 1 || microbatches % m_sequencePieces != 0)
         throw Error("microbatches", "a step needs at least one microbatch, and all pieces of each sequence");
@@ -168,15 +170,35 @@ void SequentialTrainer::draw()
         m_data->sample(m_step, m, m_tokens[std::size_t(m)], m_targets[std::size_t(m)]);
 }
 
+std::vector<std::span<const float>> SequentialTrainer::skipInputs(std::size_t stage, std::size_t microbatch) const
+{
+    std::vector<std::span<const float>> inputs;
+    for (const SkipConnection& skip : m_skips)
+        if (std::size_t(skip.toStage) == stage)
+            inputs.emplace_back(m_stages[std::size_t(skip.fromStage)].microbatches[microbatch].output);
+    return inputs;
+}
+
+std::vector<std::span<const float>> SequentialTrainer::skipGrads(std::size_t stage, std::size_t microbatch) const
+{
+    std::vector<std::span<const float>> grads;
+    for (const SkipConnection& skip : m_skips)
+        if (std::size_t(skip.fromStage) == stage)
+            grads.emplace_back(m_stages[std::size_t(skip.toStage)].microbatches[microbatch].inputGrad);
+    return grads;
+}
+
 double SequentialTrainer::forward()
 {
     double loss = 0;
     for (std::size_t m = 0; m < std::size_t(m_microbatches); ++m) {
         std::span<const float> activation;
-        for (Stage& stage : m_stages) {
+        for (std::size_t s = 0; s < m_stages.size(); ++s) {
+            Stage& stage = m_stages[s];
             std::vector<float>& output = stage.microbatches[m].output;
             float share = 0;
-            stage.maths.forward(stage.parameters, {m_tokens[m], activation, m_targets[m], {&share, 1}},
+            const auto skips = skipInputs(s, m);
+            stage.maths.forward(stage.parameters, {m_tokens[m], activation, m_targets[m], {&share, 1}, skips},
                                 stage.memory(int(m)), output);
             loss += share;
             activation = output;
@@ -197,7 +219,8 @@ void SequentialTrainer::backward(const AccumulationOrder& order)
                 if (s + 1 < m_stages.size())
                     outputGrad = m_stages[s + 1].microbatches[std::size_t(m)].inputGrad;
                 stage.maths.inputGrad(stage.parameters, stage.memory(m), outputGrad,
-                                      stage.microbatches[std::size_t(m)].inputGrad, gradients);
+                                      stage.microbatches[std::size_t(m)].inputGrad, gradients,
+                                      skipGrads(s, std::size_t(m)));
             }
             for (const int m : order.weightGrad[share])
                 stage.maths.weightGrad(stage.memory(m), gradients);

@@ -5,6 +5,7 @@
 // that order must give the same bits. It keeps all microbatches of a step in memory at once.
 #pragma once
 
+#include "core/schedule/validate.h"
 #include "executor/training/optimizer.h"
 #include "executor/training/stagemaths.h"
 #include "executor/training/trainingdata.h"
@@ -34,9 +35,11 @@ struct Evaluation {
 class SequentialTrainer {
 public:
     /// `layersPerStage` cuts the workload's layers in order. Throws Error when it does not add up, or when
-    /// the workload cannot be run. `data` must outlive the trainer.
+    /// the workload cannot be run. `data` must outlive the trainer. Skip connections add the output of a stage to the
+    /// input of a later one, in the order given.
     SequentialTrainer(const Workload& workload, const std::vector<int>& layersPerStage, int microbatches,
-                      const OptimizerSettings& optimizer, const TrainingData& data, std::uint64_t seed);
+                      const OptimizerSettings& optimizer, const TrainingData& data, std::uint64_t seed,
+                      std::vector<SkipConnection> skips = {});
 
     /// One training step: all microbatches, the tied reduction in each replica, the sum over replicas, the
     /// update. Returns the step's loss, the sum of the microbatches' shares in ascending order. Throws Error
@@ -76,6 +79,10 @@ private:
         StageMemory memory(int microbatch);
     };
 
+    /// What skip connections bring to a stage: outputs of earlier stages, or gradients of later stages' inputs.
+    std::vector<std::span<const float>> skipInputs(std::size_t stage, std::size_t microbatch) const;
+    std::vector<std::span<const float>> skipGrads(std::size_t stage, std::size_t microbatch) const;
+
     void draw(); ///< the microbatches of the present step
     double forward();
     void backward(const AccumulationOrder& order);
@@ -85,6 +92,7 @@ private:
     int m_microbatches, m_sequencePieces;
     int m_step = 0; ///< completed steps
     const TrainingData* m_data;
+    std::vector<SkipConnection> m_skips;
     std::vector<Stage> m_stages;
     std::vector<std::vector<std::int32_t>> m_tokens, m_targets; ///< per microbatch
 };

@@ -3,6 +3,7 @@
 
 #include "core/base/diagnostic.h"
 #include "core/workload/gptworkspace.h"
+#include "core/workload/recomputedtensors.h"
 #include "core/workload/transformer.h"
 
 #include <algorithm>
@@ -16,13 +17,20 @@ constexpr int elementBytes = 4; ///< the runnable models keep fp32 values and 32
 template<class Element>
 std::span<Element> view(const StageMemory& memory, const Slice& slice)
 {
-    const std::span<std::byte> buffer = slice.buffer == BufferKind::SavedUntilInputGrad    ? memory.savedUntilInputGrad
-                                        : slice.buffer == BufferKind::SavedUntilWeightGrad ? memory.savedUntilWeightGrad
-                                        : slice.buffer == BufferKind::SavedFromInputGrad   ? memory.savedFromInputGrad
-                                        : slice.buffer == BufferKind::SequenceGradient     ? memory.sequenceGradient
-                                                                                           : memory.workspace;
-    assert(std::size_t(slice.offset + slice.elements * elementBytes) <= buffer.size());
-    return {reinterpret_cast<Element*>(buffer.data() + slice.offset), std::size_t(slice.elements)};
+    const std::span<std::byte> buffer =
+        slice.buffer == BufferKind::SavedUntilInputGrad         ? memory.savedUntilInputGrad
+        : slice.buffer == BufferKind::SavedUntilWeightGrad      ? memory.savedUntilWeightGrad
+        : slice.buffer == BufferKind::SavedFromInputGrad        ? memory.savedFromInputGrad
+        : slice.buffer == BufferKind::RecomputedUntilInputGrad  ? memory.recomputedUntilInputGrad
+        : slice.buffer == BufferKind::RecomputedUntilWeightGrad ? memory.recomputedUntilWeightGrad
+        : slice.buffer == BufferKind::SequenceGradient          ? memory.sequenceGradient
+                                                                : memory.workspace;
+    const Bytes first = slice.buffer == BufferKind::RecomputedUntilInputGrad    ? memory.firstRecomputedUntilInputGrad
+                        : slice.buffer == BufferKind::RecomputedUntilWeightGrad ? memory.firstRecomputedUntilWeightGrad
+                                                                                : 0;
+    const Bytes offset = slice.offset - first;
+    assert(offset >= 0 && std::size_t(offset + slice.elements * elementBytes) <= buffer.size());
+    return {reinterpret_cast<Element*>(buffer.data() + offset), std::size_t(slice.elements)};
 }
 
 } // namespace
@@ -36,7 +44,8 @@ std::span<std::int32_t> StageMemory::integers(const Slice& slice) const
     return view<std::int32_t>(*this, slice);
 }
 
-StageLayout::StageLayout(const Workload& workload, int first, int last) : m_first(first), m_last(last)
+StageLayout::StageLayout(const Workload& workload, int first, int last, Recompute recompute)
+    : m_first(first), m_last(last), m_recompute(recompute)
 {
     if (Diagnostics reasons = whyNotRunnable(workload.shape); hasErrors(reasons))
         throw Error(std::move(reasons));
@@ -47,8 +56,16 @@ StageLayout::StageLayout(const Workload& workload, int first, int last) : m_firs
                     "give every stage at least one layer");
     for (int index = first; index < last; ++index) {
         const Layer& layer = workload.layers[std::size_t(index)];
+        Scratch scratch{m_againUntilInputGrad, 0, m_againUntilWeightGrad, 0, 0};
         for (const SavedTensor& tensor : layer.saved) {
             assert(tensor.bytesPerElement == elementBytes);
+            if (isRecomputed(tensor, recompute)) {
+                const bool untilInput = tensor.lifetime == Lifetime::UntilInputGrad;
+                append(index, tensor.name,
+                       untilInput ? BufferKind::RecomputedUntilInputGrad : BufferKind::RecomputedUntilWeightGrad,
+                       tensor.elements, untilInput ? m_againUntilInputGrad : m_againUntilWeightGrad);
+                continue;
+            }
             switch (tensor.lifetime) {
             case Lifetime::UntilInputGrad:
                 append(index, tensor.name, BufferKind::SavedUntilInputGrad, tensor.elements, m_untilInputGrad);
@@ -68,7 +85,17 @@ StageLayout::StageLayout(const Workload& workload, int first, int last) : m_firs
         for (const WorkspaceTensor& tensor : layerWorkspace(workload.shape, layer.kind, Pass::InputGrad))
             append(index, tensor.name, BufferKind::Workspace, tensor.elements, end);
         m_workspace = std::max(m_workspace, end);
+        scratch.untilInputGradEnd = m_againUntilInputGrad;
+        scratch.untilWeightGradEnd = m_againUntilWeightGrad;
+        m_scratch.push_back(scratch);
     }
+    const auto layers = std::span(workload.layers).subspan(std::size_t(first), std::size_t(last - first));
+    m_workspaceForward = forwardScratch(layers, recompute);
+    m_workspaceRecompute = recomputeScratch(layers, recompute);
+    // The head's part comes last, since it holds the values between the layers before it.
+    for (std::size_t i = 0; i < layers.size(); ++i)
+        if (layers[i].kind == LayerKind::Head)
+            m_scratch[i].at = m_workspaceForward - recomputedBytes(layers[i], recompute);
 }
 
 void StageLayout::append(int layer, std::string_view tensor, BufferKind buffer, std::int64_t elements, Bytes& end)
@@ -94,6 +121,8 @@ Bytes StageLayout::bytes(BufferKind kind) const
     case BufferKind::SavedFromInputGrad: return m_fromInputGrad;
     case BufferKind::Workspace: return m_workspace;
     case BufferKind::SequenceGradient: return m_sequenceGradient;
+    case BufferKind::RecomputedUntilInputGrad: return m_againUntilInputGrad;
+    case BufferKind::RecomputedUntilWeightGrad: return m_againUntilWeightGrad;
     case BufferKind::Parameters:
     case BufferKind::Gradients:
     case BufferKind::OptimizerState:
@@ -110,6 +139,34 @@ Bytes StageLayout::bytes(BufferKind kind) const
     case BufferKind::ReceivedPartialGradient: break;
     }
     throw Error("stage", "only what a pass keeps or works in is made of tensors", "");
+}
+
+Bytes StageLayout::workspace(Op op) const
+{
+    switch (op) {
+    case Op::F: return m_workspaceForward;
+    case Op::B:
+    case Op::I: return m_workspace;
+    case Op::R: return m_workspaceRecompute;
+    case Op::W:
+    case Op::U: break;
+    }
+    return 0;
+}
+
+StageMemory StageLayout::scratchOf(int layer, const StageMemory& memory) const
+{
+    if (m_recompute == Recompute::None)
+        return memory;
+    const Scratch& scratch = m_scratch[std::size_t(layer - m_first)];
+    const auto untilInput = std::size_t(scratch.untilInputGradEnd - scratch.untilInputGrad),
+               untilWeight = std::size_t(scratch.untilWeightGradEnd - scratch.untilWeightGrad);
+    StageMemory of = memory;
+    of.recomputedUntilInputGrad = memory.workspace.subspan(std::size_t(scratch.at), untilInput);
+    of.recomputedUntilWeightGrad = memory.workspace.subspan(std::size_t(scratch.at) + untilInput, untilWeight);
+    of.firstRecomputedUntilInputGrad = scratch.untilInputGrad;
+    of.firstRecomputedUntilWeightGrad = scratch.untilWeightGrad;
+    return of;
 }
 
 } // namespace pipewright

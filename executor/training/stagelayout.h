@@ -35,6 +35,10 @@ struct StageMemory {
     std::span<const float* const> earlier{};
     std::span<std::byte> sequenceGradient{};
     const kernels::Operations* operations = &kernels::hostOperations();
+    // Where the stage recomputes, what R writes and F only passes through. A forward that does not keep them has room
+    // for one layer's: the spans then begin with the stage's byte of that number.
+    std::span<std::byte> recomputedUntilInputGrad{}, recomputedUntilWeightGrad{};
+    Bytes firstRecomputedUntilInputGrad = 0, firstRecomputedUntilWeightGrad = 0;
 
     std::span<float> floats(const Slice& slice) const;
     std::span<std::int32_t> integers(const Slice& slice) const;
@@ -44,14 +48,21 @@ class StageLayout {
 public:
     /// The stage of layers [first, last) of the workload. Throws Error for a model that the built-in layers
     /// cannot run (naming every reason) and for a range outside the workload.
-    StageLayout(const Workload& workload, int first, int last);
+    /// `recompute`: what R writes lies in buffers of its own.
+    StageLayout(const Workload& workload, int first, int last, Recompute recompute = Recompute::None);
 
     /// The place of a tensor of the workload's layer number `layer`. Throws Error when there is none.
     const Slice& slice(int layer, std::string_view tensor) const;
 
-    /// Size of the stage's buffer for one microbatch: the three Saved kinds, Workspace (of the input gradient,
-    /// the only pass that has one), or SequenceGradient (one for all pieces of a sequence).
+    /// Size of the stage's buffer for one microbatch: the three Saved and the two Recomputed kinds, Workspace (of the
+    /// input gradient), or SequenceGradient (one for all pieces of a sequence).
     Bytes bytes(BufferKind kind) const;
+    /// Of a pass that the Program has for the stage: 0 where it needs none.
+    Bytes workspace(Op op) const;
+
+    Recompute recompute() const { return m_recompute; }
+    /// In F of a stage that recomputes: the memory of one layer, whose tensors that are not kept lie in the workspace.
+    StageMemory scratchOf(int layer, const StageMemory& memory) const;
 
     int firstLayer() const { return m_first; }
     int lastLayer() const { return m_last; }
@@ -63,11 +74,18 @@ private:
         Slice slice;
     };
 
+    /// A layer's parts of the two Recomputed buffers, and where in F's workspace they lie.
+    struct Scratch {
+        Bytes untilInputGrad = 0, untilInputGradEnd = 0, untilWeightGrad = 0, untilWeightGradEnd = 0, at = 0;
+    };
     void append(int layer, std::string_view tensor, BufferKind buffer, std::int64_t elements, Bytes& end);
 
     int m_first, m_last;
+    Recompute m_recompute;
     std::vector<Entry> m_entries;
+    std::vector<Scratch> m_scratch; ///< per layer
     Bytes m_untilInputGrad = 0, m_untilWeightGrad = 0, m_fromInputGrad = 0, m_workspace = 0, m_sequenceGradient = 0;
+    Bytes m_againUntilInputGrad = 0, m_againUntilWeightGrad = 0, m_workspaceForward = 0, m_workspaceRecompute = 0;
 };
 
 } // namespace pipewright

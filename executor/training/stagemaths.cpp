@@ -7,8 +7,8 @@
 
 namespace pipewright {
 
-StageMaths::StageMaths(const Workload& workload, int first, int last, int microbatches)
-    : m_layout(workload, first, last), m_parameters(workload, first, last),
+StageMaths::StageMaths(const Workload& workload, int first, int last, int microbatches, Recompute recompute)
+    : m_layout(workload, first, last, recompute), m_parameters(workload, first, last),
       m_activationElements(std::size_t(workload.shape.tokens() * workload.shape.hidden))
 {
     assert(microbatches > 0);
@@ -34,26 +34,58 @@ StageMaths::StageMaths(const Workload& workload, int first, int last, int microb
     }
 }
 
+template<class MemoryOf>
+void StageMaths::runForward(std::span<const float> parameters, const StageInput& input, MemoryOf memoryOf,
+                            std::span<float> stream) const
+{
+    assert(parameters.size() == m_parameters.count());
+    const int first = m_layout.firstLayer();
+    int layer = first;
+    if (m_embedding)
+        m_embedding->forward(parameters, input.tokens, memoryOf(layer++), stream);
+    else if (m_features)
+        m_features->forward(parameters, input.tokens, memoryOf(layer++), stream);
+    else
+        memoryOf(first).operations->copy(input.activation, stream);
+    for (const std::span<const float> skip : input.skips)
+        memoryOf(first).operations->run(kernels::Add{stream, skip});
+    for (const auto& block : m_blocks) {
+        const StageMemory memory = memoryOf(layer++);
+        std::visit([&](const auto& of) { of.forward(parameters, memory, stream); }, block);
+    }
+    if (m_head)
+        m_head->forward(parameters, input.targets, memoryOf(layer), input.loss);
+}
+
 void StageMaths::forward(std::span<const float> parameters, const StageInput& input, const StageMemory& memory,
                          std::span<float> output) const
 {
-    assert(parameters.size() == m_parameters.count());
-    const std::span<float> stream = m_head ? m_head->stream(memory) : output;
-    if (m_embedding)
-        m_embedding->forward(parameters, input.tokens, memory, stream);
-    else if (m_features)
-        m_features->forward(parameters, input.tokens, memory, stream);
-    else
-        memory.operations->copy(input.activation, stream);
-    for (const auto& block : m_blocks)
-        std::visit([&](const auto& layer) { layer.forward(parameters, memory, stream); }, block);
-    if (m_head)
-        m_head->forward(parameters, input.targets, memory, input.loss);
+    const auto memoryOf = [&](int layer) { return m_layout.scratchOf(layer, memory); };
+    runForward(parameters, input, memoryOf, m_head ? m_head->stream(memoryOf(m_layout.lastLayer() - 1)) : output);
+}
+
+void StageMaths::recompute(std::span<const float> parameters, const StageInput& input, const StageMemory& memory) const
+{
+    switch (m_layout.recompute()) {
+    case Recompute::None: break;
+    case Recompute::Selective:
+        for (const auto& block : m_blocks)
+            if (const auto* layer = std::get_if<TransformerLayer>(&block))
+                layer->recomputeCore(memory);
+        break;
+    case Recompute::Full: {
+        const std::span<float> scratch{reinterpret_cast<float*>(memory.workspace.data()),
+                                       memory.workspace.size() / sizeof(float)};
+        runForward(
+            parameters, input, [&](int) { return memory; }, m_head ? m_head->stream(memory) : scratch);
+        break;
+    }
+    }
 }
 
 void StageMaths::inputGrad(std::span<const float> parameters, const StageMemory& memory,
-                           std::span<const float> outputGrad, std::span<float> inputGrad,
-                           std::span<float> gradients) const
+                           std::span<const float> outputGrad, std::span<float> inputGrad, std::span<float> gradients,
+                           std::span<const std::span<const float>> skipGrads) const
 {
     assert(parameters.size() == m_parameters.count() && gradients.size() == m_parameters.count());
     const std::span<float> stream = m_embedding  ? m_embedding->outputGrad(memory)
@@ -63,6 +95,8 @@ void StageMaths::inputGrad(std::span<const float> parameters, const StageMemory&
         m_head->inputGrad(parameters, memory, stream, gradients);
     else
         memory.operations->copy(outputGrad, stream);
+    for (const std::span<const float> skip : skipGrads)
+        memory.operations->run(kernels::Add{stream, skip});
     for (auto block = m_blocks.rbegin(); block != m_blocks.rend(); ++block)
         std::visit([&](const auto& layer) { layer.inputGrad(parameters, memory, stream, gradients); }, *block);
 }
@@ -81,10 +115,10 @@ void StageMaths::weightGrad(const StageMemory& memory, std::span<float> gradient
 }
 
 void StageMaths::backward(std::span<const float> parameters, const StageMemory& memory,
-                          std::span<const float> outputGrad, std::span<float> inputGrad,
-                          std::span<float> gradients) const
+                          std::span<const float> outputGrad, std::span<float> inputGrad, std::span<float> gradients,
+                          std::span<const std::span<const float>> skipGrads) const
 {
-    this->inputGrad(parameters, memory, outputGrad, inputGrad, gradients);
+    this->inputGrad(parameters, memory, outputGrad, inputGrad, gradients, skipGrads);
     weightGrad(memory, gradients);
 }
 

@@ -24,20 +24,23 @@
 namespace pipewright {
 
 /// What F takes: tokens (a classifier's features) in the stage with the embedding, activation in every other, targets
-/// in the stage with the head. They are shape.inputs() and shape.tokens() integers, row by row. In the stage with the
-/// head `loss` is one element: it becomes the microbatch's share of the step's loss.
+/// in the stage with the head; what skip connections bring is added to the activation, in this order. They are
+/// shape.inputs() and shape.tokens() integers, row by row. In the stage with the head `loss` is one element: it becomes
+/// the microbatch's share of the step's loss.
 struct StageInput {
     std::span<const std::int32_t> tokens;
     std::span<const float> activation;
     std::span<const std::int32_t> targets;
     std::span<float> loss{};
+    std::span<const std::span<const float>> skips{};
 };
 
 class StageMaths {
 public:
     /// Layers [first, last) of a runnable workload (Error otherwise). The loss of a step is the mean over
     /// its `microbatches` of their mean token losses, and gradients are of that.
-    StageMaths(const Workload& workload, int first, int last, int microbatches);
+    /// A stage that recomputes writes in F, where it keeps less than it makes, into its workspace.
+    StageMaths(const Workload& workload, int first, int last, int microbatches, Recompute recompute = Recompute::None);
 
     const StageLayout& layout() const { return m_layout; }
     const ParameterLayout& parameters() const { return m_parameters; }
@@ -49,23 +52,35 @@ public:
     void forward(std::span<const float> parameters, const StageInput& input, const StageMemory& memory,
                  std::span<float> output) const;
 
+    /// R: fills the two recomputed buffers with what F wrote before and did not keep; of `input` only a stage that
+    /// recomputes fully reads anything. The loss is the same again.
+    void recompute(std::span<const float> parameters, const StageInput& input, const StageMemory& memory) const;
+
     /// After F on the host, in the stage with the head: how many targets got the largest probability.
     int correct(const StageMemory& memory) const { return m_head ? m_head->correct(memory) : 0; }
 
     /// I: reads savedUntilInputGrad, the attention's output in savedUntilWeightGrad (a GPU needs it) and, without a
-    /// head, `outputGrad`; writes savedFromInputGrad and, without
-    /// an embedding, `inputGrad`; uses the workspace; adds the layer norms' gradients to `gradients`.
+    /// head, `outputGrad`, and the gradients of what skip connections took from its output; writes savedFromInputGrad
+    /// and, without an embedding, `inputGrad`, which is also that of what skip connections brought; uses the workspace;
+    /// adds the layer norms' gradients to `gradients`.
     void inputGrad(std::span<const float> parameters, const StageMemory& memory, std::span<const float> outputGrad,
-                   std::span<float> inputGrad, std::span<float> gradients) const;
+                   std::span<float> inputGrad, std::span<float> gradients,
+                   std::span<const std::span<const float>> skipGrads = {}) const;
 
     /// W: reads savedUntilWeightGrad and savedFromInputGrad; adds all other gradients to `gradients`.
     void weightGrad(const StageMemory& memory, std::span<float> gradients) const;
 
     /// B: I, then W.
     void backward(std::span<const float> parameters, const StageMemory& memory, std::span<const float> outputGrad,
-                  std::span<float> inputGrad, std::span<float> gradients) const;
+                  std::span<float> inputGrad, std::span<float> gradients,
+                  std::span<const std::span<const float>> skipGrads = {}) const;
 
 private:
+    /// `memoryOf` gives the memory of a layer.
+    template<class MemoryOf>
+    void runForward(std::span<const float> parameters, const StageInput& input, MemoryOf memoryOf,
+                    std::span<float> stream) const;
+
     StageLayout m_layout;
     ParameterLayout m_parameters;
     std::size_t m_activationElements;

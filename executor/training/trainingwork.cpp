@@ -2,86 +2,24 @@
 #include "executor/training/trainingwork.h"
 
 #include "core/base/diagnostic.h"
+#include "executor/training/blockmemory.h"
 #include "kernels/matmul.h"
 
 #include <fmt/format.h>
 
 namespace pipewright {
 
-namespace {
-
-std::span<float> floats(Region region)
-{
-    return {reinterpret_cast<float*>(region.data), static_cast<std::size_t>(region.bytes) / sizeof(float)};
-}
-
-std::span<const std::int32_t> integers(Region region)
-{
-    return {reinterpret_cast<const std::int32_t*>(region.data),
-            static_cast<std::size_t>(region.bytes) / sizeof(std::int32_t)};
-}
-
-std::span<std::byte> bytes(Region region)
-{
-    return {region.data, static_cast<std::size_t>(region.bytes)};
-}
-
-/// The buffers of one block, told apart by kind.
-struct BlockMemory {
-    StageMemory saved;
-    std::span<float> input, output; ///< activations
-    std::span<float> outputGrad, inputGrad;
-
-    explicit BlockMemory(const TaskContext& context) : m_microbatch(context.task->microbatch)
-    {
-        for (const BufferView& view : context.reads)
-            place(view, false);
-        for (const BufferView& view : context.writes)
-            place(view, true);
-    }
-
-private:
-    void place(const BufferView& view, bool written)
-    {
-        switch (view.description->kind) {
-        case BufferKind::SavedUntilInputGrad:
-            if (view.description->microbatch == m_microbatch) // not that of an earlier piece
-                saved.savedUntilInputGrad = bytes(view.region);
-            break;
-        case BufferKind::SavedUntilWeightGrad: saved.savedUntilWeightGrad = bytes(view.region); break;
-        case BufferKind::SavedFromInputGrad: saved.savedFromInputGrad = bytes(view.region); break;
-        case BufferKind::SequenceGradient: saved.sequenceGradient = bytes(view.region); break;
-        case BufferKind::Workspace: saved.workspace = bytes(view.region); break;
-        case BufferKind::Output:
-        case BufferKind::ReceivedOutput: (written ? output : input) = floats(view.region); break;
-        case BufferKind::Gradient:
-        case BufferKind::ReceivedGradient: (written ? inputGrad : outputGrad) = floats(view.region); break;
-        case BufferKind::Parameters:
-        case BufferKind::Gradients:
-        case BufferKind::OptimizerState:
-        case BufferKind::ReduceInbox:
-        case BufferKind::WeightVersion:
-        case BufferKind::PredictedWeights:
-        case BufferKind::SentWeights:
-        case BufferKind::ReceivedWeights:
-        case BufferKind::PartialGradient:
-        case BufferKind::ReceivedPartialGradient: break; // not of a pass
-        }
-    }
-
-    int m_microbatch;
-};
-
-} // namespace
-
 TrainingWork::TrainingWork(const Workload& workload, const std::vector<int>& layersPerStage, int microbatches,
-                           const OptimizerSettings& optimizer, const TrainingData& data, std::uint64_t seed, int batch)
+                           const OptimizerSettings& optimizer, const TrainingData& data, std::uint64_t seed, int batch,
+                           const std::vector<Recompute>& recompute)
     : m_batch(batch > 0 ? batch : microbatches), m_sequencePieces(workload.shape.sequencePieces), m_seed(seed),
       m_data(data), m_losses(static_cast<std::size_t>(microbatches))
 {
     int first = 0;
     for (const int layers : layersPerStage) {
-        StageMaths maths(workload, first, first + layers, m_batch);
+        const std::size_t stage = m_stages.size();
+        StageMaths maths(workload, first, first + layers, m_batch,
+                         stage < recompute.size() ? recompute[stage] : Recompute::None);
         StageOptimizer stageOptimizer(maths.parameters(), optimizer);
         m_stages.push_back({std::move(maths), std::move(stageOptimizer)});
         first += layers;
@@ -119,6 +57,8 @@ void TrainingWork::prepare(const Program& program, std::span<const Region> regio
     preparePlaces();
     for (const Buffer& buffer : program.buffers)
         checkSize(buffer);
+    for (TaskId t = 0; t < program.tasks.size(); ++t)
+        checkWorkspace(t);
     bindCopies(regions);
     for (std::size_t i = 0; i < m_copies.size(); ++i)
         if (m_deviceOfCopy[i] >= 0)
@@ -204,18 +144,37 @@ void TrainingWork::checkSize(const Buffer& buffer) const
     case BufferKind::SavedUntilInputGrad:
     case BufferKind::SavedUntilWeightGrad:
     case BufferKind::SavedFromInputGrad:
+    case BufferKind::RecomputedUntilInputGrad:
+    case BufferKind::RecomputedUntilWeightGrad:
     case BufferKind::SequenceGradient:
-    case BufferKind::Workspace: expected = static_cast<std::size_t>(stage.maths.layout().bytes(buffer.kind)); break;
+        expected = static_cast<std::size_t>(stage.maths.layout().bytes(buffer.kind));
+        break;
     case BufferKind::Output:
     case BufferKind::ReceivedOutput:
     case BufferKind::Gradient:
     case BufferKind::ReceivedGradient: expected = stage.maths.activationElements() * sizeof(float); break;
-    case BufferKind::ReduceInbox: break;
+    case BufferKind::ReduceInbox:
+    case BufferKind::Workspace: break; // of which pass, the task says
     }
     if (expected != static_cast<std::size_t>(buffer.bytes))
         throw Error(fmt::format("stage {}", buffer.stage),
                     fmt::format("a buffer has {} where the model needs {}", exactSize(buffer.bytes),
                                 exactSize(static_cast<Bytes>(expected))),
+                    "take the bytes of the costs from the workload");
+}
+
+void TrainingWork::checkWorkspace(TaskId task) const
+{
+    const Task& of = m_program->tasks[task];
+    if (of.kind != TaskKind::Compute)
+        return;
+    Bytes found = 0;
+    for (const BufferId b : m_program->writes(task))
+        if (m_program->buffers[b].kind == BufferKind::Workspace)
+            found += m_program->buffers[b].bytes;
+    if (const Bytes expected = at(of.stage).maths.layout().workspace(of.op); found != expected)
+        throw Error(m_program->label(task),
+                    fmt::format("it has {} to work in where the model needs {}", exactSize(found), exactSize(expected)),
                     "take the bytes of the costs from the workload");
 }
 
@@ -226,6 +185,7 @@ void TrainingWork::bindCopies(std::span<const Region> regions)
         program.versioned() ? program.devices.size() : static_cast<std::size_t>(program.replicas());
     m_saved.assign(m_stages.size() * m_losses.size(), nullptr);
     m_savedForWeights.assign(m_saved.size(), {});
+    m_recomputedForWeights.assign(m_saved.size(), {});
     m_copies.assign(m_stages.size() * holders, {});
     m_deviceOfCopy.assign(m_copies.size(), -1);
     for (BufferId b = 0; b < program.buffers.size(); ++b) {
@@ -242,10 +202,14 @@ void TrainingWork::bindCopies(std::span<const Region> regions)
         case BufferKind::SavedUntilInputGrad:
             m_saved[savedIndex(buffer.stage, buffer.microbatch)] = floats(regions[b]).data();
             break;
+        case BufferKind::RecomputedUntilWeightGrad:
+            m_recomputedForWeights[savedIndex(buffer.stage, buffer.microbatch)] = regions[b];
+            break;
         case BufferKind::SavedUntilWeightGrad:
             m_savedForWeights[savedIndex(buffer.stage, buffer.microbatch)] = regions[b];
             break;
         case BufferKind::SavedFromInputGrad:
+        case BufferKind::RecomputedUntilInputGrad:
         case BufferKind::SequenceGradient:
         case BufferKind::Output:
         case BufferKind::ReceivedOutput:
@@ -354,30 +318,44 @@ void TrainingWork::compute(const TaskContext& context)
     BlockMemory memory(context);
     const std::size_t piece = microbatch % static_cast<std::size_t>(m_sequencePieces);
     memory.saved.operations = context.operations;
-    if (task.op == Op::I)
+    if (task.op == Op::I) {
         memory.saved.savedUntilWeightGrad = bytes(m_savedForWeights[savedIndex(task.stage, task.microbatch)]);
+        memory.saved.recomputedUntilWeightGrad = bytes(m_recomputedForWeights[savedIndex(task.stage, task.microbatch)]);
+    }
     memory.saved.piece = static_cast<int>(piece);
     memory.saved.earlier = std::span(m_saved).subspan(savedIndex(task.stage, task.microbatch) - piece, piece);
     switch (task.op) {
-    case Op::F: {
+    case Op::F:
+    case Op::R: {
         StageInput input{m_tokens[microbatch], memory.input, m_targets[microbatch],
-                         std::span(m_losses).subspan(microbatch, 1)};
+                         std::span(m_losses).subspan(microbatch, 1), memory.skipInputs};
         if (const Place& place = placeOf(task.device); place.memory) {
             input.tokens = integers(textOn(place, microbatch, false));
             input.targets = integers(textOn(place, microbatch, true));
             input.loss = floats(lossesOn(place)).subspan(microbatch, 1);
         }
+        if (task.op == Op::R) {
+            maths.recompute(weights, input, memory.saved);
+            break;
+        }
         maths.forward(weights, input, memory.saved, memory.output);
+        for (const std::span<float> skip : memory.skipOutputs)
+            context.operations->copy(std::span<const float>(memory.output), skip);
         if (maths.hasHead() && m_listener)
             m_listener(task.microbatch, double(m_losses[microbatch]) * m_batch);
         break;
     }
-    case Op::B: maths.backward(weights, memory.saved, memory.outputGrad, memory.inputGrad, gradients); break;
-    case Op::I: maths.inputGrad(weights, memory.saved, memory.outputGrad, memory.inputGrad, gradients); break;
+    case Op::B:
+        maths.backward(weights, memory.saved, memory.outputGrad, memory.inputGrad, gradients, memory.skipGrads);
+        break;
+    case Op::I:
+        maths.inputGrad(weights, memory.saved, memory.outputGrad, memory.inputGrad, gradients, memory.skipGrads);
+        break;
     case Op::W: maths.weightGrad(memory.saved, gradients); break;
-    case Op::U:
-    case Op::R: break;
+    case Op::U: break;
     }
+    for (const std::span<float> skip : memory.skipInputGrads)
+        context.operations->copy(std::span<const float>(memory.inputGrad), skip);
     if (versioned)
         m_versions.afterBlock(context, copy);
 }

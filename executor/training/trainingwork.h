@@ -23,9 +23,11 @@ namespace pipewright {
 class TrainingWork final : public StageWork {
 public:
     /// Throws Error when the workload cannot be run or `layersPerStage` does not fit it. `data` must outlive this.
-    /// `batch`: microbatches of an update, over which gradients are averaged; 0: all of them.
+    /// `batch`: microbatches of an update, over which gradients are averaged; 0: all of them. `recompute`: the
+    /// schedule's, per stage.
     TrainingWork(const Workload& workload, const std::vector<int>& layersPerStage, int microbatches,
-                 const OptimizerSettings& optimizer, const TrainingData& data, std::uint64_t seed, int batch = 0);
+                 const OptimizerSettings& optimizer, const TrainingData& data, std::uint64_t seed, int batch = 0,
+                 const std::vector<Recompute>& recompute = {});
 
     std::string name() const override { return "training"; }
     void useDevices(Backend& backend) override { m_backend = &backend; }
@@ -98,6 +100,7 @@ private:
     Ends endsOn(const Program& program, int device) const;
     Bytes textBytes() const;
     void checkSize(const Buffer& buffer) const;
+    void checkWorkspace(TaskId task) const;
     void bindCopies(std::span<const Region> regions);
     void initialise(std::size_t copy);
     bool isLocal(int device) const { return !m_backend || m_backend->isLocal(device); }
@@ -143,6 +146,7 @@ private:
     /// Per stage and microbatch: its SavedUntilWeightGrad, which I too looks into on a GPU. It lives until W, which
     /// comes after I on the same device, so the order of that device is enough.
     std::vector<Region> m_savedForWeights;
+    std::vector<Region> m_recomputedForWeights; ///< likewise, of stages that recompute
 };
 
 } // namespace pipewright

@@ -5,7 +5,6 @@
 #include "gui/widgets/theme.h"
 
 #include <QCheckBox>
-#include <QComboBox>
 #include <QFormLayout>
 #include <QLabel>
 #include <QSignalBlocker>
@@ -14,8 +13,7 @@
 namespace pipewright {
 
 ParallelismFields::ParallelismFields(int fieldWidth, QWidget* parent)
-    : QWidget(parent), m_sequence(new QCheckBox(tr("split tokens between matrices"), this)),
-      m_recompute(new QComboBox(this))
+    : QWidget(parent), m_sequence(new QCheckBox(tr("split tokens between matrices"), this))
 {
     auto* form = new QFormLayout(this);
     form->setContentsMargins(0, 0, 0, 0);
@@ -44,19 +42,12 @@ ParallelismFields::ParallelismFields(int fieldWidth, QWidget* parent)
     m_context = spin(tr("Context parallel"), tr("Devices of a stage that share every sequence"));
     m_expert = spin(tr("Expert parallel"), tr("Copies of the pipeline that share out the experts"));
     m_data = spin(tr("Data parallel"), tr("Copies of the pipeline, which sum their gradients after a step"));
-    for (const auto& [recompute, name] : {std::pair{Recompute::None, tr("nothing")},
-                                          {Recompute::Selective, tr("the attention core")},
-                                          {Recompute::Full, tr("whole layers")}})
-        m_recompute->addItem(name, int(recompute));
-    addRow(tr("Recomputed"), m_recompute, tr("What the backward pass computes anew instead of keeping it"));
     connect(m_sequence, &QCheckBox::toggled, this, &ParallelismFields::edited);
-    connect(m_recompute, &QComboBox::currentIndexChanged, this, &ParallelismFields::edited);
 }
 
 Parallelism ParallelismFields::value() const
 {
-    return {m_tensor->value(), m_sequence->isChecked(), m_context->value(),
-            m_expert->value(), m_data->value(),         static_cast<Recompute>(m_recompute->currentData().toInt())};
+    return {m_tensor->value(), m_sequence->isChecked(), m_context->value(), m_expert->value(), m_data->value()};
 }
 
 void ParallelismFields::setValue(const Parallelism& parallel)
@@ -67,7 +58,6 @@ void ParallelismFields::setValue(const Parallelism& parallel)
     m_context->setValue(parallel.context);
     m_expert->setValue(parallel.expert);
     m_data->setValue(parallel.data);
-    m_recompute->setCurrentIndex(m_recompute->findData(int(parallel.recompute)));
 }
 
 } // namespace pipewright

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The degrees of parallelism of a design and what it recomputes, as fields: which group of devices holds a stage, and
+// The degrees of parallelism of a design, as fields: which group of devices holds a stage, and
 // how many copies of the pipeline there are. It checks nothing; who takes the value does (core/workload/parallelism.h).
 #pragma once
 
@@ -8,7 +8,6 @@
 #include <QWidget>
 
 class QCheckBox;
-class QComboBox;
 class QSpinBox;
 
 namespace pipewright {
@@ -31,7 +30,6 @@ private:
     QSpinBox* m_context;
     QSpinBox* m_expert;
     QSpinBox* m_data;
-    QComboBox* m_recompute;
 };
 
 } // namespace pipewright

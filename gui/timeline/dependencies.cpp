@@ -29,12 +29,13 @@ Dependencies dependenciesOf(const Design& design, const TimelineLayout& layout, 
             if (skip.fromStage == stage)
                 add(result.outputs, sibling(Op::F, skip.toStage));
         }
-        for (const Op op : {Op::I, Op::B})
+        for (const Op op : {Op::R, Op::I, Op::B})
             add(result.outputs, sibling(op, stage));
         break;
     case Op::I:
     case Op::B:
-        add(result.inputs, sibling(Op::F, stage));
+        for (const Op op : {Op::F, Op::R})
+            add(result.inputs, sibling(op, stage));
         for (const Op op : {Op::I, Op::B}) {
             add(result.inputs, sibling(op, stage + 1));
             add(result.outputs, sibling(op, stage - 1));
@@ -49,8 +50,12 @@ Dependencies dependenciesOf(const Design& design, const TimelineLayout& layout, 
             add(result.outputs, sibling(Op::W, stage));
         break;
     case Op::W: add(result.inputs, sibling(Op::I, stage)); break;
-    case Op::U:
-    case Op::R: break;
+    case Op::R:
+        add(result.inputs, sibling(Op::F, stage));
+        for (const Op op : {Op::I, Op::B})
+            add(result.outputs, sibling(op, stage));
+        break;
+    case Op::U: break;
     }
     return result;
 }

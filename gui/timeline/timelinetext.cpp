@@ -242,16 +242,24 @@ QString blockToolTip(const Design& design, const BlockFacts& facts)
         switch (block.op) {
         case Op::F:
             bytes(tr("keeps"), costs.savedUntilInputGrad + costs.savedUntilWeightGrad);
+            if (design.schedule.recomputeOf(block.stage) == Recompute::Full && block.stage > 0)
+                bytes(tr("leaves its input, until the recompute,"), design.costs.stages[block.stage - 1].output);
             bytes(tr("hands on"), last ? 0 : costs.output);
             break;
         case Op::I:
-            bytes(tr("frees"), costs.savedUntilInputGrad);
+            bytes(tr("frees"), costs.savedUntilInputGrad + costs.recomputedUntilInputGrad);
             bytes(tr("keeps"), costs.savedFromInputGrad);
             break;
-        case Op::B: bytes(tr("frees"), costs.savedUntilInputGrad + costs.savedUntilWeightGrad); break;
-        case Op::W: bytes(tr("frees"), costs.savedUntilWeightGrad + costs.savedFromInputGrad); break;
-        case Op::U:
-        case Op::R: break;
+        case Op::B:
+            bytes(tr("frees"), costs.savedUntilInputGrad + costs.savedUntilWeightGrad + costs.recomputedUntilInputGrad
+                                   + costs.recomputedUntilWeightGrad);
+            break;
+        case Op::W:
+            bytes(tr("frees"),
+                  costs.savedUntilWeightGrad + costs.savedFromInputGrad + costs.recomputedUntilWeightGrad);
+            break;
+        case Op::R: bytes(tr("makes again"), costs.recomputedUntilInputGrad + costs.recomputedUntilWeightGrad); break;
+        case Op::U: break;
         }
     }
     return html + QStringLiteral("</table>");

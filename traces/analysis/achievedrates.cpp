@@ -2,6 +2,7 @@
 // Sums bytes or FLOPs and time per device, link or kind. O(tasks), or one SQL query over an imported trace's tables.
 #include "traces/analysis/achievedrates.h"
 
+#include "core/workload/recomputedtensors.h"
 #include "traces/store/database.h"
 
 #include <SQLiteCpp/SQLiteCpp.h>
@@ -26,7 +27,7 @@ void add(AchievedRate& rate, double amount, Nanoseconds time)
 }
 
 struct StageFlops {
-    double forward = 0, inputGrad = 0, weightGrad = 0;
+    double forward = 0, inputGrad = 0, weightGrad = 0, recompute = 0;
     double of(Op op) const
     {
         switch (op) {
@@ -34,8 +35,8 @@ struct StageFlops {
         case Op::I: return inputGrad;
         case Op::W: return weightGrad;
         case Op::B: return inputGrad + weightGrad;
-        case Op::U:
-        case Op::R: break;
+        case Op::R: return recompute;
+        case Op::U: break;
         }
         return 0;
     }
@@ -54,6 +55,8 @@ std::vector<StageFlops> flopsOf(const Design& design)
             stage.forward += l.forwardFlops;
             stage.inputGrad += l.inputGradFlops;
             stage.weightGrad += l.weightGradFlops;
+            stage.recompute +=
+                recomputedFlops(l, design.schedule.recomputeOf(static_cast<int>(stages.size()) - 1));
         }
     }
     return stages;

@@ -85,8 +85,11 @@ void assignTimes(const StageSamples& samples, std::optional<double> share, int s
         cost.origin[indexOf(op)] = samples.knows(op) ? CostOrigin::Measured : before.originOf(op, stage);
     }
     completeBackward(samples, share, before.stages[stage], cost);
-    if (samples.knows(Op::F) && !samples.knows(Op::R) && cost.recompute > 0) { // it is the forward again
-        cost.recompute = cost.forward;
+    if (samples.knows(Op::F) && !samples.knows(Op::R) && cost.recompute > 0) { // the same share of the forward again
+        const Nanoseconds forward = before.stages[stage].forward, again = before.stages[stage].recompute;
+        cost.recompute = forward > 0 ? std::llround(static_cast<double>(cost.forward) * static_cast<double>(again)
+                                                    / static_cast<double>(forward))
+                                     : cost.forward;
         cost.origin[indexOf(Op::R)] = CostOrigin::Estimated;
         cost.spread[indexOf(Op::R)] = cost.spread[indexOf(Op::F)];
     }

@@ -48,6 +48,7 @@ struct Published {
     const char* cluster;
     int pipeline, chunks, microbatches, sequence, microbatchSize;
     Parallelism parallel;
+    Recompute recompute;
     double seconds, utilization; ///< of which the papers give one or both; 0: not published
 };
 
@@ -56,11 +57,11 @@ struct Published {
 /// are one to a stage.
 const std::vector<Published>& publishedRuns()
 {
-    constexpr Recompute full = Recompute::Full, selective = Recompute::Selective;
+    constexpr Recompute none = Recompute::None, full = Recompute::Full, selective = Recompute::Selective;
     static const std::vector<Published> runs{
-        {"22B, full", "megatron-22b", "a100-nodes", 1, 1, 1, 2048, 4, {8, false, 1, 1, 1, full}, 1.42, 0},
-        {"22B, selective", "megatron-22b", "a100-nodes", 1, 1, 1, 2048, 4, {8, true, 1, 1, 1, selective}, 1.10, .415},
-        {"175B, full", "megatron-175b", "a100-nodes", 8, 3, 64, 2048, 1, {8, false, 1, 1, 1, full}, 18.13, 0},
+        {"22B, full", "megatron-22b", "a100-nodes", 1, 1, 1, 2048, 4, {8, false}, full, 1.42, 0},
+        {"22B, selective", "megatron-22b", "a100-nodes", 1, 1, 1, 2048, 4, {8, true}, selective, 1.10, .415},
+        {"175B, full", "megatron-175b", "a100-nodes", 8, 3, 64, 2048, 1, {8, false}, full, 18.13, 0},
         {"175B, selective",
          "megatron-175b",
          "a100-nodes",
@@ -69,10 +70,10 @@ const std::vector<Published>& publishedRuns()
          64,
          2048,
          1,
-         {8, true, 1, 1, 1, selective},
+         {8, true}, selective,
          13.75,
          .514},
-        {"530B, full", "megatron-530b", "a100-nodes", 35, 3, 280, 2048, 1, {8, false, 1, 1, 1, full}, 49.05, 0},
+        {"530B, full", "megatron-530b", "a100-nodes", 35, 3, 280, 2048, 1, {8, false}, full, 49.05, 0},
         {"530B, selective",
          "megatron-530b",
          "a100-nodes",
@@ -81,14 +82,14 @@ const std::vector<Published>& publishedRuns()
          280,
          2048,
          1,
-         {8, true, 1, 1, 1, selective},
+         {8, true}, selective,
          37.83,
          .56},
-        {"1T, full", "megatron-1t", "a100-nodes", 64, 1, 512, 2048, 1, {8, false, 1, 1, 1, full}, 94.42, 0},
-        {"1T, selective", "megatron-1t", "a100-nodes", 64, 1, 512, 2048, 1, {8, true, 1, 1, 1, selective}, 71.49, .563},
-        {"405B, 8,192 GPUs", "llama-3.1-405b", "h100-nodes", 16, 8, 32, 8192, 1, {8, true, 1, 1, 64}, 0, .43},
-        {"405B, 16,384 GPUs", "llama-3.1-405b", "h100-nodes", 16, 8, 16, 8192, 1, {8, true, 1, 1, 128}, 0, .41},
-        {"405B, 131,072 tokens", "llama-3.1-405b", "h100-nodes", 16, 8, 16, 131072, 1, {8, true, 16, 1, 8}, 0, .38},
+        {"1T, full", "megatron-1t", "a100-nodes", 64, 1, 512, 2048, 1, {8, false}, full, 94.42, 0},
+        {"1T, selective", "megatron-1t", "a100-nodes", 64, 1, 512, 2048, 1, {8, true}, selective, 71.49, .563},
+        {"405B, 8,192 GPUs", "llama-3.1-405b", "h100-nodes", 16, 8, 32, 8192, 1, {8, true, 1, 1, 64}, none, 0, .43},
+        {"405B, 16,384 GPUs", "llama-3.1-405b", "h100-nodes", 16, 8, 16, 8192, 1, {8, true, 1, 1, 128}, none, 0, .41},
+        {"405B, 131,072 tokens", "llama-3.1-405b", "h100-nodes", 16, 8, 16, 131072, 1, {8, true, 16, 1, 8}, none, 0, .38},
     };
     return runs;
 }
@@ -105,6 +106,7 @@ Design designOf(const Published& run)
         r.chunks = run.chunks;
     r.sequence = run.sequence;
     r.microbatchSize = run.microbatchSize;
+    r.recompute = {run.recompute, {}};
     if (r.devices * run.parallel.devicesPerStage() <= 4096)
         return makeDesign(r);
     r.parallel->data = 1; // the preset ends at 512 nodes

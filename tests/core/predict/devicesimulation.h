@@ -119,6 +119,8 @@ public:
         case BufferKind::SavedUntilInputGrad: return scaled(stage.savedUntilInputGrad, b.microbatch);
         case BufferKind::SavedUntilWeightGrad: return scaled(stage.savedUntilWeightGrad, b.microbatch);
         case BufferKind::SavedFromInputGrad: return scaled(stage.savedFromInputGrad, b.microbatch);
+        case BufferKind::RecomputedUntilInputGrad: return scaled(stage.recomputedUntilInputGrad, b.microbatch);
+        case BufferKind::RecomputedUntilWeightGrad: return scaled(stage.recomputedUntilWeightGrad, b.microbatch);
         case BufferKind::SequenceGradient: return scaled(stage.sequenceGradient, b.microbatch);
         case BufferKind::Output:
         case BufferKind::ReceivedOutput: return scaled(b.skip ? skipBytes(b.stage, -1) : stage.output, b.microbatch);

@@ -7,6 +7,7 @@
 #include "core/program/compile.h"
 #include "core/program/transferorder.h"
 #include "core/schedule/edits.h"
+#include "core/schedule/recomputeblocks.h"
 #include "core/schedule/weightplan.h"
 #include "devicesimulation.h"
 #include "makers/designs.h"
@@ -39,6 +40,7 @@ enum Feature {
     StatedOrders,
     Skips,
     SharedParameters,
+    Recomputes,
     features
 };
 const char* const featureNames[] = {"replicas",
@@ -56,7 +58,8 @@ const char* const featureNames[] = {"replicas",
                                     "pins",
                                     "stated transfer orders",
                                     "skip connections",
-                                    "shared parameters"};
+                                    "shared parameters",
+                                    "recomputes"};
 
 class RandomDesign {
 public:
@@ -71,6 +74,7 @@ public:
         if (!schedule)
             return std::nullopt;
         Design design = designOf(*schedule, costsOf(*schedule), std::string(family.name));
+        recompute(design);
         addDataflow(design);
         if (!compiles(design))
             return std::nullopt;
@@ -125,7 +129,8 @@ private:
 
     void setTimes(StageCosts& stage)
     {
-        for (Nanoseconds* at : {&stage.forward, &stage.inputGrad, &stage.weightGrad, &stage.backward, &stage.update})
+        for (Nanoseconds* at : {&stage.forward, &stage.inputGrad, &stage.weightGrad, &stage.backward, &stage.update,
+                                &stage.recompute})
             *at = time();
     }
 
@@ -166,6 +171,23 @@ private:
         for (int pair = 0; pair < static_cast<int>(upTo(4)); ++pair)
             costs.linkOfPair[{static_cast<int>(upTo(3)), static_cast<int>(upTo(3))}] = link();
         return costs;
+    }
+
+    void recompute(Design& design)
+    {
+        const Schedule& schedule = design.schedule;
+        if (hasUpdates(schedule) || chance(2))
+            return;
+        std::vector<Recompute> ofStage;
+        for (StageCosts& stage : design.costs.stages) {
+            ofStage.push_back(static_cast<Recompute>(upTo(schedule.sequencePieces > 1 ? 1 : 2)));
+            if (ofStage.back() == Recompute::None)
+                continue;
+            for (Bytes* at :
+                 {&stage.recomputedUntilInputGrad, &stage.recomputedUntilWeightGrad, &stage.workspaceRecompute})
+                *at = bytes();
+        }
+        design.schedule = withRecompute(schedule, ofStage);
     }
 
     void addDataflow(Design& design)
@@ -252,7 +274,8 @@ void note(const Design& design, std::array<int, features>& seen)
                                 !s.pins.empty(),
                                 !s.transferOrder.empty(),
                                 !design.dataflow.skips.empty(),
-                                !design.dataflow.shared.empty()};
+                                !design.dataflow.shared.empty(),
+                                !s.recompute.empty()};
     for (int f = 0; f < features; ++f)
         seen[static_cast<std::size_t>(f)] += has[f];
 }
@@ -307,8 +330,11 @@ QString tooEarly(const Design& design, const Program& program, const Timeline& t
                     needs(Op::F, skip.fromStage, skip.bytes);
         } else if (block.op == Op::W) {
             needs(Op::I, block.stage, 0);
+        } else if (block.op == Op::R) {
+            needs(Op::F, block.stage, 0);
         } else {
             needs(Op::F, block.stage, 0);
+            needs(Op::R, block.stage, 0);
             for (const Op op : {Op::B, Op::I}) {
                 needs(op, block.stage + 1, output(block.stage));
                 for (const SkipConnection& skip : design.dataflow.skips)
@@ -318,6 +344,57 @@ QString tooEarly(const Design& design, const Program& program, const Timeline& t
         }
     }
     return fault;
+}
+
+/// Is what F read there while R runs that has nothing else to begin from, and gone behind it? And what R made while the
+/// backward runs?
+QString notKept(const Design& design, const Program& program, std::size_t device)
+{
+    const Schedule& s = design.schedule;
+    std::set<BufferId> live;
+    const auto holds = [&](BufferKind kind, BufferKind other, int stage, int microbatch) {
+        return std::any_of(live.begin(), live.end(), [&](BufferId b) {
+            const Buffer& buffer = program.buffers[b];
+            return (buffer.kind == kind || buffer.kind == other) && buffer.stage == stage
+                   && buffer.microbatch == microbatch && !buffer.skip;
+        });
+    };
+    const auto wants = [&](const Task& task) {
+        return s.recomputeOf(task.stage) == Recompute::Full && task.stage > 0
+               && design.costs.stages[static_cast<std::size_t>(task.stage) - 1].output > 0;
+    };
+    const auto& list = program.devices[device].instructions;
+    for (std::size_t i = 0; i < list.size(); ++i) {
+        const Instruction& instruction = list[i];
+        if (instruction.kind == InstructionKind::Free) {
+            live.erase(instruction.buffer);
+            continue;
+        }
+        if (instruction.kind != InstructionKind::Send)
+            for (const BufferId b : program.writes(instruction.task))
+                if (program.buffers[b].device == static_cast<int>(device))
+                    live.insert(b);
+        const Task& task = program.tasks[instruction.task];
+        if (instruction.kind != InstructionKind::Compute)
+            continue;
+        const QString name = QString::fromStdString(program.label(instruction.task));
+        const StageCosts& costs = design.costs.stages[static_cast<std::size_t>(task.stage)];
+        if (task.op == Op::R && wants(task)
+            && !holds(BufferKind::Output, BufferKind::ReceivedOutput, task.stage - 1, task.microbatch))
+            return name + " has nothing to begin from";
+        if (makesInputGrad(task.op) && s.overlaps.empty() && wants(task)
+            && holds(BufferKind::ReceivedOutput, BufferKind::ReceivedOutput, task.stage - 1, task.microbatch))
+            return name + " runs while its stage's input is still kept";
+        if (makesInputGrad(task.op) && costs.recomputedUntilInputGrad > 0
+            && !holds(BufferKind::RecomputedUntilInputGrad, BufferKind::RecomputedUntilInputGrad, task.stage,
+                      task.microbatch))
+            return name + " misses what the recompute made";
+        if (makesWeightGrad(task.op) && costs.recomputedUntilWeightGrad > 0
+            && !holds(BufferKind::RecomputedUntilWeightGrad, BufferKind::RecomputedUntilWeightGrad, task.stage,
+                      task.microbatch))
+            return name + " misses what the recompute made for the weights";
+    }
+    return {};
 }
 
 QString faultOf(const Design& design, const Prediction& prediction)
@@ -331,6 +408,8 @@ QString faultOf(const Design& design, const Prediction& prediction)
     for (std::size_t d = 0; d < prediction.program.devices.size(); ++d) {
         std::string fault;
         const Bytes peak = simulation.peakOf(d, fault);
+        if (const QString missing = notKept(design, prediction.program, d); !missing.isEmpty())
+            return missing;
         if (!fault.empty())
             return QString("device %1: %2").arg(d).arg(QString::fromStdString(fault));
         if (peak != prediction.program.devices[d].peakBytes || peak != prediction.metrics.devices[d].peakBytes)

@@ -5,6 +5,7 @@
 #include "core/families/family.h"
 #include "core/predict/predict.h"
 #include "core/search/partition.h"
+#include "core/search/searchmodel.h"
 #include "core/search/variants.h"
 #include "core/workload/transformer.h"
 #include "makers/models.h"
@@ -245,27 +246,54 @@ private Q_SLOTS:
         QVERIFY(searchVariants(base, variants).recompute.empty()); // it costs time and nothing is gained
         variants.search.limit = {std::nullopt, 1.0};
         QVERIFY_THROWS_EXCEPTION(Error, searchVariants(base, variants));
-        const int unknown[] = {4};
-        QVERIFY_THROWS_EXCEPTION(Error, withRecompute(base, unknown));
+        variants.search.limit = {Bytes{1900}, std::nullopt};
+        variants.chooseRecompute = false;
+        variants.recompute = RecomputeChoice{Recompute::Full, {{4, 4}}}; // there are four stages
+        QVERIFY_THROWS_EXCEPTION(Error, searchVariants(base, variants));
     }
 
-    /// A stage that recomputes runs its forward twice, and at any time holds what it must and no more.
-    void whatRecomputationCosts()
+    /// The search places R right before its backward, and its own times and bytes are those of the prediction.
+    void recomputesArePlacedByTheSearch()
     {
-        const Design base = designOf(8, 2, 4, "zb-h1");
-        const int first[] = {0, 1};
-        const Design again = withRecompute(base, first);
-        for (std::size_t s = 0; s < 2; ++s) {
-            const StageCosts &a = base.costs.stages[s], &b = again.costs.stages[s];
-            QCOMPARE(b.inputGrad - a.inputGrad, a.forward);
-            QCOMPARE(b.backward - a.backward, a.forward);
-            QCOMPARE(b.savedUntilInputGrad, s == 0 ? Bytes{0} : base.costs.stages[0].output);
-            // While I runs: all that F would have kept; from I until W: W's share of it.
-            QVERIFY(b.savedFromInputGrad + b.workspaceInputGrad
-                    >= a.savedUntilInputGrad + a.savedUntilWeightGrad + a.savedFromInputGrad);
-            QCOMPARE(b.savedFromInputGrad, a.savedUntilWeightGrad + a.savedFromInputGrad);
+        for (const char* family : {"1f1b", "zb-h1"}) {
+            const Design base = designOf(8, 3, 5, family);
+            const Design again = withRecompute(base, {Recompute::Full, Recompute::None, Recompute::Selective});
+            SearchOptions quick = options(1).search;
+            quick.rounds = 1;
+            quick.limit = {};
+            const SearchResult found = search(again, quick);
+            Design result = again;
+            result.schedule = found.schedule;
+            QCOMPARE(result.schedule.blocks(), base.schedule.blocks() + 2 * base.schedule.microbatches);
+            QCOMPARE(predict(result).metrics.makespan, found.value);
+            QVERIFY(found.bound.value <= found.value);
+            QVERIFY(found.value <= predict(again).metrics.makespan);
+            QVERIFY_THROWS_EXCEPTION(Error, search(again, [] {
+                SearchOptions byFactor;
+                byFactor.limit.factor = 1;
+                return byFactor;
+            }()));
         }
-        QVERIFY(predict(again).metrics.makespan > predict(base).metrics.makespan);
+    }
+
+    /// A recompute goes on while its gradient is on the way: the model of the search starts it as early as the
+    /// prediction does.
+    void theSearchModelTimesRecomputesAsThePredictionDoes()
+    {
+        const auto leftOut = [](const Design& design) { // the sum of shared gradients at the end
+            const SearchModel model(design, {}, {});
+            const auto lanes = model.lanesOf(design.schedule);
+            LaneTimes times(model);
+            return lanes && times.run(*lanes)
+                       ? predict(design).metrics.makespan - times.value(*lanes, SearchObjective::Makespan)
+                       : -1;
+        };
+        Design design = designOf(8, 3, 5, "1f1b");
+        design.costs.link.latency = 700'000;
+        const Nanoseconds usual = leftOut(design);
+        QVERIFY(usual >= 0);
+        QCOMPARE(leftOut(withRecompute(design, {Recompute::Full, Recompute::Full, Recompute::Full})), usual);
+        QCOMPARE(leftOut(withRecompute(design, {Recompute::None, Recompute::Full, Recompute::Selective})), usual);
     }
 };
 

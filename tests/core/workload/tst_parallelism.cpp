@@ -10,8 +10,8 @@
 #include "core/predict/designcheck.h"
 #include "core/predict/predict.h"
 #include "core/predict/throughput.h"
-#include "core/search/variants.h"
 #include "core/workload/activationmemory.h"
+#include "core/workload/recomputedtensors.h"
 #include "core/workload/transformer.h"
 #include "makers/designs.h"
 #include "testmain.h"
@@ -54,6 +54,14 @@ DesignRequest request(const char* family, int devices, int microbatches, const c
     return r;
 }
 
+/// megatron-22b on four devices, every stage of which recomputes so.
+Design recomputing(const char* family, Recompute recompute)
+{
+    DesignRequest r = request(family, 4, 8, "megatron-22b", {});
+    r.recompute = {recompute, {}};
+    return makeDesign(r);
+}
+
 std::string faultOf(const char* model, const Parallelism& parallel)
 {
     try {
@@ -84,8 +92,8 @@ private Q_SLOTS:
         for (const char* model : {"megatron-22b", "megatron-175b", "megatron-530b", "megatron-1t"})
             for (const int t : {2, 4, 8}) {
                 const auto kept = [&](bool sequence, Recompute recompute) {
-                    return double(
-                        keptByForward(layerOf(model, {.tensor = t, .sequence = sequence, .recompute = recompute})));
+                    const Layer layer = layerOf(model, {.tensor = t, .sequence = sequence});
+                    return double(keptByForward(layer) - recomputedBytes(layer, recompute));
                 };
                 const auto published = [&](ActivationMode mode) {
                     return activationBytesPerLayer(preset(model), mode, t);
@@ -94,8 +102,9 @@ private Q_SLOTS:
                 QCOMPARE(kept(true, Recompute::None), published(ActivationMode::SequenceParallel));
                 QCOMPARE(kept(false, Recompute::Selective), published(ActivationMode::TensorParallelSelective));
                 QCOMPARE(kept(true, Recompute::Selective), published(ActivationMode::SequenceParallelSelective));
-                QCOMPARE(kept(false, Recompute::Full), published(ActivationMode::FullRecompute));
-                QCOMPARE(kept(true, Recompute::Full), published(ActivationMode::FullRecompute) / t);
+                // The published layer keeps its input; here a whole stage keeps one.
+                QCOMPARE(kept(false, Recompute::Full), 0.0);
+                QCOMPARE(double(layerOf(model, {.tensor = t}).outputBytes), published(ActivationMode::FullRecompute));
             }
     }
 
@@ -156,39 +165,44 @@ private Q_SLOTS:
         QVERIFY(std::abs(inputGrad(measured) - (inputGrad(alone) / 8 + 97e6)) < 1000);
     }
 
-    void recomputationTakesItsTimeInTheInputGradient()
+    void aRecomputeTakesAForwardsTimeOrItsAttentions()
     {
         const auto times = [](Recompute recompute) {
-            Design design = makeDesign(request("zb-h1", 4, 8, "megatron-22b", {.recompute = recompute}));
-            return design.costs.stages[1]; // twelve layers and nothing else
+            return recomputing("zb-h1", recompute).costs.stages[1]; // twelve layers and nothing else
         };
         const StageCosts none = times(Recompute::None), selective = times(Recompute::Selective),
                          full = times(Recompute::Full);
-        QVERIFY(std::abs(full.inputGrad - none.inputGrad - none.forward) <= 2);
-        QCOMPARE(full.weightGrad, none.weightGrad);
-        QCOMPARE(full.backward, full.inputGrad + full.weightGrad);
+        QCOMPARE(full.recompute, none.forward);
+        QCOMPARE(full.inputGrad, none.inputGrad);
+        QCOMPARE(full.backward, none.backward);
         const double core = 12 * 4.0 * 2048 * 2048 * 4 * 6144 / (312e12 / 2) * 1e9;
-        QVERIFY(std::abs(double(selective.inputGrad - none.inputGrad) - core) < 1000);
+        QVERIFY(std::abs(double(selective.recompute) - core) < 1000);
         QCOMPARE(selective.forward, none.forward);
+        // Members exchange again what the forward exchanged.
+        DesignRequest r = request("1f1b", 2, 4, "megatron-22b", {.tensor = 8});
+        r.recompute = {Recompute::Full, {}};
+        const StageCosts group = makeDesign(r).costs.stages[1];
+        QCOMPARE(group.recompute, group.forward);
     }
 
-    /// Of a layer at a time there is more than its input: 1F1B keeps p inputs of each layer, and works on one.
-    void fullRecomputationWorksLayerByLayer()
+    /// 1F1B keeps the inputs of its microbatches under way, and works on the activations of one.
+    void fullRecomputationKeepsInputsAndWorksOnOneMicrobatch()
     {
         const auto peak = [](const char* family, Recompute recompute) {
-            const Design design = makeDesign(request(family, 4, 8, "megatron-22b", {.recompute = recompute}));
+            const Design design = recomputing(family, recompute);
             const StageCosts& stage = design.costs.stages[1];
             return double(predict(design).metrics.devices[1].peakBytes - stage.parameters - stage.gradients
                           - stage.optimizerState);
         };
-        const double sbh = 2048.0 * 4 * 6144, scores = 5.0 * 64 * 2048 * 2048 * 4;
-        // Besides one gradient that came and five on their way.
-        const double expected = 3 * 12 * 2 * sbh + 34 * sbh + scores + 18 * sbh, hops = 6 * 2 * sbh;
-        QCOMPARE(peak("1f1b", Recompute::Full), expected + hops);
         QVERIFY(peak("1f1b", Recompute::Full) < peak("1f1b", Recompute::Selective));
         QVERIFY(peak("1f1b", Recompute::Selective) < peak("1f1b", Recompute::None));
-        // W needs the inputs of its products until it runs: a split backward keeps them for all layers.
-        QVERIFY(peak("zb-h1", Recompute::Full) > peak("1f1b", Recompute::Full) + 10 * 32 * sbh);
+        const StageCosts stage = recomputing("1f1b", Recompute::Full).costs.stages[1];
+        const double one = double(stage.recomputedUntilInputGrad + stage.recomputedUntilWeightGrad
+                                  + stage.savedFromInputGrad + stage.workspaceBackward);
+        const double sbh = 2048.0 * 4 * 6144;
+        // Inputs of microbatches under way, and outputs and gradients on theirs, each of 2sbh.
+        const double more = (peak("1f1b", Recompute::Full) - one) / (2 * sbh);
+        QCOMPARE(more, 9.0);
     }
 
     void degreesThatDoNotFitAreNamed()
@@ -215,13 +229,13 @@ private Q_SLOTS:
 
     void designsCarryTheirDegrees()
     {
-        const Parallelism parallel{.tensor = 4, .sequence = true, .expert = 2, .data = 6, .recompute = Recompute::Full};
+        const Parallelism parallel{.tensor = 4, .sequence = true, .expert = 2, .data = 6};
         const Design design = makeDesign(request("1f1b", 2, 4, "mixtral-8x7b", parallel));
         const Design again = designFromJson(designToJson(design), "test");
         QCOMPARE(again, design);
         QCOMPARE(again.workload->shape.parallel, parallel);
         QVERIFY(!hasErrors(checkDesign(makeDesign(request("1f1b", 8, 8, "megatron-22b", {.tensor = 8})))));
-        QVERIFY(design.costs.source.ends_with("tensor 4 with sequence, expert 2, data 6, full recomputation"));
+        QVERIFY(design.costs.source.ends_with("tensor 4 with sequence, expert 2, data 6"));
         // Other families keep them, and they can be changed.
         const Design other = withFamily(design, *findFamily("zb-h1"));
         QCOMPARE(other.workload->shape.parallel, parallel);
@@ -238,14 +252,6 @@ private Q_SLOTS:
         QVERIFY_THROWS_EXCEPTION(Error, withParallelism(measured, {}));
     }
 
-    void whatIsRecomputedIsNotRecomputedAgain()
-    {
-        VariantOptions options;
-        options.recompute = {0};
-        const Design design = makeDesign(request("1f1b", 2, 4, "megatron-22b", {.recompute = Recompute::Selective}));
-        QVERIFY_THROWS_EXCEPTION(Error, searchVariants(design, options));
-    }
-
     void throughputIsOfAllCopies()
     {
         const Design one = makeDesign(request("1f1b", 2, 4, "megatron-22b", {}));
@@ -255,7 +261,7 @@ private Q_SLOTS:
         QVERIFY(std::abs(4 * modelFlopsUtilization(many, 1'000'000'000) / modelFlopsUtilization(one, 1'000'000'000) - 1)
                 < 1e-12);
         // Recomputing is no work of the model.
-        QCOMPARE(modelFlops(withParallelism(one, {.recompute = Recompute::Full})), modelFlops(one));
+        QCOMPARE(modelFlops(withRecompute(one, {Recompute::Full, Recompute::Full})), modelFlops(one));
     }
 };
 

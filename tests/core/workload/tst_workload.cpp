@@ -352,7 +352,7 @@ private slots:
         const auto costsOf = [&](int pieces) {
             shape.sequencePieces = pieces;
             Costs costs;
-            applyBytes(makeWorkload(shape, Optimizer::AdamW, "test"), {3, 7}, costs);
+            applyBytes(makeWorkload(shape, Optimizer::AdamW, "test"), {3, 7}, {}, costs);
             return costs.stages;
         };
         const auto whole = costsOf(1), cut = costsOf(8);
@@ -374,7 +374,7 @@ private slots:
         costs.source = "measured: x.db";
         costs.link.latency = 7;
         costs.stages.resize(2);
-        applyBytes(workload, {5, 5}, costs);
+        applyBytes(workload, {5, 5}, {}, costs);
         costs.stages[0].forward = 4000; // embedding (no FLOPs) and four layers
         costs.stages[0].inputGrad = costs.stages[0].weightGrad = 8000;
         costs.stages[1].forward = 6000;
@@ -400,7 +400,7 @@ private slots:
         Costs costs;
         costs.stages.resize(2);
         costs.stages[1].forward = 77;
-        applyBytes(workload, {5, 5}, costs);
+        applyBytes(workload, {5, 5}, {}, costs);
         QCOMPARE(costs.stages[1].forward, Nanoseconds(77));
         Costs formula = formulaCosts(workload, {5, 5}, twoDevices(), {0, 1});
         QCOMPARE(costs.stages[1].savedUntilInputGrad, formula.stages[1].savedUntilInputGrad);

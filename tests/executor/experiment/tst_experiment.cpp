@@ -38,7 +38,7 @@ Design designOf(std::string_view family, int microbatches, int microbatchSize, s
     shape.microbatchSize = microbatchSize;
     design.workload = makeWorkload(shape, Optimizer::SgdMomentum, "test");
     design.layersPerStage = evenPartition(*design.workload, 2);
-    applyBytes(*design.workload, design.layersPerStage, design.costs);
+    applyBytes(*design.workload, design.layersPerStage, {}, design.costs);
     design.cluster.devices.resize(2);
     return design;
 }

@@ -104,6 +104,38 @@ private slots:
         }
     }
 
+    /// The step along the gradient changes the loss by the gradient's length: a skip that is not added, or whose
+    /// gradient does not come back, is off by far more than a hundredth.
+    void skipConnectionsHaveTheSlopeOfTheLoss()
+    {
+        ModelShape shape = smallShape(4);
+        shape.tiedHead = false;
+        const TextData data = someText(shape);
+        const std::vector<SkipConnection> skips{{0, 2, 0}, {0, 3, 0}, {1, 3, 0}};
+        SequentialTrainer trainer(workloadOf(shape), {2, 1, 1, 2}, 2, {}, data, 9, skips);
+        SequentialTrainer without(workloadOf(shape), {2, 1, 1, 2}, 2, {}, data, 9);
+        QVERIFY(without.evaluate().loss != trainer.evaluate().loss);
+        std::vector<std::vector<float>> start, gradients;
+        for (int stage = 0; stage < trainer.stages(); ++stage)
+            start.emplace_back(trainer.parameters(stage).begin(), trainer.parameters(stage).end());
+        trainer.step(AccumulationOrder::ascending(4, 2));
+        double square = 0;
+        for (int stage = 0; stage < trainer.stages(); ++stage)
+            for (const float g : gradients.emplace_back(trainer.gradients(stage).begin(), trainer.gradients(stage).end()))
+                square += double(g) * g;
+        const double length = std::sqrt(square), step = 0.01;
+        const auto lossAt = [&](double distance) {
+            auto moved = start;
+            for (std::size_t s = 0; s < moved.size(); ++s)
+                for (std::size_t i = 0; i < moved[s].size(); ++i)
+                    moved[s][i] += float(distance * gradients[s][i] / length);
+            trainer.startAt(0, moved);
+            return trainer.evaluate().loss;
+        };
+        const double slope = (lossAt(step) - lossAt(-step)) / (2 * step);
+        QVERIFY2(std::abs(slope / length - 1) < 0.01, qPrintable(QString("%1 of %2").arg(slope).arg(length)));
+    }
+
     void piecesOfSequencesGiveTheGradientsOfWholeOnes_data()
     {
         QTest::addColumn<int>("pieces");

@@ -50,7 +50,7 @@ private slots:
         const Workload workload = workloadOf(shape);
         for (const auto& layersPerStage : std::vector<std::vector<int>>{{6}, {3, 3}, {1, 4, 1}}) {
             Costs costs;
-            applyBytes(workload, layersPerStage, costs);
+            applyBytes(workload, layersPerStage, {}, costs);
             int first = 0;
             for (std::size_t stage = 0; stage < layersPerStage.size(); ++stage) {
                 const StageMaths maths(workload, first, first + layersPerStage[stage], 1);

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Which activations a stage makes again before its backward instead of keeping them from its forward, and the one way
+// to say so for a whole pipeline: "none", "selective", "full", or the stages that do so fully, such as "0-2,5".
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace pipewright {
+
+enum class Recompute : std::uint8_t {
+    None,
+    Selective, ///< the attention core: scores and softmax
+    Full,      ///< everything but the stage's input
+};
+
+constexpr std::string_view nameOf(Recompute recompute) ///< as in files and options; empty behind the last one
+{
+    switch (recompute) {
+    case Recompute::None: return "none";
+    case Recompute::Selective: return "selective";
+    case Recompute::Full: return "full";
+    }
+    return {};
+}
+
+/// What a person asks for before the number of stages is known.
+struct RecomputeChoice {
+    Recompute kind = Recompute::None;
+    std::vector<std::pair<int, int>> stages; ///< ranges, both ends included; empty: all
+    bool operator==(const RecomputeChoice&) const = default;
+};
+
+/// Throws Error at `where` for anything but a name or ranges of stages.
+RecomputeChoice parseRecompute(std::string_view text, const std::string& where);
+
+/// One entry per stage; empty when none recomputes. Throws Error at `where` for a stage that does not exist.
+std::vector<Recompute> ofStages(const RecomputeChoice& choice, int stages, const std::string& where);
+
+/// "full", "stages 0, 1 full", "stage 0 selective, stage 3 full"; empty for none.
+std::string textOf(const std::vector<Recompute>& ofStage);
+
+} // namespace pipewright

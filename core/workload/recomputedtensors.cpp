@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/workload/recomputedtensors.h"
+
+#include <algorithm>
+#include <array>
+
+namespace pipewright {
+
+namespace {
+
+constexpr std::array<std::string_view, 3> attentionCore{"attention.probabilities", "attention.mask",
+                                                        "attention.droppedProbabilities"};
+
+bool holdsTheHead(std::span<const Layer> layers)
+{
+    return std::any_of(layers.begin(), layers.end(), [](const Layer& layer) { return layer.kind == LayerKind::Head; });
+}
+
+} // namespace
+
+bool isRecomputed(const SavedTensor& tensor, Recompute recompute)
+{
+    switch (recompute) {
+    case Recompute::None: return false;
+    case Recompute::Selective:
+        return std::find(attentionCore.begin(), attentionCore.end(), tensor.name) != attentionCore.end();
+    case Recompute::Full: return tensor.lifetime != Lifetime::FromInputGrad;
+    }
+    return false;
+}
+
+Bytes recomputedBytes(const Layer& layer, Recompute recompute)
+{
+    Bytes bytes = 0;
+    for (const SavedTensor& tensor : layer.saved)
+        bytes += isRecomputed(tensor, recompute) ? tensor.bytes() : 0;
+    return bytes;
+}
+
+Bytes forwardScratch(std::span<const Layer> layersOfStage, Recompute recompute)
+{
+    Bytes shared = 0, ofHead = 0;
+    for (const Layer& layer : layersOfStage) {
+        Bytes& part = layer.kind == LayerKind::Head ? ofHead : shared;
+        part = std::max(part, recomputedBytes(layer, recompute));
+    }
+    return shared + ofHead;
+}
+
+Bytes recomputeScratch(std::span<const Layer> layersOfStage, Recompute recompute)
+{
+    return recompute == Recompute::Full && !holdsTheHead(layersOfStage) ? layersOfStage.back().outputBytes : 0;
+}
+
+double attentionCoreFlops(const Layer& layer)
+{
+    return hasAttention(layer.kind) ? layer.forwardFlops - layer.weightGradFlops : 0;
+}
+
+double recomputedFlops(const Layer& layer, Recompute recompute)
+{
+    switch (recompute) {
+    case Recompute::None: return 0;
+    case Recompute::Selective: return attentionCoreFlops(layer);
+    case Recompute::Full: return layer.forwardFlops;
+    }
+    return 0;
+}
+
+} // namespace pipewright

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// The buffers of one block, told apart by kind, as the mathematics of a stage takes them.
+#pragma once
+
+#include "executor/runtime/stagework.h"
+#include "executor/training/stagelayout.h"
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace pipewright {
+
+inline std::span<float> floats(Region region)
+{
+    return {reinterpret_cast<float*>(region.data), static_cast<std::size_t>(region.bytes) / sizeof(float)};
+}
+
+inline std::span<const std::int32_t> integers(Region region)
+{
+    return {reinterpret_cast<const std::int32_t*>(region.data),
+            static_cast<std::size_t>(region.bytes) / sizeof(std::int32_t)};
+}
+
+inline std::span<std::byte> bytes(Region region)
+{
+    return {region.data, static_cast<std::size_t>(region.bytes)};
+}
+
+struct BlockMemory {
+    StageMemory saved;
+    std::span<float> input, output; ///< activations
+    std::span<float> outputGrad, inputGrad;
+    // Of skip connections: what they bring, forwards and backwards, and where they take it from.
+    std::vector<std::span<const float>> skipInputs, skipGrads;
+    std::vector<std::span<float>> skipOutputs, skipInputGrads;
+
+    explicit BlockMemory(const TaskContext& context);
+
+private:
+    void place(const BufferView& view, bool written);
+
+    int m_microbatch;
+};
+
+} // namespace pipewright

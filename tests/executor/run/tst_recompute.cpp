@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Stages that make their activations again train to the bits of those that keep them, in the bytes that were predicted.
+#include "core/design/redesign.h"
+#include "core/predict/predict.h"
+#include "core/schedule/edits.h"
+#include "core/schedule/recomputeblocks.h"
+#include "core/schedule/weightplan.h"
+#include "core/workload/transformer.h"
+#include "executor/run/run.h"
+#include "makers/designs.h"
+#include "makers/models.h"
+#include "testmain.h"
+
+#include <QTest>
+
+using namespace pipewright;
+
+namespace {
+
+std::vector<Recompute> everyStage(const Design& design, Recompute recompute)
+{
+    return std::vector<Recompute>(static_cast<std::size_t>(design.schedule.stages()), recompute);
+}
+
+RunResult trained(const Design& design)
+{
+    RunOptions options;
+    options.steps = 2;
+    options.maths = RunOptions::Maths::Training;
+    options.runtime.checkMemory = true;
+    return run(design, options);
+}
+
+Bytes greatest(const std::vector<Bytes>& bytes)
+{
+    return *std::max_element(bytes.begin(), bytes.end());
+}
+
+/// A classifier on as many stages as the design has.
+Design ofClassifier(const Design& design)
+{
+    DesignRequest request = test::requestFor(design.schedule.family, design.schedule.devices(), 8);
+    request.model = "byte-mlp";
+    return makeDesign(request);
+}
+
+} // namespace
+
+class RecomputeTest : public QObject {
+    Q_OBJECT
+
+private Q_SLOTS:
+    void everySynchronousFamilyTrainsToTheSameBits_data()
+    {
+        QTest::addColumn<QByteArray>("family");
+        for (const Family& family : families())
+            if (!family.updates && !family.dataParallel)
+                QTest::newRow(family.name.data()) << QByteArray(family.name.data());
+    }
+    void everySynchronousFamilyTrainsToTheSameBits()
+    {
+        QFETCH(QByteArray, family);
+        const Design kept = test::tinyGpt(family.toStdString(), 4, 8);
+        const RunResult usual = trained(kept);
+        QVERIFY(usual.gradients->bitEqual);
+        std::vector<std::pair<const char*, std::vector<Recompute>>> choices;
+        choices.emplace_back("selective", everyStage(kept, Recompute::Selective));
+        if (kept.schedule.sequencePieces == 1) {
+            choices.emplace_back("full", everyStage(kept, Recompute::Full));
+            choices.emplace_back("mixed", everyStage(kept, Recompute::None));
+            for (std::size_t s = 0; s < choices.back().second.size(); ++s)
+                choices.back().second[s] = static_cast<Recompute>(s % 3);
+        }
+        for (const auto& [name, recompute] : choices) {
+            const Design design = withRecompute(kept, recompute);
+            QVERIFY(design.schedule.blocks() > kept.schedule.blocks());
+            const RunResult result = trained(design);
+            QVERIFY2(result.gradients->bitEqual, name);
+            QCOMPARE(result.losses, usual.losses);
+            QCOMPARE(result.peakBytes, result.predictedPeakBytes);
+            std::vector<Bytes> predicted;
+            for (const DeviceMetrics& device : predict(design).metrics.devices)
+                predicted.push_back(device.peakBytes);
+            QCOMPARE(result.peakBytes, predicted);
+        }
+    }
+
+    void aDeviceThatRecomputesHoldsLess()
+    {
+        for (const char* family : {"gpipe", "1f1b", "zb-h1"}) {
+            const Design kept = test::tinyGpt(family, 4, 8);
+            const Bytes all = greatest(trained(kept).peakBytes),
+                        selective = greatest(trained(withRecompute(kept, everyStage(kept, Recompute::Selective))).peakBytes),
+                        full = greatest(trained(withRecompute(kept, everyStage(kept, Recompute::Full))).peakBytes);
+            QVERIFY2(full < all && selective < all,
+                     qPrintable(QString("%1: full %2, selective %3 of %4").arg(family).arg(full).arg(selective).arg(all)));
+        }
+    }
+
+    void otherModelsRecomputeToo()
+    {
+        const Design classifier = ofClassifier(test::tinyGpt("1f1b", 2, 8));
+        const RunResult result = trained(withRecompute(classifier, everyStage(classifier, Recompute::Full)));
+        QVERIFY(result.gradients->bitEqual);
+        QCOMPARE(result.peakBytes, result.predictedPeakBytes);
+        // It has no attention.
+        QVERIFY_THROWS_EXCEPTION(Error, withRecompute(classifier, everyStage(classifier, Recompute::Selective)));
+    }
+
+    /// As soon as its forward has run: what it makes then lies about longer, and all is still as predicted.
+    void aRecomputeRunsWhereAPersonPutIt()
+    {
+        Design design = test::tinyGpt("gpipe", 4, 8);
+        const RunResult usual = trained(design);
+        design = withRecompute(design, everyStage(design, Recompute::Full));
+        const Bytes before = predict(design).metrics.devices[1].peakBytes;
+        for (int m = 0; m < 3; ++m) {
+            const EditResult moved =
+                moveBlock(design.schedule, {Op::R, 1, m, 0}, find(design.schedule, {Op::F, 1, m, 0}).index + 1);
+            QVERIFY(moved.legal());
+            design.schedule = moved.schedule;
+        }
+        QVERIFY(predict(design).metrics.devices[1].peakBytes > before);
+        const RunResult result = trained(design);
+        QVERIFY(result.gradients->bitEqual);
+        QCOMPARE(result.losses, usual.losses);
+        QCOMPARE(result.peakBytes, result.predictedPeakBytes);
+    }
+
+    void timedBlocksRecomputeToo()
+    {
+        Design design = test::evenDesign({.transfer = 1000, .saved = 1 << 20, .savedForWeightGrad = 1 << 19},
+                                         test::possibleSchedule("zb-h1", 4, 8));
+        design = withRecompute(design, everyStage(design, Recompute::Full));
+        RunOptions options;
+        options.steps = 1;
+        options.clock = RunOptions::Clock::Virtual;
+        const RunResult result = run(design, options);
+        QCOMPARE(result.peakBytes, result.predictedPeakBytes);
+        QCOMPARE(result.stepTimes.front(), predict(design).metrics.makespan);
+    }
+};
+
+PIPEWRIGHT_TEST(RecomputeTest, NoApplication)
+#include "tst_recompute.moc"
