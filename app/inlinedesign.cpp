@@ -122,8 +122,8 @@ bool InlineDesign::isFile() const
 std::optional<Parallelism> InlineDesign::parallel() const
 {
     bool any = false;
-    for (const char* option : {"--tensor-parallel", "--sequence-parallel", "--context-parallel", "--expert-parallel",
-                               "--data-parallel"})
+    for (const char* option :
+         {"--tensor-parallel", "--sequence-parallel", "--context-parallel", "--expert-parallel", "--data-parallel"})
         any = any || m_options.given(option);
     if (!any)
         return std::nullopt;

@@ -78,8 +78,8 @@ std::string textOf(const std::vector<Recompute>& ofStage)
         if (stages.size() == ofStage.size() && !stages.empty())
             return std::string(nameOf(kind));
         if (!stages.empty())
-            parts.push_back(fmt::format("stage{} {} {}", stages.size() > 1 ? "s" : "", fmt::join(stages, ", "),
-                                        nameOf(kind)));
+            parts.push_back(
+                fmt::format("stage{} {} {}", stages.size() > 1 ? "s" : "", fmt::join(stages, ", "), nameOf(kind)));
     }
     return fmt::format("{}", fmt::join(parts, ", "));
 }

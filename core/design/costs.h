@@ -52,10 +52,11 @@ struct StageCosts {
     Bytes savedUntilWeightGrad = 0;
     Bytes savedFromInputGrad = 0;
     Bytes recomputedUntilInputGrad = 0, recomputedUntilWeightGrad = 0;
-    Bytes output = 0;         ///< what F hands to the next stage; its gradient is as large
+    Bytes output = 0; ///< what F hands to the next stage; its gradient is as large
     Bytes sequenceGradient =
         0; ///< with sequence pieces: gradients of keys and values, live from the last piece's backward to the first's
-    Bytes workspaceForward = 0, workspaceInputGrad = 0, workspaceWeightGrad = 0, workspaceBackward = 0, workspaceRecompute = 0;
+    Bytes workspaceForward = 0, workspaceInputGrad = 0, workspaceWeightGrad = 0, workspaceBackward = 0,
+          workspaceRecompute = 0;
     Bytes parameters = 0, gradients = 0, optimizerState = 0; ///< live all the time
 
     std::array<CostOrigin, opCount> origin{}; ///< of the times, by operation; AsSource: what Costs::source says

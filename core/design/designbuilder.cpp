@@ -342,8 +342,7 @@ Design withoutRecompute(const DesignRequest& request)
 Design makeDesign(const DesignRequest& request)
 {
     checkRequest(request);
-    const Design design =
-        request.costsFrom ? withTheirCosts(request, *request.costsFrom) : withoutRecompute(request);
+    const Design design = request.costsFrom ? withTheirCosts(request, *request.costsFrom) : withoutRecompute(request);
     const std::vector<Recompute> recompute = ofStages(request.recompute, design.schedule.stages(), "--recompute");
     return recompute.empty() ? design : withRecompute(design, recompute);
 }

@@ -166,11 +166,10 @@ Design withSequencePieces(const Design& base, int pieces)
             share(*time);
         for (const Op op : {Op::F, Op::I, Op::W, Op::B, Op::R})
             stage.origin[indexOf(op)] = CostOrigin::Estimated;
-        for (Bytes* bytes :
-             {&stage.savedUntilInputGrad, &stage.savedUntilWeightGrad, &stage.savedFromInputGrad,
-              &stage.recomputedUntilInputGrad, &stage.recomputedUntilWeightGrad, &stage.output, &stage.workspaceForward,
-              &stage.workspaceInputGrad, &stage.workspaceWeightGrad, &stage.workspaceBackward,
-              &stage.workspaceRecompute})
+        for (Bytes* bytes : {&stage.savedUntilInputGrad, &stage.savedUntilWeightGrad, &stage.savedFromInputGrad,
+                             &stage.recomputedUntilInputGrad, &stage.recomputedUntilWeightGrad, &stage.output,
+                             &stage.workspaceForward, &stage.workspaceInputGrad, &stage.workspaceWeightGrad,
+                             &stage.workspaceBackward, &stage.workspaceRecompute})
             share(*bytes);
     }
     if (!design.workload)

@@ -88,8 +88,7 @@ void fillBytes(const Workload& workload, std::span<const Layer> layers, Recomput
         std::count_if(layers.begin(), layers.end(), [](const Layer& layer) { return hasAttention(layer.kind); });
     stage.sequenceGradient = attentions * sequenceGradientElements(workload.shape) * bytesOf(workload.shape.dataType);
     stage.output = layers.back().outputBytes;
-    stage.workspaceForward =
-        stageWorkspace(workload.shape, layers, Pass::Forward) + forwardScratch(layers, recompute);
+    stage.workspaceForward = stageWorkspace(workload.shape, layers, Pass::Forward) + forwardScratch(layers, recompute);
     stage.workspaceRecompute = recomputeScratch(layers, recompute);
     stage.workspaceInputGrad = stageWorkspace(workload.shape, layers, Pass::InputGrad);
     stage.workspaceWeightGrad = stageWorkspace(workload.shape, layers, Pass::WeightGrad);
@@ -105,12 +104,15 @@ void checkRecompute(const Workload& workload, const std::vector<Recompute>& reco
     if (std::find(recompute.begin(), recompute.end(), Recompute::Selective) == recompute.end())
         return;
     const ModelShape& shape = workload.shape;
-    if (shape.architecture == Architecture::Classifier || shape.attention == AttentionMemory::Recomputed)
-        throw Error("schedule.recompute",
-                    shape.architecture == Architecture::Classifier
-                        ? "a classifier has no attention to recompute selectively"
-                        : "the model's attention keeps nothing of its core, so there is nothing to recompute selectively",
-                    "use full or none");
+    std::string_view why;
+    if (shape.architecture == Architecture::Classifier)
+        why = "a classifier has no attention to recompute selectively";
+    else if (shape.architecture == Architecture::Table)
+        why = "a table of layers does not say what of a layer is attention";
+    else if (shape.attention == AttentionMemory::Recomputed)
+        why = "the model's attention keeps nothing of its core, so there is nothing to recompute selectively";
+    if (!why.empty())
+        throw Error("schedule.recompute", std::string(why), "use full or none");
 }
 
 /// Gathering rows is traffic, not arithmetic.
@@ -427,10 +429,10 @@ Costs shareOutCosts(const Costs& costs, const std::vector<int>& fromDeviceOfStag
         }
         using S = StageCosts;
         for (const auto field :
-             {&S::savedUntilInputGrad, &S::savedUntilWeightGrad, &S::savedFromInputGrad,
-              &S::recomputedUntilInputGrad, &S::recomputedUntilWeightGrad, &S::workspaceRecompute,
-              &S::sequenceGradient, &S::workspaceForward, &S::workspaceInputGrad, &S::workspaceWeightGrad,
-              &S::workspaceBackward, &S::parameters, &S::gradients, &S::optimizerState})
+             {&S::savedUntilInputGrad, &S::savedUntilWeightGrad, &S::savedFromInputGrad, &S::recomputedUntilInputGrad,
+              &S::recomputedUntilWeightGrad, &S::workspaceRecompute, &S::sequenceGradient, &S::workspaceForward,
+              &S::workspaceInputGrad, &S::workspaceWeightGrad, &S::workspaceBackward, &S::parameters, &S::gradients,
+              &S::optimizerState})
             share(field);
         stage.origin.fill(CostOrigin::Estimated);
     }

@@ -126,11 +126,12 @@ void append(std::string& text, const PytorchAction& action)
 
 Type computeType(Op op)
 {
-    static_assert(
-        static_cast<int>(Op::F) == static_cast<int>(Type::F) && static_cast<int>(Op::W) == static_cast<int>(Type::W)
-            && static_cast<int>(Op::B) == static_cast<int>(Type::B)
-            && static_cast<int>(Op::I) == static_cast<int>(Type::I) && passCount == static_cast<int>(Type::W) + 2 && Op::R > Op::W,
-        "their first types are our passes but R, which is not exported");
+    static_assert(static_cast<int>(Op::F) == static_cast<int>(Type::F)
+                      && static_cast<int>(Op::W) == static_cast<int>(Type::W)
+                      && static_cast<int>(Op::B) == static_cast<int>(Type::B)
+                      && static_cast<int>(Op::I) == static_cast<int>(Type::I)
+                      && passCount == static_cast<int>(Type::W) + 2 && Op::R > Op::W,
+                  "their first types are our passes but R, which is not exported");
     return static_cast<Type>(op);
 }
 

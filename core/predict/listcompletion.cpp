@@ -130,9 +130,9 @@ class ListCompletion {
 public:
     ListCompletion(const Design& design, const Schedule& schedule)
         : m_design(design), m_schedule(schedule), m_depth(depthShown(design.schedule)), m_queues(queuesOf(schedule)),
-          m_devices(schedule.order.size()),
-          m_end(std::size_t{passCount} * static_cast<std::size_t>(schedule.stages()) * static_cast<std::size_t>(schedule.microbatches),
-                never),
+          m_devices(schedule.order.size()), m_end(std::size_t{passCount} * static_cast<std::size_t>(schedule.stages())
+                                                      * static_cast<std::size_t>(schedule.microbatches),
+                                                  never),
           m_exists(m_end.size(), 0)
     {
         for (const auto& lane : schedule.order)

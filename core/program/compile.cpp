@@ -38,10 +38,11 @@ Diagnostics checkCosts(const Schedule& schedule, const Costs& costs, const Dataf
                 {Severity::Error, fmt::format("costs.stages, stage {}", s), "a negative time", "times are 0 or more"});
         if (c.recomputedUntilInputGrad + c.recomputedUntilWeightGrad > 0
             && schedule.recomputeOf(static_cast<int>(s)) == Recompute::None)
-            diagnostics.push_back({Severity::Error, fmt::format("costs.stages, stage {}", s),
-                                   fmt::format("{} are made again by a recompute, and the stage has none",
-                                               exactSize(c.recomputedUntilInputGrad + c.recomputedUntilWeightGrad)),
-                                   "let the stage recompute (\"recompute\" of the schedule), or count the bytes as saved"});
+            diagnostics.push_back(
+                {Severity::Error, fmt::format("costs.stages, stage {}", s),
+                 fmt::format("{} are made again by a recompute, and the stage has none",
+                             exactSize(c.recomputedUntilInputGrad + c.recomputedUntilWeightGrad)),
+                 "let the stage recompute (\"recompute\" of the schedule), or count the bytes as saved"});
     }
     if (!costs.microbatches.empty() && costs.microbatches.size() != static_cast<std::size_t>(schedule.microbatches))
         diagnostics.push_back({Severity::Error, "costs.microbatches",
@@ -279,11 +280,13 @@ std::optional<Program> compileRepetition(const Schedule& schedule, const Costs& 
     std::optional<SteadyState> steady = findSteadyState(schedule);
     if (!steady)
         return std::nullopt;
-    const bool keeps = !schedule.recompute.empty() || std::any_of(costs.stages.begin(), costs.stages.end(), [](const StageCosts& stage) {
-        return std::max({stage.savedUntilInputGrad, stage.savedUntilWeightGrad, stage.savedFromInputGrad,
-                         stage.recomputedUntilInputGrad, stage.recomputedUntilWeightGrad})
-               > 0;
-    });
+    const bool keeps =
+        !schedule.recompute.empty()
+        || std::any_of(costs.stages.begin(), costs.stages.end(), [](const StageCosts& stage) {
+               return std::max({stage.savedUntilInputGrad, stage.savedUntilWeightGrad, stage.savedFromInputGrad,
+                                stage.recomputedUntilInputGrad, stage.recomputedUntilWeightGrad})
+                      > 0;
+           });
     int repetitions = usefulRepetitions(steady->inFlight, keeps);
     const auto savesHalf = [&] {
         return 2 * (steady->repetitions - repetitions) * steady->microbatches >= schedule.microbatches;

@@ -82,26 +82,26 @@ struct Task {
 };
 
 enum class BufferKind : std::uint8_t {
-    Parameters,           ///< persistent: weights of a stage
-    Gradients,            ///< persistent: weight-gradient sums of a stage
-    OptimizerState,       ///< persistent
-    SavedUntilInputGrad,  ///< F -> I or B
-    SavedUntilWeightGrad, ///< F -> W or B
-    SavedFromInputGrad,   ///< I -> W (inside B for a full backward)
+    Parameters,                ///< persistent: weights of a stage
+    Gradients,                 ///< persistent: weight-gradient sums of a stage
+    OptimizerState,            ///< persistent
+    SavedUntilInputGrad,       ///< F -> I or B
+    SavedUntilWeightGrad,      ///< F -> W or B
+    SavedFromInputGrad,        ///< I -> W (inside B for a full backward)
     RecomputedUntilInputGrad,  ///< R -> I or B
     RecomputedUntilWeightGrad, ///< R -> W or B
-    SequenceGradient,     ///< gradients of earlier pieces' keys and values: last piece's I or B -> first piece's
-    Output,               ///< F's result where it was made
-    ReceivedOutput,       ///< F's result on a consumer's device
-    Gradient,             ///< gradient of a stage's input, where I or B made it
-    ReceivedGradient,     ///< the same on the device of the stage it is for
-    Workspace,            ///< lives only while its instruction runs
-    ReduceInbox,          ///< the peer's gradient sum, while the reduction runs
-    WeightVersion,        ///< weights older than the stage's newest ones: U -> last reader
-    PredictedWeights,     ///< made by a block from the newest weights: until its last reader
-    SentWeights,          ///< a copy of what U made, for the other devices that work on the stage
-    ReceivedWeights,      ///< the same there, until it is put in place; with sharded states until it is passed on
-    PartialGradient,      ///< a stage's gradient sum so far, for the device with the next microbatch, or with U
+    SequenceGradient,          ///< gradients of earlier pieces' keys and values: last piece's I or B -> first piece's
+    Output,                    ///< F's result where it was made
+    ReceivedOutput,            ///< F's result on a consumer's device
+    Gradient,                  ///< gradient of a stage's input, where I or B made it
+    ReceivedGradient,          ///< the same on the device of the stage it is for
+    Workspace,                 ///< lives only while its instruction runs
+    ReduceInbox,               ///< the peer's gradient sum, while the reduction runs
+    WeightVersion,             ///< weights older than the stage's newest ones: U -> last reader
+    PredictedWeights,          ///< made by a block from the newest weights: until its last reader
+    SentWeights,               ///< a copy of what U made, for the other devices that work on the stage
+    ReceivedWeights,           ///< the same there, until it is put in place; with sharded states until it is passed on
+    PartialGradient,           ///< a stage's gradient sum so far, for the device with the next microbatch, or with U
     ReceivedPartialGradient,
 };
 

@@ -97,7 +97,8 @@ private:
         for (const StageCosts& stage : m_costs.stages)
             for (const Bytes bytes :
                  {stage.savedUntilInputGrad, stage.savedUntilWeightGrad, stage.savedFromInputGrad,
-                  stage.recomputedUntilInputGrad, stage.recomputedUntilWeightGrad, stage.output, stage.output, stage.workspaceForward, stage.workspaceInputGrad, stage.workspaceWeightGrad})
+                  stage.recomputedUntilInputGrad, stage.recomputedUntilWeightGrad, stage.output, stage.output,
+                  stage.workspaceForward, stage.workspaceInputGrad, stage.workspaceWeightGrad})
                 kept += bytes > 0;
         kept *= static_cast<std::size_t>(m_program.microbatches);
         const std::size_t replicas = static_cast<std::size_t>(m_program.replicas());
@@ -215,7 +216,8 @@ private:
             readSkips(task, forward, device);
     }
 
-    /// What F read stays until here where the stage recomputes fully; it has arrived, since F ran before on this device.
+    /// What F read stays until here where the stage recomputes fully; it has arrived, since F ran before on this
+    /// device.
     void addRecompute(const Block& block, int device)
     {
         const StageCosts& costs = m_costs.stages[block.stage];

@@ -142,9 +142,7 @@ void OrderGraph::fillTable(const Schedule& schedule, Diagnostics& diagnostics)
     deviceOfBlock.reserve(count);
     firstOfDevice.reserve(schedule.order.size() + 1);
     const std::size_t passes = schedule.recompute.empty() ? pipewright::indexOf(Op::R) : std::size_t{passCount};
-    m_table.assign(passes * static_cast<std::size_t>(m_stages)
-                       * static_cast<std::size_t>(m_microbatches),
-                   noBlock);
+    m_table.assign(passes * static_cast<std::size_t>(m_stages) * static_cast<std::size_t>(m_microbatches), noBlock);
     const int stages = m_stages,
               microbatches =
                   m_microbatches; // local, since the compiler must assume that writes to the table change members
@@ -197,10 +195,11 @@ void OrderGraph::checkComplete(const Schedule& schedule, Diagnostics& diagnostic
 {
     const auto [forwards, fulls, inputs, weights, recomputes] = m_placed;
     const std::size_t cells = static_cast<std::size_t>(m_stages) * static_cast<std::size_t>(m_microbatches);
-    const auto recomputing = static_cast<std::size_t>(
-        std::count_if(schedule.recompute.begin(), schedule.recompute.end(),
-                      [](Recompute recompute) { return recompute != Recompute::None; }));
-    if (recomputes == recomputing * static_cast<std::size_t>(m_microbatches) && forwards == cells && (fulls == cells || (inputs == cells && weights == cells)))
+    const auto recomputing =
+        static_cast<std::size_t>(std::count_if(schedule.recompute.begin(), schedule.recompute.end(),
+                                               [](Recompute recompute) { return recompute != Recompute::None; }));
+    if (recomputes == recomputing * static_cast<std::size_t>(m_microbatches) && forwards == cells
+        && (fulls == cells || (inputs == cells && weights == cells)))
         return; // as many as wanted and none twice: nothing is missing
     const auto missing = [&](Op op, int stage, int microbatch) {
         const Block block = schedule.block(op, stage, microbatch);

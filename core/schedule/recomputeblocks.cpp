@@ -29,9 +29,9 @@ Schedule withMissingRecomputes(Schedule schedule)
                 result.push_back({Op::R, block.stage, block.microbatch, block.replica});
         };
         for (std::size_t i = 0; i < lane.size(); ++i) {
-            const bool pair =
-                i + 1 < lane.size()
-                && std::binary_search(schedule.overlaps.begin(), schedule.overlaps.end(), Overlap{lane[i], lane[i + 1]});
+            const bool pair = i + 1 < lane.size()
+                              && std::binary_search(schedule.overlaps.begin(), schedule.overlaps.end(),
+                                                    Overlap{lane[i], lane[i + 1]});
             recomputeFor(lane[i]);
             if (pair)
                 recomputeFor(lane[i + 1]);

@@ -80,9 +80,8 @@ Design withPlacement(const Design& base, const std::vector<int>& deviceOfStage, 
     design.layersPerStage = layersPerStage;
     design.dataflow.shared.clear();
     if (base.costs.isFormula()) {
-        design.costs =
-            formulaCosts(*base.workload, layersPerStage, base.cluster, deviceOfStage, &design.dataflow, known,
-                         design.schedule.recompute);
+        design.costs = formulaCosts(*base.workload, layersPerStage, base.cluster, deviceOfStage, &design.dataflow,
+                                    known, design.schedule.recompute);
         design.costs.microbatches = base.costs.microbatches;
         design.costs.blockingTransfers = base.costs.blockingTransfers;
         design.costs.hostGaps = base.costs.hostGaps;

@@ -99,10 +99,10 @@ SearchResult search(const Design& design, const SearchOptions& given)
         throw Error("schedule.order", "the schedule updates its stages amid the run, which the search does not place",
                     "search a synchronous schedule, such as 1f1b");
     if (options.limit.factor && !design.schedule.recompute.empty())
-        throw Error("--memory-limit",
-                    fmt::format("{}x counts in saved activations, which recomputation does not keep",
-                                *options.limit.factor),
-                    "state the limit in bytes, such as 40GiB");
+        throw Error(
+            "--memory-limit",
+            fmt::format("{}x counts in saved activations, which recomputation does not keep", *options.limit.factor),
+            "state the limit in bytes, such as 40GiB");
     const SearchModel model(design, options.limit, options.locked);
     if (const Diagnostics impossible = whyImpossible(design, model, options.limit); hasErrors(impossible))
         throw Error(impossible);

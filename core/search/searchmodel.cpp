@@ -206,11 +206,12 @@ void SearchModel::addMemory(const Design& design, const MemoryLimit& limit)
             break;
         case Op::B:
             task.freed = untilInput + untilWeight + input;
-            task.passing = byFactor ? 0
-                                    : std::max(recomputing, againInput + againWeight - input + fromInput
-                                                                + scaled(c.workspaceBackward));
+            task.passing =
+                byFactor
+                    ? 0
+                    : std::max(recomputing, againInput + againWeight - input + fromInput + scaled(c.workspaceBackward));
             break;
-        case Op::R: // part of its backward
+        case Op::R:        // part of its backward
         case Op::U: break; // not part of a search
         }
     }

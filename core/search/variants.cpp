@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Enumerates backward styles × the first 0, 1, 2, 4, … stages recomputed, or all of them selectively. 40 % of the time is divided evenly among the
-// choices, the rest goes to the best one. Rewriting a design is O(blocks).
+// Enumerates backward styles × the first 0, 1, 2, 4, … stages recomputed, or all of them selectively. 40 % of the time
+// is divided evenly among the choices, the rest goes to the best one. Rewriting a design is O(blocks).
 #include "core/search/variants.h"
 
 #include "core/design/redesign.h"

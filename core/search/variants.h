@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Choices beside the order: backward in one block or split in two, and which stages recompute their activations
-// before the gradient. Each choice changes blocks or costs but not the search, so it is a design of its own that is searched
-// as any other; the best one wins. O(blocks) per design.
+// before the gradient. Each choice changes blocks or costs but not the search, so it is a design of its own that is
+// searched as any other; the best one wins. O(blocks) per design.
 #pragma once
 
 #include "core/search/search.h"
@@ -23,7 +23,7 @@ struct VariantOptions {
     SearchOptions search; ///< its time is divided among the choices
     BackwardChoice backward = BackwardChoice::Given;
     std::optional<RecomputeChoice> recompute; ///< instead of the design's own
-    bool chooseRecompute = false; ///< also try the first stages, which hold the most microbatches at once
+    bool chooseRecompute = false;             ///< also try the first stages, which hold the most microbatches at once
 };
 
 /// One searched choice.

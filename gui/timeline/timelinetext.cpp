@@ -255,8 +255,7 @@ QString blockToolTip(const Design& design, const BlockFacts& facts)
                                    + costs.recomputedUntilWeightGrad);
             break;
         case Op::W:
-            bytes(tr("frees"),
-                  costs.savedUntilWeightGrad + costs.savedFromInputGrad + costs.recomputedUntilWeightGrad);
+            bytes(tr("frees"), costs.savedUntilWeightGrad + costs.savedFromInputGrad + costs.recomputedUntilWeightGrad);
             break;
         case Op::R: bytes(tr("makes again"), costs.recomputedUntilInputGrad + costs.recomputedUntilWeightGrad); break;
         case Op::U: break;

@@ -55,8 +55,7 @@ std::vector<StageFlops> flopsOf(const Design& design)
             stage.forward += l.forwardFlops;
             stage.inputGrad += l.inputGradFlops;
             stage.weightGrad += l.weightGradFlops;
-            stage.recompute +=
-                recomputedFlops(l, design.schedule.recomputeOf(static_cast<int>(stages.size()) - 1));
+            stage.recompute += recomputedFlops(l, design.schedule.recomputeOf(static_cast<int>(stages.size()) - 1));
         }
     }
     return stages;

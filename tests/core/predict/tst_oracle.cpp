@@ -129,8 +129,8 @@ private:
 
     void setTimes(StageCosts& stage)
     {
-        for (Nanoseconds* at : {&stage.forward, &stage.inputGrad, &stage.weightGrad, &stage.backward, &stage.update,
-                                &stage.recompute})
+        for (Nanoseconds* at :
+             {&stage.forward, &stage.inputGrad, &stage.weightGrad, &stage.backward, &stage.update, &stage.recompute})
             *at = time();
     }
 

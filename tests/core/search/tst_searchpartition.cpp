@@ -269,10 +269,10 @@ private Q_SLOTS:
             QVERIFY(found.bound.value <= found.value);
             QVERIFY(found.value <= predict(again).metrics.makespan);
             QVERIFY_THROWS_EXCEPTION(Error, search(again, [] {
-                SearchOptions byFactor;
-                byFactor.limit.factor = 1;
-                return byFactor;
-            }()));
+                                         SearchOptions byFactor;
+                                         byFactor.limit.factor = 1;
+                                         return byFactor;
+                                     }()));
         }
     }
 

@@ -90,10 +90,12 @@ private Q_SLOTS:
         for (const char* family : {"gpipe", "1f1b", "zb-h1"}) {
             const Design kept = test::tinyGpt(family, 4, 8);
             const Bytes all = greatest(trained(kept).peakBytes),
-                        selective = greatest(trained(withRecompute(kept, everyStage(kept, Recompute::Selective))).peakBytes),
+                        selective =
+                            greatest(trained(withRecompute(kept, everyStage(kept, Recompute::Selective))).peakBytes),
                         full = greatest(trained(withRecompute(kept, everyStage(kept, Recompute::Full))).peakBytes);
-            QVERIFY2(full < all && selective < all,
-                     qPrintable(QString("%1: full %2, selective %3 of %4").arg(family).arg(full).arg(selective).arg(all)));
+            QVERIFY2(
+                full < all && selective < all,
+                qPrintable(QString("%1: full %2, selective %3 of %4").arg(family).arg(full).arg(selective).arg(all)));
         }
     }
 

@@ -121,7 +121,8 @@ private slots:
         trainer.step(AccumulationOrder::ascending(4, 2));
         double square = 0;
         for (int stage = 0; stage < trainer.stages(); ++stage)
-            for (const float g : gradients.emplace_back(trainer.gradients(stage).begin(), trainer.gradients(stage).end()))
+            for (const float g :
+                 gradients.emplace_back(trainer.gradients(stage).begin(), trainer.gradients(stage).end()))
                 square += double(g) * g;
         const double length = std::sqrt(square), step = 0.01;
         const auto lossAt = [&](double distance) {
