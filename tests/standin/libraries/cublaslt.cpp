@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// libcublasLt: products of column-major fp32 matrices, launched through the driver as the real one does. An algorithm
+// holds what it was chosen for, and a product that breaks it is found: alignment, multiprocessors, workspace.
+#include "green.h"
+#include "launches.h"
+#include "machine.h"
+
+#include <bit>
+#include <cstring>
+#include <cublasLt.h>
+#include <vector>
+
+using namespace standin;
+
+namespace {
+
+/// What the handles point to, which is the library's own affair (cublasLt.h:98 to 160).
+struct Layout {
+    cudaDataType type;
+    std::uint64_t rows, columns;
+    std::int64_t stride;
+};
+struct Description {
+    cublasComputeType_t compute;
+    std::int32_t transposeA, transposeB, multiprocessors;
+};
+struct Preference {
+    std::uint64_t workspace;
+    std::uint32_t reductions, alignments[4];
+};
+struct Algorithm {
+    std::uint64_t workspace, magic;
+    std::uint32_t alignments[4];
+    std::int32_t multiprocessors;
+};
+constexpr std::uint64_t magic = 0x4c74;
+static_assert(sizeof(Algorithm) <= sizeof(cublasLtMatmulAlgo_t));
+
+template<typename Inner, typename Outer>
+Inner& in(Outer* opaque)
+{
+    return *reinterpret_cast<Inner*>(opaque);
+}
+
+template<typename Value>
+cublasStatus_t set(Value& value, const void* from, std::size_t bytes)
+{
+    if (bytes != sizeof value) // cublasLt.h, at …SetAttribute: "if sizeInBytes doesn't match"
+        return CUBLAS_STATUS_INVALID_VALUE;
+    std::memcpy(&value, from, bytes);
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+/// To bf16 and back, to the nearest, ties to even.
+float rounded(float value)
+{
+    auto bits = std::bit_cast<std::uint32_t>(value);
+    bits += 0x7fff + (bits >> 16 & 1);
+    return std::bit_cast<float>(bits & 0xffff0000);
+}
+
+struct Matrix {
+    const float* data;
+    Layout layout;
+    bool transposed;
+    float at(std::uint64_t row, std::uint64_t column) const
+    {
+        return transposed ? data[column + row * static_cast<std::uint64_t>(layout.stride)]
+                          : data[row + column * static_cast<std::uint64_t>(layout.stride)];
+    }
+};
+
+void multiply(const Matrix& a, const Matrix& b, float alpha, float beta, const float* c, float* d, Layout result,
+              std::uint64_t inner, bool narrow)
+{
+    const auto stride = static_cast<std::uint64_t>(result.stride);
+    for (std::uint64_t column = 0; column < result.columns; ++column)
+        for (std::uint64_t row = 0; row < result.rows; ++row) {
+            float sum = 0;
+            for (std::uint64_t k = 0; k < inner; ++k)
+                sum += narrow ? rounded(a.at(row, k)) * rounded(b.at(k, column)) : a.at(row, k) * b.at(k, column);
+            float& place = d[row + column * stride];
+            place = alpha * sum + (beta == 0 ? 0 : beta * c[row + column * stride]);
+        }
+}
+
+std::uint64_t bytesOf(const Layout& layout)
+{
+    return layout.rows == 0 || layout.columns == 0
+               ? 0
+               : 4 * ((layout.columns - 1) * static_cast<std::uint64_t>(layout.stride) + layout.rows);
+}
+
+} // namespace
+
+extern "C" {
+
+cublasStatus_t cublasLtCreate(cublasLtHandle_t* handle)
+{
+    hold("cuBLASLt handles", 1);
+    *handle = reinterpret_cast<cublasLtHandle_t>(new int(0));
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtDestroy(cublasLtHandle_t handle)
+{
+    hold("cuBLASLt handles", -1);
+    delete reinterpret_cast<int*>(handle);
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+const char* cublasLtGetStatusString(cublasStatus_t status)
+{
+    switch (status) {
+    case CUBLAS_STATUS_SUCCESS: return "success";
+    case CUBLAS_STATUS_INVALID_VALUE: return "an unsupported value or parameter was passed to the function";
+    case CUBLAS_STATUS_NOT_SUPPORTED: return "the functionality requested is not supported";
+    case CUBLAS_STATUS_EXECUTION_FAILED: return "the GPU program failed to execute";
+    default: return "unknown status";
+    }
+}
+
+cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t* description, cublasComputeType_t compute,
+                                        cudaDataType_t scale)
+{
+    if (scale != CUDA_R_32F || (compute != CUBLAS_COMPUTE_32F && compute != CUBLAS_COMPUTE_32F_FAST_16BF))
+        return CUBLAS_STATUS_NOT_SUPPORTED;
+    *description = reinterpret_cast<cublasLtMatmulDesc_t>(new Description{compute, CUBLAS_OP_N, CUBLAS_OP_N, 0});
+    hold("cuBLASLt descriptors", 1);
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t description)
+{
+    hold("cuBLASLt descriptors", description ? -1 : 0);
+    delete reinterpret_cast<Description*>(description);
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t description, cublasLtMatmulDescAttributes_t what,
+                                              const void* value, std::size_t bytes)
+{
+    auto& made = in<Description>(description);
+    switch (what) {
+    case CUBLASLT_MATMUL_DESC_TRANSA: return set(made.transposeA, value, bytes);
+    case CUBLASLT_MATMUL_DESC_TRANSB: return set(made.transposeB, value, bytes);
+    case CUBLASLT_MATMUL_DESC_SM_COUNT_TARGET: return set(made.multiprocessors, value, bytes);
+    default: return CUBLAS_STATUS_NOT_SUPPORTED;
+    }
+}
+
+cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t* layout, cudaDataType type, std::uint64_t rows,
+                                          std::uint64_t columns, std::int64_t stride)
+{
+    if (type != CUDA_R_32F || stride < static_cast<std::int64_t>(rows))
+        return CUBLAS_STATUS_INVALID_VALUE;
+    *layout = reinterpret_cast<cublasLtMatrixLayout_t>(new Layout{type, rows, columns, stride});
+    hold("cuBLASLt descriptors", 1);
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t layout)
+{
+    hold("cuBLASLt descriptors", layout ? -1 : 0);
+    delete reinterpret_cast<Layout*>(layout);
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t* preference)
+{
+    *preference = reinterpret_cast<cublasLtMatmulPreference_t>(
+        new Preference{0, CUBLASLT_REDUCTION_SCHEME_MASK, {256, 256, 256, 256}}); // cublasLt.h:2104
+    hold("cuBLASLt descriptors", 1);
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t preference)
+{
+    hold("cuBLASLt descriptors", preference ? -1 : 0);
+    delete reinterpret_cast<Preference*>(preference);
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t preference,
+                                                    cublasLtMatmulPreferenceAttributes_t what, const void* value,
+                                                    std::size_t bytes)
+{
+    auto& made = in<Preference>(preference);
+    switch (what) {
+    case CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES: return set(made.workspace, value, bytes);
+    case CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK: return set(made.reductions, value, bytes);
+    case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES: return set(made.alignments[0], value, bytes);
+    case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES: return set(made.alignments[1], value, bytes);
+    case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES: return set(made.alignments[2], value, bytes);
+    case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES: return set(made.alignments[3], value, bytes);
+    default: return CUBLAS_STATUS_NOT_SUPPORTED;
+    }
+}
+
+cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t description,
+                                              cublasLtMatrixLayout_t, cublasLtMatrixLayout_t, cublasLtMatrixLayout_t,
+                                              cublasLtMatrixLayout_t, cublasLtMatmulPreference_t preference, int asked,
+                                              cublasLtMatmulHeuristicResult_t* results, int* found)
+{
+    count("algorithms asked for");
+    *found = 0;
+    if (asked < 1)
+        return CUBLAS_STATUS_INVALID_VALUE;
+    const auto& wanted = in<Preference>(preference);
+    const auto& product = in<Description>(description);
+    Algorithm chosen{wanted.workspace, magic, {}, product.multiprocessors};
+    std::memcpy(chosen.alignments, wanted.alignments, sizeof chosen.alignments);
+    results[0] = {};
+    std::memcpy(results[0].algo.data, &chosen, sizeof chosen);
+    results[0].workspaceSize = wanted.workspace;
+    results[0].state = CUBLAS_STATUS_SUCCESS;
+    *found = 1;
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t description, const void* alpha, const void* a,
+                              cublasLtMatrixLayout_t aLayout, const void* b, cublasLtMatrixLayout_t bLayout,
+                              const void* beta, const void* c, cublasLtMatrixLayout_t, void* d,
+                              cublasLtMatrixLayout_t dLayout, const cublasLtMatmulAlgo_t* algorithm, void* workspace,
+                              std::size_t workspaceBytes, cudaStream_t handle)
+{
+    count("products");
+    const auto& product = in<Description>(description);
+    const Layout &left = in<Layout>(aLayout), &right = in<Layout>(bLayout), &result = in<Layout>(dLayout);
+    Algorithm chosen{};
+    std::memcpy(&chosen, algorithm->data, sizeof chosen);
+    const bool transposeA = product.transposeA == CUBLAS_OP_T, transposeB = product.transposeB == CUBLAS_OP_T;
+    const std::uint64_t inner = transposeA ? left.rows : left.columns;
+    if (chosen.magic != magic || chosen.workspace > workspaceBytes
+        || (transposeA ? left.columns : left.rows) != result.rows || (transposeB ? right.columns : right.rows) != inner
+        || (transposeB ? right.rows : right.columns) != result.columns)
+        return CUBLAS_STATUS_INVALID_VALUE;
+    Stream* stream = streamOf(handle, currentDevice());
+    if (!stream)
+        return CUBLAS_STATUS_EXECUTION_FAILED;
+    if (failsNow("product") || isLost(stream->device))
+        return CUBLAS_STATUS_EXECUTION_FAILED;
+    const void* places[] = {a, b, c, d};
+    for (int i = 0; i < 4; ++i)
+        if (reinterpret_cast<std::uintptr_t>(places[i]) % chosen.alignments[i] != 0)
+            broken("a matrix is less aligned than its algorithm was chosen for", "cublasLt.h:2101");
+    for (const auto& [place, layout] : {std::pair{a, left}, {b, right}, {static_cast<const void*>(d), result}})
+        if (bytesOf(layout) > 0 && deviceOf(place, bytesOf(layout)) != stream->device)
+            broken("a matrix is not in the memory of the stream's GPU", "cuBLAS documentation, cublasLtMatmul()");
+    if (deviceOf(workspace, chosen.workspace) != stream->device)
+        broken("a workspace is not in the memory of the stream's GPU",
+               "cublasLt.h, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES");
+    // 0: those of the device are taken for granted (cublasLt.h:1415).
+    const int there = stream->slice ? static_cast<int>(stream->slice->multiprocessors) : settings().multiprocessors;
+    if ((chosen.multiprocessors == 0 ? settings().multiprocessors : chosen.multiprocessors) != there)
+        count("products chosen for other multiprocessors");
+    const bool narrow = product.compute == CUBLAS_COMPUTE_32F_FAST_16BF;
+    const Matrix first{static_cast<const float*>(a), left, transposeA},
+        second{static_cast<const float*>(b), right, transposeB};
+    const float by = *static_cast<const float*>(alpha), plus = *static_cast<const float*>(beta);
+    const Launched launched =
+        launchByDriver(*stream, narrow ? "sm90_gemm_bf16_stand_in" : "sm90_gemm_f32_stand_in", [=] {
+            multiply(first, second, by, plus, static_cast<const float*>(c), static_cast<float*>(d), result, inner,
+                     narrow);
+        });
+    return launched == Launched::Yes ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_EXECUTION_FAILED;
+}
+
+} // extern "C"

@@ -1,0 +1,373 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// libcudart: streams, events, captures and graphs.
+#include "green.h"
+#include "machine.h"
+#include "observer.h"
+#include "runtime.h"
+
+#include <atomic>
+#include <set>
+
+using namespace standin;
+
+namespace {
+
+/// Handles of events are these; a destroyed one is unknown at once (cuda_runtime_api.h, note_destroy_ub).
+std::mutex mutex; ///< guards what follows
+std::set<SharedEvent*> events;
+std::set<const void*> graphs;
+std::atomic<std::uint64_t> nodes{0};
+
+SharedEvent eventOf(cudaEvent_t handle)
+{
+    const std::lock_guard lock(mutex);
+    auto* const found = reinterpret_cast<SharedEvent*>(handle);
+    return events.contains(found) ? *found : nullptr;
+}
+
+cudaError_t makeEvent(cudaEvent_t* result, bool timed)
+{
+    auto* made = new SharedEvent(std::make_shared<Event>(currentDevice(), timed));
+    {
+        const std::lock_guard lock(mutex);
+        events.insert(made);
+    }
+    hold("events", 1);
+    *result = reinterpret_cast<cudaEvent_t>(made);
+    return cudaSuccess;
+}
+
+template<typename Handle>
+bool isGraph(Handle handle)
+{
+    const std::lock_guard lock(mutex);
+    return graphs.contains(handle);
+}
+
+void seen(Synchronization::Kind kind, const Stream* stream, std::uint32_t context, std::int64_t start, cudaError_t code)
+{
+    if (Observer* const seer = observer.load())
+        seer->synchronized({kind, start, now(), stream ? stream->context : context, stream ? stream->number : 0,
+                            presentCorrelation(), static_cast<int>(code)});
+}
+
+} // namespace
+
+extern "C" {
+
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t* result, unsigned flags)
+{
+    const Call call(Domain::Runtime, "cudaStreamCreateWithFlags");
+    if (flags != cudaStreamNonBlocking)
+        broken("a stream that blocks with the legacy stream, which this stand-in does not play", "stand-in");
+    if (const cudaError_t code = forbiddenInCapture(); code != cudaSuccess)
+        return ended(code);
+    usePrimaryContext(currentDevice());
+    *result = reinterpret_cast<cudaStream_t>(
+        makeStream(currentDevice(), nullptr, static_cast<std::uint32_t>(currentDevice()) + 1));
+    hold("streams", 1);
+    hold("streams of GPU " + std::to_string(currentDevice()), 1);
+    return ended(stateOf(currentDevice()));
+}
+
+cudaError_t cudaStreamDestroy(cudaStream_t handle)
+{
+    const Call call(Domain::Runtime, "cudaStreamDestroy");
+    Stream* stream = handle ? streamOf(handle, 0) : nullptr;
+    const int device = stream ? stream->device : 0;
+    if (!stream || !destroyStream(handle))
+        return ended(cudaErrorInvalidResourceHandle);
+    hold("streams", -1);
+    hold("streams of GPU " + std::to_string(device), -1);
+    return cudaSuccess;
+}
+
+cudaError_t cudaStreamGetDevice(cudaStream_t handle, int* device)
+{
+    const Call call(Domain::Runtime, "cudaStreamGetDevice");
+    Stream* stream = streamOf(handle, currentDevice());
+    if (!stream)
+        return ended(cudaErrorInvalidValue);
+    *device = stream->device;
+    return cudaSuccess;
+}
+
+cudaError_t cudaStreamQuery(cudaStream_t handle)
+{
+    const Call call(Domain::Runtime, "cudaStreamQuery");
+    const std::int64_t start = now();
+    Stream* stream = streamOf(handle, currentDevice());
+    if (!stream)
+        return ended(cudaErrorInvalidResourceHandle);
+    if (stream->capture) {
+        stream->capture->invalid = true;
+        return ended(cudaErrorStreamCaptureUnsupported);
+    }
+    if (const cudaError_t code = forbiddenInCapture(); code != cudaSuccess)
+        return ended(code);
+    const cudaError_t lost = stateOf(stream->device);
+    const cudaError_t code = lost != cudaSuccess ? lost : stream->idle() ? stateOf(stream->device) : cudaErrorNotReady;
+    seen(Synchronization::StreamQuery, stream, 0, start, code);
+    return ended(code);
+}
+
+cudaError_t cudaStreamSynchronize(cudaStream_t handle)
+{
+    const Call call(Domain::Runtime, "cudaStreamSynchronize");
+    const std::int64_t start = now();
+    Stream* stream = streamOf(handle, currentDevice());
+    if (!stream)
+        return ended(cudaErrorInvalidResourceHandle);
+    if (stream->capture) {
+        stream->capture->invalid = true;
+        return ended(cudaErrorStreamCaptureUnsupported);
+    }
+    stream->finish();
+    seen(Synchronization::StreamFinish, stream, 0, start, stateOf(stream->device));
+    return ended(stateOf(stream->device));
+}
+
+cudaError_t cudaEventCreate(cudaEvent_t* result)
+{
+    const Call call(Domain::Runtime, "cudaEventCreate");
+    return makeEvent(result, true);
+}
+
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* result, unsigned flags)
+{
+    const Call call(Domain::Runtime, "cudaEventCreateWithFlags");
+    return makeEvent(result, (flags & cudaEventDisableTiming) == 0);
+}
+
+cudaError_t cudaEventDestroy(cudaEvent_t handle)
+{
+    const Call call(Domain::Runtime, "cudaEventDestroy");
+    auto* const gone = reinterpret_cast<SharedEvent*>(handle);
+    {
+        const std::lock_guard lock(mutex);
+        if (events.erase(gone) == 0)
+            return ended(cudaErrorInvalidResourceHandle);
+    }
+    delete gone;
+    hold("events", -1);
+    return cudaSuccess;
+}
+
+cudaError_t cudaEventRecord(cudaEvent_t handle, cudaStream_t on)
+{
+    const Call call(Domain::Runtime, "cudaEventRecord");
+    const SharedEvent event = eventOf(handle);
+    Stream* stream = streamOf(on, currentDevice());
+    // cuda_runtime_api.h:2804: of one context. Events here belong to the GPU's primary context, of which green contexts
+    // are parts (cuda.h:24883).
+    if (!event || !stream || event->device != stream->device)
+        return ended(cudaErrorInvalidResourceHandle);
+    if (const cudaError_t code = stateOf(stream->device); code != cudaSuccess)
+        return ended(code);
+    std::uint64_t number = 0;
+    {
+        const std::lock_guard lock(event->mutex);
+        event->captured = stream->capture != nullptr;
+        if (event->captured)
+            return cudaSuccess; // marks a place in the graph; nothing happens
+        number = ++event->recorded;
+    }
+    stream->push([event, number](const Running&) {
+        {
+            const std::lock_guard lock(event->mutex);
+            event->done = std::max(event->done, number);
+            event->time = now();
+        }
+        event->happened.notify_all();
+    });
+    return cudaSuccess;
+}
+
+cudaError_t cudaEventQuery(cudaEvent_t handle)
+{
+    const Call call(Domain::Runtime, "cudaEventQuery");
+    const std::int64_t start = now();
+    const SharedEvent event = eventOf(handle);
+    if (!event)
+        return ended(cudaErrorInvalidResourceHandle);
+    if (const cudaError_t code = forbiddenInCapture(); code != cudaSuccess)
+        return ended(code);
+    cudaError_t code = stateOf(event->device);
+    {
+        const std::lock_guard lock(event->mutex);
+        if (event->captured) // cuda_runtime_api.h:2547
+            return ended(cudaErrorCapturedEvent);
+        if (code == cudaSuccess && event->done != event->recorded)
+            code = cudaErrorNotReady;
+    }
+    seen(Synchronization::EventQuery, nullptr, static_cast<std::uint32_t>(event->device) + 1, start, code);
+    return ended(code);
+}
+
+cudaError_t cudaEventSynchronize(cudaEvent_t handle)
+{
+    const Call call(Domain::Runtime, "cudaEventSynchronize");
+    const SharedEvent event = eventOf(handle);
+    if (!event)
+        return ended(cudaErrorInvalidResourceHandle);
+    if (const cudaError_t code = forbiddenInCapture(); code != cudaSuccess)
+        return ended(code);
+    std::unique_lock lock(event->mutex);
+    waitUnlessLost(lock, event->happened, event->device, [&] { return event->done == event->recorded; });
+    return ended(stateOf(event->device));
+}
+
+cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t from, cudaEvent_t to)
+{
+    const Call call(Domain::Runtime, "cudaEventElapsedTime");
+    std::int64_t times[2] = {};
+    for (const bool last : {false, true}) {
+        const SharedEvent event = eventOf(last ? to : from);
+        if (!event || !event->timed) // cuda_runtime_api.h:3004
+            return ended(cudaErrorInvalidResourceHandle);
+        const std::lock_guard lock(event->mutex);
+        if (event->recorded == 0) // cuda_runtime_api.h:3000
+            return ended(cudaErrorInvalidResourceHandle);
+        if (event->done != event->recorded)
+            return ended(cudaErrorNotReady);
+        times[last] = event->time;
+    }
+    *milliseconds = static_cast<float>(double(times[1] - times[0]) / 1e6);
+    return cudaSuccess;
+}
+
+cudaError_t cudaStreamWaitEvent(cudaStream_t handle, cudaEvent_t on, unsigned)
+{
+    const Call call(Domain::Runtime, "cudaStreamWaitEvent");
+    const SharedEvent event = eventOf(on);
+    Stream* stream = streamOf(handle, currentDevice());
+    if (!event || !stream)
+        return ended(cudaErrorInvalidResourceHandle);
+    if (const cudaError_t code = stateOf(stream->device); code != cudaSuccess)
+        return ended(code);
+    std::uint64_t number = 0;
+    {
+        const std::lock_guard lock(event->mutex);
+        number = event->recorded;
+        if (stream->capture) {
+            if (event->captured)
+                return cudaSuccess; // the order of the one captured stream
+            stream->capture->invalid = true;
+            return ended(cudaErrorStreamCaptureIsolation); // driver_types.h, cudaErrorStreamCaptureIsolation
+        }
+        if (event->captured)
+            broken("a stream joined another one's capture, which this stand-in does not play", "stand-in");
+    }
+    if (number == 0) {
+        // cuda_runtime_api.h:2814: "an event represents an empty set of work", so the wait is none.
+        count("waits for events that were never recorded");
+        return cudaSuccess;
+    }
+    stream->push([event, number](const Running&) {
+        std::unique_lock lock(event->mutex);
+        waitUnlessLost(lock, event->happened, event->device, [&] { return event->done >= number; });
+    });
+    return cudaSuccess;
+}
+
+cudaError_t cudaStreamBeginCapture(cudaStream_t handle, cudaStreamCaptureMode mode)
+{
+    const Call call(Domain::Runtime, "cudaStreamBeginCapture");
+    Stream* stream = handle ? streamOf(handle, 0) : nullptr;
+    if (!handle)
+        return ended(cudaErrorStreamCaptureUnsupported); // cuda_runtime_api.h:2440, not of the legacy stream
+    if (!stream)
+        return ended(cudaErrorInvalidResourceHandle);
+    if (stream->capture)
+        return ended(cudaErrorIllegalState);
+    stream->capture = std::make_unique<Capture>();
+    stream->capture->thread = std::this_thread::get_id();
+    stream->capture->threadLocal = mode != cudaStreamCaptureModeRelaxed;
+    beganCapture(*stream, 1);
+    return cudaSuccess;
+}
+
+cudaError_t cudaStreamEndCapture(cudaStream_t handle, cudaGraph_t* result)
+{
+    const Call call(Domain::Runtime, "cudaStreamEndCapture");
+    Stream* stream = handle ? streamOf(handle, 0) : nullptr;
+    *result = nullptr;
+    if (!stream || !stream->capture)
+        return ended(stream ? cudaErrorIllegalState : cudaErrorInvalidResourceHandle);
+    if (stream->capture->threadLocal && stream->capture->thread != std::this_thread::get_id())
+        return ended(cudaErrorStreamCaptureWrongThread); // cuda_runtime_api.h:2570
+    const std::unique_ptr<Capture> capture = std::move(stream->capture);
+    beganCapture(*stream, -1);
+    if (capture->invalid)
+        return ended(cudaErrorStreamCaptureInvalidated);
+    auto* graph = new Graph{std::move(capture->operations), {}};
+    for (std::size_t i = 0; i < graph->operations.size(); ++i)
+        graph->nodes.push_back(++nodes);
+    {
+        const std::lock_guard lock(mutex);
+        graphs.insert(graph);
+    }
+    hold("graphs", 1);
+    *result = reinterpret_cast<cudaGraph_t>(graph);
+    return cudaSuccess;
+}
+
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t* result, cudaGraph_t graph, unsigned long long)
+{
+    const Call call(Domain::Runtime, "cudaGraphInstantiate");
+    if (!isGraph(graph))
+        return ended(cudaErrorInvalidValue);
+    auto* made = new Graph(*reinterpret_cast<Graph*>(graph));
+    {
+        const std::lock_guard lock(mutex);
+        graphs.insert(made);
+    }
+    hold("graphs", 1);
+    *result = reinterpret_cast<cudaGraphExec_t>(made);
+    return cudaSuccess;
+}
+
+static cudaError_t destroyGraph(void* handle)
+{
+    {
+        const std::lock_guard lock(mutex);
+        if (graphs.erase(handle) == 0)
+            return ended(cudaErrorInvalidValue);
+    }
+    delete static_cast<Graph*>(handle);
+    hold("graphs", -1);
+    return cudaSuccess;
+}
+
+cudaError_t cudaGraphDestroy(cudaGraph_t graph)
+{
+    const Call call(Domain::Runtime, "cudaGraphDestroy");
+    return destroyGraph(graph);
+}
+
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t graph)
+{
+    const Call call(Domain::Runtime, "cudaGraphExecDestroy");
+    return destroyGraph(graph);
+}
+
+cudaError_t cudaGraphLaunch(cudaGraphExec_t handle, cudaStream_t on)
+{
+    const Call call(Domain::Runtime, "cudaGraphLaunch");
+    Stream* stream = streamOf(on, currentDevice());
+    if (!stream)
+        return ended(cudaErrorInvalidResourceHandle);
+    if (!isGraph(handle))
+        return ended(cudaErrorInvalidValue);
+    if (const cudaError_t code = stateOf(stream->device); code != cudaSuccess)
+        return ended(code);
+    count("graph launches");
+    const Graph& graph = *reinterpret_cast<Graph*>(handle);
+    for (std::size_t i = 0; i < graph.operations.size(); ++i)
+        stream->push([work = graph.operations[i].work, node = graph.nodes[i]](const Running& running) {
+            work({running.correlation, node});
+        });
+    return cudaSuccess;
+}
+
+} // extern "C"
