@@ -2,7 +2,7 @@
 // What each operation of tensors.h computes: `count` says into how many items it falls apart, outer times inner, and
 // `run` does the items [begin, end) of one outer one. Items depend on none of the others, so they may be done in any
 // order; what an item adds up it adds in a fixed one. Compiled for the host and, by nvcc, for GPUs, where sums over
-// rows have an order of their own.
+// a row or over rows have an order of their own.
 #pragma once
 
 #include "kernels/tensors.h"

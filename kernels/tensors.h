@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // The small operations of shared stages, on pieces of tensors: copying blocks, elementwise maths, norms, tables and
 // mixtures of experts. Each is written once, item by item, in tensoritems.h; the host does the items one after the
-// other and a GPU one per thread, with every sum in the same order.
+// other and a GPU one per thread. Long sums have several threads there, and an order of their own, always the same.
 #pragma once
 
 #include <cstdint>

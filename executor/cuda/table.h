@@ -50,8 +50,8 @@ typedef struct PipewrightGpuActivity {
 } PipewrightGpuActivity;
 typedef void (*PipewrightGpuActivities)(void* context, const PipewrightGpuActivity* activities, int32_t count);
 
-/* The workspace of a stage's maths: 32 MiB for cuBLASLt, as NVIDIA advises on Hopper, and a loss for each row of a
- * cross entropy. */
+/* The workspace of a stage's maths: 32 MiB for cuBLASLt, as NVIDIA advises on Hopper, and a number for each row: the
+ * losses of a cross entropy, or mean and scale of half as many rows of a layer norm at a time. */
 enum {
     PIPEWRIGHT_PRODUCT_WORKSPACE = 32 << 20,
     PIPEWRIGHT_MATHS_ROWS = 1 << 18,

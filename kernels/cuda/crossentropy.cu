@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// A block per row: largest value, sum and division, O(rows · classes) work; then one thread adds the rows' losses in
-// order.
+// A block per row: largest value, sum and division, O(rows · classes) work; then one block adds the rows' losses.
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/launch.cuh"
 
@@ -31,9 +30,11 @@ __global__ void softmaxRows(int classes, float* values, const std::int32_t* targ
 __global__ void sumRows(int rows, const float* rowLoss, float scale, float* loss)
 {
     double sum = 0;
-    for (int row = 0; row < rows; ++row)
+    for (int row = int(threadIdx.x); row < rows; row += int(blockSize))
         sum += rowLoss[row];
-    loss[0] = float(sum * scale);
+    sum = blockSum(sum);
+    if (threadIdx.x == 0)
+        loss[0] = float(sum * scale);
 }
 
 __global__ void gradient(std::size_t count, int classes, const float* probabilities, const std::int32_t* targets,
@@ -51,8 +52,8 @@ void run(const Context& context, const CrossEntropyForward& call)
     const auto [rows, classes, logitsToProbabilities, targets, scale, loss] = call;
     if (rows > 0)
         softmaxRows<<<unsigned(rows), blockSize, 0, context.stream>>>(classes, logitsToProbabilities.data(),
-                                                                      targets.data(), context.rowLosses.data());
-    sumRows<<<1, 1, 0, context.stream>>>(rows, context.rowLosses.data(), scale, loss.data());
+                                                                      targets.data(), context.rowScratch.data());
+    sumRows<<<1, blockSize, 0, context.stream>>>(rows, context.rowScratch.data(), scale, loss.data());
 }
 
 void run(const Context& context, const CrossEntropyInputGrad& call)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Forward: a thread per element. Backward: a thread per column walks all tokens, so sums have one order and need no
-// atomics; O(tokens · hidden) work, but only `hidden` threads.
+// A thread per element; only the table's gradient has a block for each token, of which the first of every word adds up
+// those of its like.
+#include "kernels/cuda/columns.cuh"
 #include "kernels/cuda/kernels.h"
-#include "kernels/cuda/launch.cuh"
 
 namespace pipewright::kernels::cuda {
 
@@ -18,18 +18,24 @@ __global__ void forward(std::size_t count, int length, int hidden, const std::in
     output[i] = table[std::size_t(tokens[token]) * hidden + column] + positions[token % length * hidden + column];
 }
 
-/// A thread owns a column and walks the tokens in order: two tokens of one word never add at the same time.
-__global__ void weightGradient(std::size_t count, int length, int hidden, const std::int32_t* tokens, const float* grad,
-                               float* tableGrad, float* positionsGrad)
+__global__ void tableGradient(std::size_t count, int hidden, const std::int32_t* tokens, const float* grad,
+                              float* tableGrad)
 {
-    const int column = int(blockIdx.x * blockDim.x + threadIdx.x);
-    if (column >= hidden)
+    sumByKey(
+        std::int64_t(count), hidden, [=](std::int64_t token) { return std::int64_t(tokens[token]); },
+        [=](std::int64_t token, std::int64_t column) { return grad[token * hidden + column]; }, tableGrad);
+}
+
+/// `each`: the elements of the positions' gradient; all sequences, in order.
+__global__ void positionsGradient(std::size_t count, std::size_t each, const float* grad, float* positionsGrad)
+{
+    const std::size_t i = std::size_t(blockIdx.x) * blockSize + threadIdx.x;
+    if (i >= each)
         return;
-    for (std::size_t t = 0; t < count; ++t) {
-        const float g = grad[t * hidden + column];
-        tableGrad[std::size_t(tokens[t]) * hidden + column] += g;
-        positionsGrad[t % length * hidden + column] += g;
-    }
+    float sum = 0;
+    for (std::size_t at = i; at < count; at += each)
+        sum += grad[at];
+    positionsGrad[i] += sum;
 }
 
 } // namespace
@@ -45,9 +51,13 @@ void run(const Context& context, const EmbeddingForward& call)
 void run(const Context& context, const EmbeddingWeightGrad& call)
 {
     const auto [length, hidden, tokens, outputGrad, tableGrad, positionsGrad] = call;
-    constexpr unsigned columns = 32; // more blocks rather than larger ones: this is bound by latency
-    weightGradient<<<(unsigned(hidden) + columns - 1) / columns, columns, 0, context.stream>>>(
-        tokens.size(), length, hidden, tokens.data(), outputGrad.data(), tableGrad.data(), positionsGrad.data());
+    if (outputGrad.empty())
+        return;
+    tableGradient<<<keyBlocks(tokens.size(), std::size_t(hidden)), blockSize, 0, context.stream>>>(
+        tokens.size(), hidden, tokens.data(), outputGrad.data(), tableGrad.data());
+    const std::size_t each = std::size_t(length) * hidden;
+    positionsGradient<<<blocksFor(each), blockSize, 0, context.stream>>>(outputGrad.size(), each, outputGrad.data(),
+                                                                         positionsGrad.data());
 }
 
 } // namespace pipewright::kernels::cuda

@@ -17,11 +17,13 @@ namespace pipewright::kernels::cuda {
 struct Context {
     cudaStream_t stream = nullptr;
     Precision precision = Precision::Float32;
-    Products* products = nullptr;    ///< of the linear layers
-    std::span<float> rowLosses = {}; ///< scratch of a cross entropy: as many as it has rows, at least
+    Products* products = nullptr; ///< of the linear layers
+    /// Scratch for what rows have of their own: a cross entropy needs as many as it has rows, a layer norm's weight
+    /// gradient two for as many rows as it is to do at once.
+    std::span<float> rowScratch = {};
 };
 
-// The loss of a cross entropy is added by one block, row by row. Attention stores no matrix of scores: `saved` keeps
+// Attention stores no matrix of scores: `saved` keeps
 // one number per query and head, from which the backward pass makes the probabilities again (Dao et al., arXiv
 // 2205.14135); heads are at most `widestHead` wide, and a sequence has at most `mostPieces` pieces, since where they
 // lie is an argument of the kernels.

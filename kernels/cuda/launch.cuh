@@ -13,7 +13,8 @@ inline unsigned blocksFor(std::size_t elements)
     return static_cast<unsigned>((elements + blockSize - 1) / blockSize);
 }
 
-__device__ inline float warpSum(float value)
+template<typename Value>
+__device__ Value warpSum(Value value)
 {
     for (int offset = 16; offset > 0; offset /= 2)
         value += __shfl_xor_sync(0xffffffffu, value, offset);
@@ -28,10 +29,10 @@ __device__ inline float warpMax(float value)
 }
 
 /// Of blockSize threads; all get it.
-template<typename Combine>
-__device__ float blockCombine(float value, float neutral, Combine combineWarp)
+template<typename Value, typename Combine>
+__device__ Value blockCombine(Value value, Value neutral, Combine combineWarp)
 {
-    __shared__ float partial[blockSize / 32];
+    __shared__ Value partial[blockSize / 32];
     value = combineWarp(value);
     __syncthreads(); // an earlier call's reads are over
     if (threadIdx.x % 32 == 0)
@@ -40,9 +41,10 @@ __device__ float blockCombine(float value, float neutral, Combine combineWarp)
     return combineWarp(threadIdx.x % 32 < blockSize / 32 ? partial[threadIdx.x % 32] : neutral);
 }
 
-__device__ inline float blockSum(float value)
+template<typename Value>
+__device__ Value blockSum(Value value)
 {
-    return blockCombine(value, 0.0f, [](float each) { return warpSum(each); });
+    return blockCombine(value, Value(0), [](Value each) { return warpSum(each); });
 }
 
 __device__ inline float blockMax(float value)

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// One block per row for what a row needs, one thread per column for what a column sums, rows in order.
+// One block per row for what a row needs; what columns sum up is in columns.cuh, with the rows' statistics in scratch.
+#include "kernels/cuda/columns.cuh"
 #include "kernels/cuda/kernels.h"
-#include "kernels/cuda/launch.cuh"
+
+#include <algorithm>
+#include <cassert>
 
 namespace pipewright::kernels::cuda {
 
@@ -47,42 +50,43 @@ __global__ void inputGradient(int columns, const float* x, const float* gamma, c
         dx[at + i] += row.scale * (dy[at + i] * gamma[i] - meanGrad - (x[at + i] - row.mean) * row.scale * meanProduct);
 }
 
-constexpr int tileRows = 32;
-
-/// A block takes blockSize columns; the statistics of a few rows at a time are made by its warps.
-__global__ void weightGradient(int rows, int columns, const float* x, const float* dy, float* gammaGrad,
-                               float* betaGrad)
+__global__ void rowStatistics(int columns, const float* x, RowStatistics* statistics)
 {
-    __shared__ float means[tileRows], scales[tileRows];
-    const int column = int(blockIdx.x * blockSize + threadIdx.x);
-    float gamma = 0, beta = 0;
-    for (int first = 0; first < rows; first += tileRows) {
-        __syncthreads();
-        for (int r = int(threadIdx.x / 32); r < tileRows && first + r < rows; r += int(blockSize / 32)) {
-            const float* row = x + std::size_t(first + r) * columns;
-            float sum = 0, squares = 0;
-            for (int i = int(threadIdx.x % 32); i < columns; i += 32)
-                sum += row[i];
-            const float mean = warpSum(sum) / float(columns);
-            for (int i = int(threadIdx.x % 32); i < columns; i += 32)
-                squares += (row[i] - mean) * (row[i] - mean);
-            squares = warpSum(squares);
-            if (threadIdx.x % 32 == 0) {
-                means[r] = mean;
-                scales[r] = rsqrtf(squares / float(columns) + layerNormEpsilon);
-            }
-        }
-        __syncthreads();
-        for (int r = 0; column < columns && r < tileRows && first + r < rows; ++r) {
-            const std::size_t at = std::size_t(first + r) * columns + column;
-            gamma += dy[at] * ((x[at] - means[r]) * scales[r]);
-            beta += dy[at];
-        }
+    const RowStatistics row = statisticsOf(x + std::size_t(blockIdx.x) * columns, columns);
+    if (threadIdx.x == 0)
+        statistics[blockIdx.x] = row;
+}
+
+struct WeightSums {
+    float gamma, beta;
+
+    __device__ WeightSums& operator+=(const WeightSums& other)
+    {
+        gamma += other.gamma;
+        beta += other.beta;
+        return *this;
     }
-    if (column < columns) {
-        gammaGrad[column] += gamma;
-        betaGrad[column] += beta;
-    }
+};
+
+__device__ WeightSums warpSum(const WeightSums& sums)
+{
+    return {cuda::warpSum(sums.gamma), cuda::warpSum(sums.beta)};
+}
+
+__global__ void weightGradient(int rows, int columns, const float* x, const float* dy, const RowStatistics* statistics,
+                               float* gammaGrad, float* betaGrad)
+{
+    sumColumns<WeightSums>(
+        rows, columns,
+        [=](std::int64_t row, std::int64_t column) {
+            const std::int64_t at = row * columns + column;
+            const RowStatistics is = statistics[row];
+            return WeightSums{dy[at] * ((x[at] - is.mean) * is.scale), dy[at]};
+        },
+        [=](std::int64_t column, const WeightSums& sums) {
+            gammaGrad[column] += sums.gamma;
+            betaGrad[column] += sums.beta;
+        });
 }
 
 } // namespace
@@ -106,8 +110,16 @@ void run(const Context& context, const LayerNormInputGrad& call)
 void run(const Context& context, const LayerNormWeightGrad& call)
 {
     const auto [rows, columns, input, outputGrad, gammaGrad, betaGrad] = call;
-    weightGradient<<<blocksFor(std::size_t(columns)), blockSize, 0, context.stream>>>(
-        rows, columns, input.data(), outputGrad.data(), gammaGrad.data(), betaGrad.data());
+    auto* const statistics = reinterpret_cast<RowStatistics*>(context.rowScratch.data());
+    const int most = int(std::min<std::size_t>(context.rowScratch.size() / 2, std::size_t(rows)));
+    assert(most > 0 || rows == 0);
+    for (int first = 0; first < rows; first += most) { // once, but for more rows than there is scratch for
+        const int some = std::min(most, rows - first);
+        const std::size_t at = std::size_t(first) * columns;
+        rowStatistics<<<unsigned(some), blockSize, 0, context.stream>>>(columns, input.data() + at, statistics);
+        weightGradient<<<columnBlocks(std::size_t(columns)), blockSize, 0, context.stream>>>(
+            some, columns, input.data() + at, outputGrad.data() + at, statistics, gammaGrad.data(), betaGrad.data());
+    }
 }
 
 } // namespace pipewright::kernels::cuda

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Products by cuBLASLt, whose algorithm is asked for once per shape, strides and alignment; without it by an own kernel
-// in shared-memory tiles of 16 x 16. 2 · rows · columns · inner operations; one thread per column sums a bias gradient.
+// in shared-memory tiles of 16 x 16. 2 · rows · columns · inner operations.
+#include "kernels/cuda/columns.cuh"
 #include "kernels/cuda/kernels.h"
-#include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/products.h"
 
 #include <cstdint>
@@ -52,15 +52,11 @@ __global__ void addBias(std::size_t count, int columns, const float* bias, float
         output[i] += bias[i % columns];
 }
 
-__global__ void sumColumns(int rows, int columns, const float* values, float* sums)
+__global__ void biasGradient(int rows, int columns, const float* values, float* sums)
 {
-    const int column = int(blockIdx.x * blockDim.x + threadIdx.x);
-    if (column >= columns)
-        return;
-    float sum = 0;
-    for (int row = 0; row < rows; ++row)
-        sum += values[std::size_t(row) * columns + column];
-    sums[column] += sum;
+    sumColumns<float>(
+        rows, columns, [=](std::int64_t row, std::int64_t column) { return values[row * columns + column]; },
+        [=](std::int64_t column, float sum) { sums[column] += sum; });
 }
 
 /// The largest power of two that divides the address, up to what the library knows of.
@@ -275,8 +271,8 @@ void run(const Context& context, const LinearWeightGrad& call)
                               {outputGrad.data(), shape.outputs, true}, {input.data(), shape.inputs, false}, 1.0f,
                               weightGrad.data());
     if (!biasGrad.empty())
-        sumColumns<<<unsigned(shape.outputs + 31) / 32, 32, 0, context.stream>>>(shape.rows, shape.outputs,
-                                                                                 outputGrad.data(), biasGrad.data());
+        biasGradient<<<columnBlocks(std::size_t(shape.outputs)), blockSize, 0, context.stream>>>(
+            shape.rows, shape.outputs, outputGrad.data(), biasGrad.data());
 }
 
 } // namespace pipewright::kernels::cuda

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// An item has one thread; only what sums over rows shares each row among a warp's or a block's.
+// An item has one thread; only what sums over a row or over many rows shares the work among a warp's or a block's.
+#include "kernels/cuda/columns.cuh"
 #include "kernels/cuda/kernels.h"
-#include "kernels/cuda/launch.cuh"
 #include "kernels/tensoritems.h"
 
 #include <cmath>
@@ -73,6 +73,82 @@ __global__ void eachRow(TensorCall call)
         call.out[o] = result;
 }
 
+/// Sums over rows, for each column; the order of the sums apart the same as their items in tensoritems.h.
+template<TensorOperation operation>
+__global__ void eachColumn(TensorCall call, std::int64_t rows, std::int64_t columns)
+{
+    const auto add = [=](std::int64_t column, float sum) { call.out[column] += sum; };
+    const float *x = call.in[0], *ofRow = call.in[1], *grad = call.in[2];
+    if constexpr (operation == TensorOperation::SumRepeated) {
+        sumColumns<float>(
+            rows, columns, [=](std::int64_t row, std::int64_t column) { return x[row * columns + column]; }, add);
+    } else if constexpr (operation == TensorOperation::SumParts) {
+        sumColumns<double>(
+            rows, columns,
+            [=](std::int64_t row, std::int64_t column) {
+                const std::int64_t i = row * columns + column; // the last row may be a shorter one
+                return i < call.size[0] ? double(x[i]) : 0.0;
+            },
+            [=](std::int64_t column, double sum) { call.out[column] = float(sum); });
+    } else {
+        static_assert(operation == TensorOperation::RmsNormWeightGrad);
+        sumColumns<float>(
+            rows, columns,
+            [=](std::int64_t row, std::int64_t column) {
+                return grad[row * columns + column] * x[row * columns + column] * ofRow[row];
+            },
+            add);
+    }
+}
+
+/// Rows of a gradient, each to the row of a table that a token or a feature names.
+template<TensorOperation operation>
+__global__ void eachKey(TensorCall call, std::int64_t count)
+{
+    const std::int64_t columns = call.size[1];
+    if constexpr (operation == TensorOperation::LookUpGrad) {
+        const float *tokens = call.in[0], *grad = call.in[1];
+        sumByKey(
+            count, columns,
+            [=](std::int64_t token) {
+                const std::int64_t row = std::int64_t(tokens[token]) - call.size[2];
+                return row >= 0 && row < call.size[3] ? row : -1;
+            },
+            [=](std::int64_t token, std::int64_t column) { return grad[token * columns + column]; }, call.out);
+    } else {
+        static_assert(operation == TensorOperation::FeatureBagGrad);
+        const std::int32_t* features = call.whole;
+        const float* grad = call.in[0];
+        sumByKey(
+            count, columns, [=](std::int64_t feature) { return std::int64_t(features[feature]); },
+            [=](std::int64_t feature, std::int64_t column) {
+                return call.number * grad[feature / call.size[2] * columns + column];
+            },
+            call.out);
+    }
+}
+
+template<TensorOperation operation>
+void launchColumns(cudaStream_t stream, const TensorCall& call)
+{
+    // size: elements and sums; or rows and columns.
+    const bool isOfElements = operation != TensorOperation::RmsNormWeightGrad;
+    const std::int64_t columns = call.size[1],
+                       rows = isOfElements && columns > 0 ? (call.size[0] + columns - 1) / columns : call.size[0];
+    if (columns > 0)
+        eachColumn<operation><<<columnBlocks(std::size_t(columns)), blockSize, 0, stream>>>(call, rows, columns);
+}
+
+template<TensorOperation operation>
+void launchKeys(cudaStream_t stream, const TensorCall& call)
+{
+    const std::int64_t count =
+        operation == TensorOperation::FeatureBagGrad ? call.size[0] * call.size[2] : call.size[0];
+    if (count > 0 && call.size[1] > 0)
+        eachKey<operation>
+            <<<keyBlocks(std::size_t(count), std::size_t(call.size[1])), blockSize, 0, stream>>>(call, count);
+}
+
 template<TensorOperation operation>
 void launchRows(cudaStream_t stream, const TensorCall& call)
 {
@@ -91,6 +167,10 @@ void launchAll(cudaStream_t stream, const TensorCall& call)
     using enum TensorOperation;
     if constexpr (operation == RowLogSum || operation == RowDot || operation == InverseRms) {
         launchRows<operation>(stream, call);
+    } else if constexpr (operation == SumRepeated || operation == SumParts || operation == RmsNormWeightGrad) {
+        launchColumns<operation>(stream, call);
+    } else if constexpr (operation == LookUpGrad || operation == FeatureBagGrad) {
+        launchKeys<operation>(stream, call);
     } else {
         const TensorItems items = TensorItem<operation>::count(call);
         const std::int64_t count = items.outer * items.inner;

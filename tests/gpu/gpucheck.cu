@@ -47,13 +47,13 @@ void checkRows()
     });
     const auto norm = reference::layerNormWeightGrad(rows, columns, x, dy);
     for (const bool second : {false, true})
-        check(second ? "layer norm beta grad" : "layer norm gamma grad", second ? norm.bias : norm.weight, sumError,
-              [&] {
-                  Floats dg(columns), db(columns);
-                  gpu::run(
-                      {}, kernels::LayerNormWeightGrad{rows, columns, input.span(), grad.span(), dg.span(), db.span()});
-                  return second ? db.read() : dg.read();
-              });
+        check(
+            second ? "layer norm beta grad" : "layer norm gamma grad", second ? norm.bias : norm.weight, sumError, [&] {
+                Floats dg(columns), db(columns), scratch(second ? 2 * rows : 33); // all rows at once, or 16
+                gpu::run({.rowScratch = scratch.span()},
+                         kernels::LayerNormWeightGrad{rows, columns, input.span(), grad.span(), dg.span(), db.span()});
+                return second ? db.read() : dg.read();
+            });
     const auto tokens = someTokens(rows, vocabulary, 5), targets = someTokens(rows, classes, 6);
     const Values table = someValues(std::size_t(vocabulary) * columns, 7),
                  positions = someValues(std::size_t(length) * columns, 8);
@@ -67,23 +67,42 @@ void checkRows()
               return y.read();
           });
     const auto embedding = reference::embeddingWeightGrad(length, columns, vocabulary, tokens, dy);
-    check("embedding weight grad", embedding.weight, sumError, [&] {
-        Floats dt(table.size()), dp(positions.size());
-        gpu::run({}, kernels::EmbeddingWeightGrad{length, columns, words.span(), grad.span(), dt.span(), dp.span()});
-        return dt.read();
+    for (const bool ofTable : {true, false})
+        check(ofTable ? "embedding table grad" : "embedding positions grad",
+              ofTable ? embedding.weight : embedding.bias, sumError, [&] {
+                  Floats dt(table.size()), dp(positions.size());
+                  gpu::run({}, kernels::EmbeddingWeightGrad{length, columns, words.span(), grad.span(), dt.span(),
+                                                            dp.span()});
+                  return ofTable ? dt.read() : dp.read();
+              });
+    const int bag = 7, bags = 20;
+    const auto features = someTokens(std::size_t(bags) * bag, vocabulary, 10);
+    const Values bagGrad = someValues(std::size_t(bags) * columns, 11);
+    Memory<std::int32_t> named(features);
+    Floats ofBags(single(bagGrad));
+    check("feature bag forward", reference::featureBagForward(bag, columns, features, table), sumError, [&] {
+        Floats y(bagGrad.size());
+        gpu::run({}, kernels::FeatureBagForward{bag, columns, named.span(), tableValues.span(), y.span()});
+        return y.read();
     });
+    check("feature bag weight grad", reference::featureBagWeightGrad(bag, columns, vocabulary, features, bagGrad),
+          sumError, [&] {
+              Floats dt(table.size());
+              gpu::run({}, kernels::FeatureBagWeightGrad{bag, columns, named.span(), ofBags.span(), dt.span()});
+              return dt.read();
+          });
     const Values logits = someValues(std::size_t(rows) * classes, 9, 5);
     const auto entropy = reference::crossEntropyForward(rows, classes, logits, targets, 0.01);
     check("cross entropy loss", {entropy.loss}, sumError, [&] {
         Floats p(single(logits)), loss(1), scratch(rows);
-        gpu::run({.rowLosses = scratch.span()},
+        gpu::run({.rowScratch = scratch.span()},
                  kernels::CrossEntropyForward{rows, classes, p.span(), wanted.span(), 0.01f, loss.span()});
         return loss.read();
     });
     check("cross entropy input grad",
           reference::crossEntropyInputGrad(rows, classes, entropy.probabilities, targets, 0.01), sumError, [&] {
               Floats p(single(logits)), loss(1), scratch(rows), d(logits.size());
-              gpu::run({.rowLosses = scratch.span()},
+              gpu::run({.rowScratch = scratch.span()},
                        kernels::CrossEntropyForward{rows, classes, p.span(), wanted.span(), 0.01f, loss.span()});
               gpu::run({}, kernels::CrossEntropyInputGrad{rows, classes, p.span(), wanted.span(), 0.01f, d.span()});
               return d.read();
@@ -269,35 +288,38 @@ void checkPieces()
     });
 }
 
-void checkProducts(gpu::Products& products, const char* name, gpu::Precision precision, double tolerance)
+void checkProducts(gpu::Products& products, const char* name, gpu::Precision precision, double limit)
 {
     const kernels::LinearShape shape{small ? 50 : 190, small ? 40 : 96, small ? 72 : 136};
     const auto outputs = std::size_t(shape.outputs), inputs = std::size_t(shape.inputs);
     const Values x = someValues(std::size_t(shape.rows) * inputs, 1), w = someValues(outputs * inputs, 2),
                  b = someValues(outputs, 3), dy = someValues(std::size_t(shape.rows) * outputs, 4);
     Floats input(single(x)), weight(single(w)), bias(single(b)), grad(single(dy));
-    check(std::string("linear forward, ") + name, reference::linearForward(shape, x, w, b), tolerance, [&] {
+    check(std::string("linear forward, ") + name, reference::linearForward(shape, x, w, b), limit, [&] {
         Floats y(dy.size());
         gpu::run({.precision = precision, .products = &products},
                  kernels::LinearForward{shape, input.span(), weight.span(), bias.span(), y.span()});
         return y.read();
     });
-    check(std::string("linear input grad, ") + name, reference::linearInputGrad(shape, dy, w), tolerance, [&] {
+    check(std::string("linear input grad, ") + name, reference::linearInputGrad(shape, dy, w), limit, [&] {
         Floats dx(x.size());
         gpu::run({.precision = precision, .products = &products},
                  kernels::LinearInputGrad{shape, grad.span(), weight.span(), dx.span()});
         return dx.read();
     });
-    check(std::string("linear weight grad, ") + name, reference::linearWeightGrad(shape, x, dy).weight, tolerance, [&] {
-        Floats dw(w.size()), db(b.size());
-        gpu::run({.precision = precision, .products = &products},
-                 kernels::LinearWeightGrad{shape, input.span(), grad.span(), dw.span(), db.span()});
-        return dw.read();
-    });
+    const auto grads = reference::linearWeightGrad(shape, x, dy);
+    for (const bool ofBias : {false, true})
+        check((ofBias ? "linear bias grad, " : "linear weight grad, ") + std::string(name),
+              ofBias ? grads.bias : grads.weight, ofBias ? sumError : limit, [&] {
+                  Floats dw(w.size()), db(b.size());
+                  gpu::run({.precision = precision, .products = &products},
+                           kernels::LinearWeightGrad{shape, input.span(), grad.span(), dw.span(), db.span()});
+                  return ofBias ? db.read() : dw.read();
+              });
 }
 
 /// Tensors are packed without gaps: factors and results begin anywhere.
-void checkUnalignedProduct(gpu::Products& products, gpu::Precision precision, double tolerance)
+void checkUnalignedProduct(gpu::Products& products, gpu::Precision precision, double limit)
 {
     const kernels::LinearShape shape{96, 64, 72};
     const Values x = someValues(std::size_t(96) * 64, 1), w = someValues(std::size_t(72) * 64, 2);
@@ -305,7 +327,7 @@ void checkUnalignedProduct(gpu::Products& products, gpu::Precision precision, do
     const std::vector<float> xs = single(x), ws = single(w);
     require(cudaMemcpy(input.span().data() + 1, xs.data(), xs.size() * sizeof(float), cudaMemcpyHostToDevice), "copy");
     require(cudaMemcpy(weight.span().data() + 3, ws.data(), ws.size() * sizeof(float), cudaMemcpyHostToDevice), "copy");
-    check("linear forward, at odd places", reference::linearForward(shape, x, w, Values(72, 0.0)), tolerance, [&] {
+    check("linear forward, at odd places", reference::linearForward(shape, x, w, Values(72, 0.0)), limit, [&] {
         gpu::run({.precision = precision, .products = &products},
                  kernels::LinearForward{
                      shape, input.span().subspan(1), weight.span().subspan(3), {}, output.span().subspan(5)});

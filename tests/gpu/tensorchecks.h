@@ -66,7 +66,8 @@ inline void checkTensors()
     checkTensor<ScaleBy>("scale by", {all}, {x, perRow}, x.size());
     checkTensor<AddRepeated>("add repeated", {all, columns}, {x, perColumn}, x.size());
     checkTensor<SumRepeated>("sum repeated", {all, columns}, {x}, std::size_t(columns));
-    checkTensor<SumParts>("sum in parts", {all, 64}, {x}, 64);
+    checkTensor<SumParts>("sum in parts", {all - 30, 64}, {x}, 64);
+    checkTensor<SumParts>("sum", {64, 1}, {x}, 1);
     checkTensor<RowLogSum>("log of sums of rows", {rows, columns}, {x}, std::size_t(rows));
     checkTensor<RowDot>("products of rows", {rows, columns}, {x, y, perColumn}, std::size_t(rows));
     checkTensor<RowDot>("sums of rows", {rows, columns}, {x, {}, {}}, std::size_t(rows));
@@ -99,6 +100,15 @@ inline void checkTensors()
     });
     checkTensor<LookUp>("look up", {rows, columns, 10, 30}, {tokens, some(30 * columns, 6)}, x.size());
     checkTensor<LookUpGrad>("look up grad", {rows, columns, 10, 30}, {tokens, y}, std::size_t(30 * columns));
+    // Of more columns than a block of threads has, and of more tokens.
+    const std::int64_t wideColumns = 1100, manyTokens = small ? 280 : 700;
+    checkTensor<LookUpGrad>("look up grad, wide", {rows, wideColumns, 10, 30}, {tokens, some(rows * wideColumns, 15)},
+                            std::size_t(30 * wideColumns));
+    std::vector<float> many;
+    for (const std::int32_t token : someTokens(std::size_t(manyTokens), 20, 16))
+        many.push_back(float(token));
+    checkTensor<LookUpGrad>("look up grad, long", {manyTokens, 3, 10, 30}, {many, some(manyTokens * 3, 17)},
+                            std::size_t(30 * 3));
     std::vector<std::int32_t> features = someTokens(std::size_t(rows * 7), 40, 13);
     checkTensor<FeatureBag>("bag of features", {rows, columns, 7}, {some(40 * columns, 14)}, x.size(), features);
     checkTensor<FeatureBagGrad>("bag of features grad", {rows, columns, 7}, {y}, std::size_t(40 * columns), features);

@@ -96,9 +96,10 @@ inline unsigned __ballot_sync(unsigned mask, bool vote, const char* file = __bui
     return standin::voteInWarp("__ballot_sync", mask, vote, {file, line});
 }
 
-inline int __popc(unsigned bits)
+/// One more than the place of the lowest bit that is set; 0: none is.
+inline int __ffs(int bits)
 {
-    return std::popcount(bits);
+    return bits == 0 ? 0 : std::countr_zero(unsigned(bits)) + 1;
 }
 
 inline float rsqrtf(float value)

@@ -112,7 +112,7 @@ void replace(Source& source, std::size_t from, std::size_t to, const std::string
     source.code = codeOf(source.text);
 }
 
-/// Where the kernel's name, with its template arguments, begins that ends before `end`.
+/// Where the kernel's name, with its template arguments, begins that ends at `end`.
 std::size_t beginOfName(const Source& source, std::size_t end)
 {
     std::size_t at = end;
@@ -134,20 +134,22 @@ std::size_t beginOfName(const Source& source, std::size_t end)
 void rewriteLaunches(Source& source)
 {
     for (std::size_t at = source.code.find("<<<"); at != std::string::npos; at = source.code.find("<<<")) {
-        const std::size_t begin = beginOfName(source, at), how = at + 3, howEnd = findOutside(source, ">>>", how);
+        const std::size_t nameEnd = source.code.find_last_not_of(" \n", at - 1) + 1;
+        const std::size_t begin = beginOfName(source, nameEnd), how = at + 3, howEnd = findOutside(source, ">>>", how);
         const std::size_t open = source.code.find_first_not_of(" \n", howEnd + 3);
         if (open == std::string::npos || source.code[open] != '(')
             refuse(source, at, "a launch without arguments in brackets");
         const std::size_t end = closing(source, open);
-        const std::string name = source.text.substr(begin, at - begin);
+        const std::string name = source.text.substr(begin, nameEnd - begin);
         std::string arguments = source.text.substr(open + 1, end - open - 2);
         if (!trimmed(arguments).empty())
             arguments = ", " + arguments;
         replace(source, begin, end,
                 "standin::launch(\"" + name + "\", \"" + path.substr(path.rfind('/') + 1) + ":"
-                    + std::to_string(source.lineOf(begin)) + "\", standin::Configuration("
-                    + source.text.substr(how, howEnd - how) + "), " + source.text.substr(howEnd + 3, open - howEnd - 3)
-                    + "[](const auto&... each) { " + name + "(each...); }" + arguments + ")");
+                    + std::to_string(source.lineOf(begin)) + "\"," + source.text.substr(nameEnd, at - nameEnd)
+                    + " standin::Configuration(" + source.text.substr(how, howEnd - how) + "), "
+                    + source.text.substr(howEnd + 3, open - howEnd - 3) + "[](const auto&... each) { " + name
+                    + "(each...); }" + arguments + ")");
     }
 }
 

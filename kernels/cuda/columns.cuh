@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Sums over the rows of a matrix, by column or by key, in two stages whose order is fixed: threads take shares of the
+// rows, then their sums are added. No atomics, and no memory but a block's own.
+#pragma once
+
+#include "kernels/cuda/launch.cuh"
+
+#include <cstdint>
+
+namespace pipewright::kernels::cuda {
+
+// A block has 8 columns, 32 bytes of a row, which is the least that memory delivers, and a warp's number of threads for
+// each of them: more blocks rather than longer rows, since matrices have many rows and few columns.
+constexpr unsigned columnsOfBlock = 8, lanesOfColumn = 32;
+static_assert(columnsOfBlock * lanesOfColumn == blockSize);
+
+inline unsigned columnBlocks(std::size_t columns)
+{
+    return static_cast<unsigned>((columns + columnsOfBlock - 1) / columnsOfBlock);
+}
+
+/// take(column, the sum over rows of value(row, column)), in columnBlocks(columns) blocks of blockSize. A lane adds
+/// every so-many-th row, then a warp the lanes of one column.
+template<typename Sum, typename Value, typename Take>
+__device__ void sumColumns(std::int64_t rows, std::int64_t columns, Value value, Take take)
+{
+    __shared__ Sum partial[lanesOfColumn][columnsOfBlock + 1];
+    const unsigned own = threadIdx.x % columnsOfBlock, lane = threadIdx.x / columnsOfBlock;
+    const std::int64_t first = std::int64_t(blockIdx.x) * columnsOfBlock;
+    Sum sum{};
+    if (first + own < columns)
+        for (std::int64_t row = lane; row < rows; row += lanesOfColumn)
+            sum += value(row, first + own);
+    partial[lane][own] = sum;
+    __syncthreads();
+    sum = warpSum(partial[threadIdx.x % lanesOfColumn][threadIdx.x / lanesOfColumn]);
+    const std::int64_t column = first + threadIdx.x / lanesOfColumn;
+    if (threadIdx.x % lanesOfColumn == 0 && column < columns)
+        take(column, sum);
+}
+
+constexpr unsigned columnsOfThread = 4; ///< of sums by key: so many loads under way for each
+
+inline dim3 keyBlocks(std::size_t count, std::size_t columns)
+{
+    constexpr std::size_t most = blockSize * columnsOfThread;
+    return {static_cast<unsigned>(count), static_cast<unsigned>((columns + most - 1) / most), 1};
+}
+
+/// sums[key(i)][column] += value(i, column) for all i below `count` whose key is not negative, those of one key in
+/// their order, in keyBlocks(count, columns) blocks of blockSize. Of the blocks with one key the first adds for all,
+/// and the others leave as soon as they find an earlier one: O(count) keys are read by each that is the first of its
+/// key.
+template<typename Key, typename Value>
+__device__ void sumByKey(std::int64_t count, std::int64_t columns, Key key, Value value, float* sums)
+{
+    constexpr unsigned warps = blockSize / 32;
+    __shared__ unsigned found[2][warps]; // in turns, so that one barrier is enough
+    const std::int64_t own = key(blockIdx.x),
+                       column = std::int64_t(blockIdx.y) * blockSize * columnsOfThread + threadIdx.x;
+    if (own < 0)
+        return;
+    float sum[columnsOfThread] = {};
+    for (std::int64_t begin = 0; begin < count; begin += blockSize) {
+        const std::int64_t i = begin + threadIdx.x;
+        unsigned* const same = found[begin / blockSize % 2];
+        const unsigned ofWarp = __ballot_sync(0xffffffffu, i < count && key(i) == own);
+        if (threadIdx.x % 32 == 0)
+            same[threadIdx.x / 32] = ofWarp;
+        __syncthreads();
+        for (unsigned warp = 0; warp < warps; ++warp)
+            for (unsigned left = same[warp]; left != 0; left &= left - 1) {
+                const std::int64_t at = begin + warp * 32 + __ffs(int(left)) - 1;
+                if (at < blockIdx.x)
+                    return; // as all threads of the block do
+                for (unsigned k = 0; k < columnsOfThread; ++k)
+                    if (column + k * blockSize < columns)
+                        sum[k] += value(at, column + k * blockSize);
+            }
+    }
+    for (unsigned k = 0; k < columnsOfThread; ++k)
+        if (column + k * blockSize < columns)
+            sums[own * columns + column + k * blockSize] += sum[k];
+}
+
+} // namespace pipewright::kernels::cuda
