@@ -81,12 +81,13 @@ std::size_t closing(const Source& source, std::size_t at)
 }
 
 /// The next `what` from `at` on that stands between no brackets.
-std::size_t findOutside(const Source& source, std::string_view what, std::size_t at)
+std::size_t findOutside(const Source& source, std::string_view what, std::size_t from)
 {
+    std::size_t at = from;
     while (at < source.code.size() && source.code.compare(at, what.size(), what) != 0)
         at = source.code[at] == '(' || source.code[at] == '[' || source.code[at] == '{' ? closing(source, at) : at + 1;
     if (at >= source.code.size())
-        refuse(source, at, "no " + std::string(what) + " where there should be one");
+        refuse(source, from, "no " + std::string(what) + " where there should be one");
     return at;
 }
 
@@ -166,8 +167,10 @@ void rewriteShared(Source& source)
         std::string type, result;
         for (std::size_t from = at + word.size(); from <= end;) {
             std::size_t to = from;
-            while (to < end && source.code[to] != ',')
+            for (int angles = 0; to < end && (source.code[to] != ',' || angles > 0);) {
+                angles += (source.code[to] == '<') - (source.code[to] == '>'); // of a type's arguments
                 to = source.code[to] == '[' ? closing(source, to) : to + 1;
+            }
             const std::string each = source.text.substr(from, to - from);
             const std::size_t nameEnd =
                 trimmed(each).empty() ? 0 : std::min(each.find('['), each.find_last_not_of(" \n") + 1);
