@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Passes the tests, from a fresh clone on: installs what is missing, builds with warnings as errors, and runs the
-# executor and the search under the thread sanitizer, all libraries under the address and undefined-behaviour
-# sanitizers with some seconds of fuzzing for every parser (where there is clang), and then, without sanitizers, the
-# designer, the command line, the maths once more, and the plugin for GPUs, each file compiled by itself. Before those
-# tests the layout of all files is checked, and the code of changed ones (tests/lint.sh), where clang-format and
-# clang-tidy are installed. Where python3 has PyTorch, it runs our schedules. Fails when any part fails.
+# executor, the search and the kernels for GPUs (on the CPU) under the thread sanitizer, all libraries and these kernels
+# under the address and undefined-behaviour sanitizers with some seconds of fuzzing for every parser (where there is
+# clang), and then, without sanitizers, the designer, the command line, the maths once more, and the plugin for GPUs,
+# each file compiled by itself. Before those tests the layout of all files is checked, and the code of changed ones
+# (tests/lint.sh), where clang-format and clang-tidy are installed. Where python3 has PyTorch, it runs our schedules.
+# Fails when any part fails.
 #   tests/run.sh            everything
 #   tests/run.sh --quick    every test once, without the sanitizers and the fuzzing
 # One test alone, by its file's name, once it is built: build/dev/tests/core_tests tst_compile [function…]
