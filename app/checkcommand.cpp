@@ -4,10 +4,14 @@
 
 #include "core/design/costorigins.h"
 #include "core/predict/designcheck.h"
+#include "core/schedule/validate.h"
+#include "executor/run/backendcheck.h"
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
+#include <utility>
 
 namespace pipewright::app {
 
@@ -17,9 +21,14 @@ struct CheckOptions {
     explicit CheckOptions(Command command)
     {
         command.option("file", file, "the design file").required().typeName("FILE");
+        command
+            .option("--for", backend,
+                    "also say what `run --backend` of that name cannot run, or runs otherwise than drawn")
+            .typeName("host|mpi|cuda");
+        command.option("--maths", maths, "with --for: as of `run` (auto)").typeName("auto|training|timed");
         command.flag("--json", json, "print one JSON object");
     }
-    std::string file;
+    std::string file, backend, maths = "auto";
     bool json = false;
 };
 
@@ -71,6 +80,23 @@ void printValid(const std::string& file, const Design& design)
         printText("the host takes {}\n", gaps);
 }
 
+void addBackend(const CheckOptions& options, const Design& design, Diagnostics& found)
+{
+    const std::pair<std::string_view, RunOptions::Maths> known[] = {{"auto", RunOptions::Maths::Automatic},
+                                                                    {"training", RunOptions::Maths::Training},
+                                                                    {"timed", RunOptions::Maths::Timed}};
+    const auto* const maths =
+        std::find_if(std::begin(known), std::end(known), [&](const auto& way) { return way.first == options.maths; });
+    if (maths == std::end(known))
+        throw Error("--maths", "\"" + options.maths + "\" is none that is known", "use auto, training or timed");
+    if (std::find(std::begin(runBackends), std::end(runBackends), options.backend) == std::end(runBackends))
+        throw Error("--for", "\"" + options.backend + "\" is no backend", "use host, mpi or cuda");
+    if (hasErrors(validate(design.schedule, design.dataflow.skips)))
+        return; // it runs nowhere
+    const BackendCheck check = checkForBackend(design, {options.backend, maths->second, false});
+    found.insert(found.end(), check.found.begin(), check.found.end());
+}
+
 } // namespace
 
 void addCheckCommand(CommandLine& line, int& exitCode)
@@ -81,7 +107,12 @@ void addCheckCommand(CommandLine& line, int& exitCode)
         const LocatedDesign located = readLocatedDesign(options->file);
         const Design& design = located.design;
         std::vector<MemoryPeak> crossed;
-        const Diagnostics diagnostics = located.locate(checkDesign(design, &crossed));
+        Diagnostics found = checkDesign(design, &crossed);
+        if (!options->backend.empty())
+            addBackend(*options, design, found);
+        else if (options->maths != "auto")
+            throw Error("--maths", "says how a backend would run it, and none is named", "add --for host, mpi or cuda");
+        const Diagnostics diagnostics = located.locate(std::move(found));
         printDiagnostics(diagnostics);
         const bool valid = !hasErrors(diagnostics);
         if (options->json)

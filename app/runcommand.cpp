@@ -67,6 +67,11 @@ struct RunCommandOptions {
             "--no-gradient-check", skipGradientCheck,
             "do not compare with the sequential reference (a gradient off by more than 1e-4 of its norm, 3e-2 with "
             "--bf16, is a finding)");
+        command
+            .option("--dump", run.dump,
+                    "parameters before, during and after, the last step's gradients, all batches and losses, for "
+                    "comparison in another framework")
+            .typeName("FILE.safetensors");
         command.flag("--check-memory", run.runtime.checkMemory, "refuse overlaps, overwrite what was released");
         command
             .option("--link", link,
@@ -151,6 +156,7 @@ RunOptions runOptions(const RunCommandOptions& given, bool speaks)
         checkOutput(given.run.trace, given.run.overwriteTrace);
 
     RunOptions options = given.run;
+    options.backend = given.backend;
     options.maths = mathsOf(given);
     if (options.scale != SyntheticScale{} && options.maths != RunOptions::Maths::Synthetic)
         throw Error("--time-scale, --memory-scale", "only synthetic blocks can be scaled", "add --synthetic");
@@ -186,6 +192,11 @@ std::string keptParts(const std::vector<HeldMemory>& devices)
     return text;
 }
 
+std::string_view referenceOf(const RunResult& result)
+{
+    return result.gradients->lagged ? "sequential, equally lagged" : "sequential";
+}
+
 void print(const RunResult& result)
 {
     printText("{} steps of {} maths on {} devices ({})\n\n", result.stepTimes.size(), result.maths, result.devices,
@@ -210,12 +221,12 @@ void print(const RunResult& result)
     if (!result.losses.empty() && !std::isnan(result.losses.back()))
         printText("loss        {:.4f} -> {:.4f}\n", result.losses.front(), result.losses.back());
     if (result.gradients)
-        printText("gradients   {}\n", result.gradients->bitEqual
-                                          ? "bit-equal to the sequential reference"
-                                          : fmt::format("differ from the sequential reference by {:.3g} relative, "
-                                                        "in {} ({:.3g} is the most)",
-                                                        result.gradients->maxRelativeError, result.gradients->worst,
-                                                        result.gradients->within));
+        printText("{}   {}\n", result.gradients->lagged ? "weights  " : "gradients",
+                  result.gradients->bitEqual ? fmt::format("bit-equal to the {} reference", referenceOf(result))
+                                             : fmt::format("differ from the {} reference by {:.3g} relative, "
+                                                           "in {} ({:.3g} is the most)",
+                                                           referenceOf(result), result.gradients->maxRelativeError,
+                                                           result.gradients->worst, result.gradients->within));
     if (result.droppedRecords > 0)
         printText("dropped     {} records\n", result.droppedRecords);
     printText("trace       {}\n", result.trace);

@@ -99,22 +99,6 @@ void fillBytes(const Workload& workload, std::span<const Layer> layers, Recomput
     stage.optimizerState = parameters * workload.state.optimizer;
 }
 
-void checkRecompute(const Workload& workload, const std::vector<Recompute>& recompute)
-{
-    if (std::find(recompute.begin(), recompute.end(), Recompute::Selective) == recompute.end())
-        return;
-    const ModelShape& shape = workload.shape;
-    std::string_view why;
-    if (shape.architecture == Architecture::Classifier)
-        why = "a classifier has no attention to recompute selectively";
-    else if (shape.architecture == Architecture::Table)
-        why = "a table of layers does not say what of a layer is attention";
-    else if (shape.attention == AttentionMemory::Recomputed)
-        why = "the model's attention keeps nothing of its core, so there is nothing to recompute selectively";
-    if (!why.empty())
-        throw Error("schedule.recompute", std::string(why), "use full or none");
-}
-
 /// Gathering rows is traffic, not arithmetic.
 bool gathersRows(LayerKind kind)
 {
@@ -233,7 +217,7 @@ std::vector<SharedParameter> sharedParametersOf(const Workload& workload, const 
 void applyBytes(const Workload& workload, const std::vector<int>& layersPerStage,
                 const std::vector<Recompute>& recompute, Costs& costs)
 {
-    checkRecompute(workload, recompute);
+    checkRecompute(workload.shape, recompute);
     const auto stages = layersOfStages(workload, layersPerStage);
     costs.stages.resize(stages.size());
     for (std::size_t stage = 0; stage < stages.size(); ++stage)

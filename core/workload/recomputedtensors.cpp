@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/workload/recomputedtensors.h"
 
+#include "core/base/diagnostic.h"
+
 #include <algorithm>
 #include <array>
 
@@ -17,6 +19,21 @@ bool holdsTheHead(std::span<const Layer> layers)
 }
 
 } // namespace
+
+void checkRecompute(const ModelShape& shape, const std::vector<Recompute>& ofStage)
+{
+    if (std::find(ofStage.begin(), ofStage.end(), Recompute::Selective) == ofStage.end())
+        return;
+    std::string_view why;
+    if (shape.architecture == Architecture::Classifier)
+        why = "a classifier has no attention to recompute selectively";
+    else if (shape.architecture == Architecture::Table)
+        why = "a table of layers does not say what of a layer is attention";
+    else if (shape.attention == AttentionMemory::Recomputed)
+        why = "the model's attention keeps nothing of its core, so there is nothing to recompute selectively";
+    if (!why.empty())
+        throw Error("schedule.recompute", std::string(why), "use full or none");
+}
 
 bool isRecomputed(const SavedTensor& tensor, Recompute recompute)
 {

@@ -11,8 +11,12 @@
 #include "core/workload/workload.h"
 
 #include <span>
+#include <vector>
 
 namespace pipewright {
+
+/// Throws Error for stages that are to recompute what the model does not keep.
+void checkRecompute(const ModelShape& shape, const std::vector<Recompute>& ofStage);
 
 /// Is it R that writes this tensor for the backward, and not F? Nobody but I writes what is of lifetime FromInputGrad.
 bool isRecomputed(const SavedTensor& tensor, Recompute recompute);

@@ -106,7 +106,6 @@ public:
         const Bytes storage = HostLink::storageFor(options);
         return std::make_unique<HostLink>(options, storage > 0 ? device(from).allocate(storage) : nullptr);
     }
-    bool emulatesBuses() const override { return true; }
     LinkMemory linkMemory(int, int, const LinkOptions& options) const override
     {
         return {HostLink::storageFor(options), 0};

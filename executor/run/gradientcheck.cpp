@@ -66,4 +66,51 @@ GradientCheck compareGradients(const TrainingWork& work, const SequentialTrainer
     return check;
 }
 
+GradientCheck compareParameters(const TrainingWork& work, const LaggedTrainer& reference,
+                                const std::vector<StageStart>& start, double bound)
+{
+    GradientCheck check{.bitEqual = true, .within = bound, .lagged = true};
+    const auto changed = [](std::span<const float> now, std::span<const float> before) {
+        std::vector<float> difference(now.begin(), now.end());
+        for (std::size_t i = 0; i < before.size(); ++i)
+            difference[i] -= before[i];
+        return difference;
+    };
+    for (int stage = 0; stage < work.stages(); ++stage) {
+        const std::span<const float> ours = work.parameters(stage), theirs = reference.parameters(stage);
+        const std::vector<float>& before = start[static_cast<std::size_t>(stage)].parameters;
+        if (ours.size() != theirs.size()) {
+            addTensor(check, "stage " + std::to_string(stage), ours, theirs);
+            continue;
+        }
+        if (std::memcmp(ours.data(), theirs.data(), ours.size_bytes()) == 0)
+            continue;
+        for (const Parameter& parameter : reference.maths(stage).parameters().parameters()) {
+            const std::span<const float> from = parameter.in(std::span<const float>(before));
+            addTensor(check, parameter.name, changed(parameter.in(ours), from), changed(parameter.in(theirs), from));
+        }
+        check.bitEqual = false;
+    }
+    return check;
+}
+
+GradientCheck checkLastStep(const LastStep& last, const TrainingWork& work, double bound)
+{
+    const Design& design = last.design;
+    if (last.program.versioned()) {
+        LaggedTrainer reference(last.workload, design.layersPerStage, design.schedule, design.dataflow.skips,
+                                microbatchesPerUpdate(last.program), last.optimizer, last.data);
+        reference.step(last.number, last.start);
+        return compareParameters(work, reference, last.start, bound);
+    }
+    SequentialTrainer reference(last.workload, design.layersPerStage, last.program.microbatches, last.optimizer,
+                                last.data, last.seed, design.dataflow.skips);
+    std::vector<std::vector<float>> parameters;
+    for (const StageStart& start : last.start)
+        parameters.push_back(start.parameters);
+    reference.startAt(last.number, parameters);
+    reference.step(accumulationOrder(last.program));
+    return compareGradients(work, reference, bound);
+}
+
 } // namespace pipewright

@@ -3,7 +3,9 @@
 // order of accumulation that the Program's instruction lists have, and compares every gradient.
 #pragma once
 
+#include "core/design/design.h"
 #include "executor/run/run.h"
+#include "executor/training/laggedtrainer.h"
 #include "executor/training/sequential.h"
 #include "executor/training/trainingwork.h"
 
@@ -17,6 +19,24 @@ AccumulationOrder accumulationOrder(const Program& program);
 /// Tensor by tensor, in every replica: the norm of the difference by that of the reference's gradient, since single
 /// elements may be nearly zero by cancellation. Bit-equal means every float has the same bits.
 GradientCheck compareGradients(const TrainingWork& work, const SequentialTrainer& reference, double bound);
+
+/// The parameters after a step, tensor by tensor; errors are of what the step changed, from `start` on.
+GradientCheck compareParameters(const TrainingWork& work, const LaggedTrainer& reference,
+                                const std::vector<StageStart>& start, double bound);
+
+/// A step to be repeated by a reference: the last of a run.
+struct LastStep {
+    const Workload& workload;
+    const Design& design;
+    const Program& program;
+    const OptimizerSettings& optimizer;
+    const TrainingData& data;
+    std::uint64_t seed;
+    int number;
+    const std::vector<StageStart>& start; ///< per stage
+};
+/// With the sequential run; where weights are updated amid the step, with the lagged one.
+GradientCheck checkLastStep(const LastStep& last, const TrainingWork& work, double bound);
 
 /// One tensor more. A NaN is as wrong as it can be, and so is anything where the reference is zero throughout.
 void addTensor(GradientCheck& check, std::string_view name, std::span<const float> ours, std::span<const float> theirs);

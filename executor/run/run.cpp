@@ -2,6 +2,7 @@
 #include "executor/run/run.h"
 
 #include "core/base/median.h"
+#include "core/base/outputfile.h"
 #include "core/design/stagecosts.h"
 #include "core/predict/busqueues.h"
 #include "core/program/compile.h"
@@ -10,7 +11,9 @@
 #include "core/workload/transformer.h"
 #include "executor/host/hostbackend.h"
 #include "executor/mpi/rankrecords.h"
+#include "executor/run/backendcheck.h"
 #include "executor/run/gradientcheck.h"
+#include "executor/run/rundump.h"
 #include "executor/runtime/clock.h"
 #include "executor/runtime/runtime.h"
 #include "executor/runtime/timedwork.h"
@@ -32,74 +35,18 @@ std::unique_ptr<TrainingData> loadData(const RunOptions& options, const ModelSha
     return data;
 }
 
-/// What stands in the way of training this design; empty when nothing does.
-Diagnostics whyNotTrainable(const Design& design)
+/// Throws Error for what this backend cannot run; the rest of what checkForBackend() finds becomes notes.
+bool trainsOrThrow(const Design& design, const RunOptions& options, Diagnostics& notes)
 {
-    if (!design.workload)
-        return {{Severity::Error, "workload", "the design has costs but no model, so there is nothing to train",
-                 "use timed maths, or make the design from a model"}};
-    Diagnostics why = whyNotRunnable(design.workload->shape);
-    if (why.empty() && static_cast<int>(design.layersPerStage.size()) != design.schedule.stages())
-        why.push_back({Severity::Error, "layersPerStage",
-                       "the partition has another number of stages than the schedule",
-                       "cut the model into as many stages as the schedule has"});
-    if (std::any_of(design.costs.microbatches.begin(), design.costs.microbatches.end(),
-                    [](const MicrobatchScale& scale) { return scale != MicrobatchScale{}; }))
-        why.push_back({Severity::Error, "costs.microbatches",
-                       "microbatches of different length are for timed runs: the built-in models' are all alike",
-                       "use timed maths, or leave the scales out"});
-    if (design.workload->shape.sequencePieces != design.schedule.sequencePieces)
-        why.push_back({Severity::Error, "model.sequence_pieces",
-                       fmt::format("the model is cut for {} pieces of a sequence, the schedule for {}",
-                                   design.workload->shape.sequencePieces, design.schedule.sequencePieces),
-                       "make the design anew with --pieces, or give both the same number"});
-    const std::vector<DeviceSpec>& devices = design.cluster.devices;
-    const auto isGroup = [](const DeviceSpec& device) { return device.group != nullptr; };
-    if (const auto group = std::find_if(devices.begin(), devices.end(), isGroup); group != devices.end())
-        why.push_back(
-            {Severity::Error, "cluster.devices",
-             fmt::format("device {} is a group, whose members would have to share its stages", group - devices.begin()),
-             "use timed maths, train the sharding of one stage with `pipewright shard --run`, or take a "
-             "cluster without groups"});
-    if (why.empty()) { // a stage's output, added to another stage's input
-        Costs ofModel;
-        applyBytes(*design.workload, design.layersPerStage, design.schedule.recompute, ofModel);
-        for (const SkipConnection& skip : design.dataflow.skips)
-            if (const Bytes output = ofModel.stages[static_cast<std::size_t>(skip.fromStage)].output;
-                skip.bytes != output)
-                why.push_back({Severity::Error, "dataflow.skips",
-                               fmt::format("the skip connection from stage {} to stage {} carries {}, and the stage "
-                                           "hands on {}",
-                                           skip.fromStage, skip.toStage, exactSize(skip.bytes), exactSize(output)),
-                               fmt::format("write \"bytes\": \"{}\", or use timed maths", exactSize(output))});
-    }
-    return why;
-}
-
-bool shouldTrain(const Design& design, const RunOptions& options, Diagnostics& notes)
-{
-    if (design.workload)
-        if (const Parallelism& parallel = design.workload->shape.parallel; parallel.devicesPerStage() > 1)
-            throw Error("model.parallel",
-                        fmt::format("a stage stands for {} devices ({}), which is predicted and cannot be run here",
-                                    parallel.devicesPerStage(), textOf(parallel)),
-                        "make the design without degrees of parallelism to run it");
     if (options.clock == RunOptions::Clock::Virtual && options.maths == RunOptions::Maths::Training)
         throw Error("clock", "the virtual clock has no maths to train with", "use timed maths or the real clock");
     if (options.clock == RunOptions::Clock::Virtual && options.maths == RunOptions::Maths::Synthetic)
         throw Error("clock", "synthetic blocks burn real time", "use timed maths or the real clock");
-    if (options.maths == RunOptions::Maths::Timed || options.maths == RunOptions::Maths::Synthetic
-        || options.clock == RunOptions::Clock::Virtual)
-        return false;
-    Diagnostics why = whyNotTrainable(design);
-    if (why.empty())
-        return true;
-    if (options.maths == RunOptions::Maths::Training)
-        throw Error(std::move(why));
-    const Diagnostic& first = why.front();
-    notes.push_back(
-        {Severity::Note, first.where, "run with timed blocks instead of training: " + first.what, first.hint});
-    return false;
+    const BackendCheck check = checkForBackend(design, meansOf(options));
+    if (hasErrors(check.found))
+        throw Error(check.found);
+    notes.insert(notes.end(), check.found.begin(), check.found.end());
+    return check.trains;
 }
 
 Design scaledDesign(const Design& design, const RunOptions& options)
@@ -144,13 +91,16 @@ struct Training {
 class Execution {
 public:
     Execution(const Design& design, const RunOptions& options)
-        : m_options(options), m_trains(shouldTrain(design, options, m_result.notes)),
+        : m_options(options), m_trains(trainsOrThrow(design, options, m_result.notes)),
           m_design(m_trains ? trainableDesign(design) : scaledDesign(design, options)),
           m_program(compile(m_design.schedule, m_design.costs, m_design.dataflow)),
           m_backend(backendFor(options, static_cast<int>(m_program.devices.size()))), m_peers(m_backend->peers())
     {
         if (options.steps < 1)
             throw Error("steps", "a run has at least one step");
+        if (!options.dump.empty() && !m_trains)
+            throw Error("--dump", "the blocks are timed, and there are no parameters",
+                        "run a design that trains (`check --for` says why one does not)");
         if (m_trains)
             fitAttention();
         m_result.speaks = !m_peers || m_peers->self() == 0;
@@ -205,8 +155,20 @@ public:
         }
         if (!m_result.cancelled && m_trains && m_program.versioned())
             checkReads();
-        else if (!m_result.cancelled && m_trains && m_options.checkGradients && m_result.speaks)
+        if (!m_result.cancelled && m_trains && m_options.checkGradients && m_result.speaks)
             checkGradients();
+        if (m_dump && !m_result.cancelled) {
+            if (!m_peers) {
+                m_trainingWork->fetch(BufferKind::Parameters);
+                m_trainingWork->fetch(BufferKind::Gradients);
+            }
+            if (m_result.speaks) {
+                m_dump->addParameters("after");
+                if (!m_program.versioned())
+                    m_dump->addGradients();
+                m_dump->write(m_options.dump, m_options.overwriteTrace);
+            }
+        }
         if (m_writer && !m_result.cancelled)
             m_writer->finish(m_result.peakBytes, m_result.droppedRecords, m_result.toJson());
         return std::move(m_result);
@@ -252,13 +214,6 @@ private:
         if (!m_trains) {
             m_durations = taskDurations(m_program, m_design.costs);
             const bool isVirtual = m_options.clock == RunOptions::Clock::Virtual;
-            if (!isVirtual && !m_program.busOfLink.empty() && !m_backend->emulatesBuses())
-                m_result.notes.push_back(
-                    {Severity::Note, "costs.link.bus",
-                     fmt::format("the {} backend emulates every link as if it had a wire of its own, so transfers do "
-                                 "not wait for {}",
-                                 m_backend->name(), busNames(m_program)),
-                     "use --backend host, or the virtual clock"});
             const bool burns = m_options.maths == RunOptions::Maths::Synthetic;
             m_work =
                 std::make_unique<TimedWork>(workTimes(m_program, m_design.costs), isVirtual ? TimedWork::Pace::Virtual
@@ -275,6 +230,11 @@ private:
                                                    m_program.recompute);
         m_trainingWork = work.get();
         m_work = std::move(work);
+        if (!m_options.dump.empty()) {
+            checkOutput(m_options.dump, m_options.overwriteTrace);
+            m_dump.emplace(m_design, m_program, m_training->optimizer, *m_trainingWork, *m_training->data,
+                           m_options.steps);
+        }
     }
 
     RuntimeOptions runtimeOptions() const
@@ -346,7 +306,11 @@ private:
     void mergeResults()
     {
         if (m_trains && m_options.checkGradients)
+            fetchBuffers(m_program.versioned() ? BufferKind::Parameters : BufferKind::Gradients);
+        if (m_dump) {
+            fetchBuffers(BufferKind::Parameters);
             fetchBuffers(BufferKind::Gradients);
+        }
         const auto self = static_cast<std::size_t>(m_peers->self());
         postSummary(*m_peers, {m_result.peakBytes[self], m_result.heldBytes[self], m_result.memory[self],
                                m_result.droppedRecords});
@@ -375,16 +339,23 @@ private:
     void doSteps(Runtime& runtime)
     {
         // The reference costs about as much as all devices' work of a step on one thread.
-        const double checkWeight =
-            m_trains && m_options.checkGradients && !m_program.versioned() ? m_result.devices : 0;
+        const bool checks = m_trains && m_options.checkGradients;
+        if (m_dump) {
+            bring(BufferKind::Parameters);
+            m_dump->addParameters("first");
+        }
+        const double checkWeight = checks ? m_result.devices : 0;
         for (int step = 0; step < m_options.steps; ++step) {
-            if (m_trains && m_options.checkGradients && !m_program.versioned() && step + 1 == m_options.steps) {
-                if (m_peers)
-                    fetchBuffers(BufferKind::Parameters);
-                else
-                    m_trainingWork->fetch(BufferKind::Parameters);
+            if (checks && step + 1 == m_options.steps) {
+                bring(BufferKind::Parameters);
+                if (m_program.versioned())
+                    bring(BufferKind::OptimizerState);
                 if (m_result.speaks)
-                    keepParameters();
+                    keepStart();
+            }
+            if (m_dump && step + 1 == m_options.steps) {
+                bring(BufferKind::Parameters);
+                m_dump->addParameters("last");
             }
             if (m_recorder)
                 m_recorder->makeRoom(recordsPerStep(m_program));
@@ -396,6 +367,8 @@ private:
             }
             m_result.stepTimes.push_back(outcome.end - outcome.start);
             m_result.losses.push_back(outcome.loss);
+            if (m_dump)
+                m_dump->addLoss(outcome.loss);
             if (std::vector<GpuRecord> seen; m_recorder) {
                 m_result.droppedRecords += m_backend->takeRecords(step, seen);
                 m_recorder->record(std::move(seen));
@@ -410,16 +383,38 @@ private:
         }
     }
 
-    void keepParameters()
+    /// To where this process can read it, if it is the one that checks.
+    void bring(BufferKind kind)
+    {
+        if (m_peers)
+            fetchBuffers(kind);
+        else
+            m_trainingWork->fetch(kind);
+    }
+
+    void keepStart()
     {
         for (int stage = 0; stage < m_trainingWork->stages(); ++stage) {
             const auto parameters = m_trainingWork->parameters(stage);
-            m_lastParameters.emplace_back(parameters.begin(), parameters.end());
+            StageStart& start = m_lastStart.emplace_back(StageStart{{parameters.begin(), parameters.end()}, {}, 0});
+            if (!m_program.versioned())
+                continue;
+            const auto state = m_trainingWork->optimizerState(stage);
+            start.state.assign(state.begin(), state.end());
+            start.updates = updatesBefore(stage);
         }
     }
 
-    /// Where stages are updated amid the step there is no sequential run of the same bits to compare with; what
-    /// every block read is.
+    /// The run's, since every step updates a stage as often as the one before.
+    int updatesBefore(int stage) const
+    {
+        const auto each = std::count_if(m_program.tasks.begin(), m_program.tasks.end(), [stage](const Task& task) {
+            return task.kind == TaskKind::Update && task.stage == stage;
+        });
+        return static_cast<int>(each) * (m_options.steps - 1);
+    }
+
+    /// Where stages are updated amid the step: which version every block really read.
     void checkReads()
     {
         const VersionedWeights& versions = m_trainingWork->versions();
@@ -436,14 +431,12 @@ private:
     void checkGradients()
     {
         if (!m_peers)
-            m_trainingWork->fetch(BufferKind::Gradients);
+            m_trainingWork->fetch(m_program.versioned() ? BufferKind::Parameters : BufferKind::Gradients);
         // On the host, whose attention keeps its probabilities.
-        SequentialTrainer reference(withAttention(*m_design.workload, AttentionMemory::Stored), m_design.layersPerStage,
-                                    m_program.microbatches, m_training->optimizer, *m_training->data, m_options.seed,
-                                    m_design.dataflow.skips);
-        reference.startAt(m_options.steps - 1, m_lastParameters);
-        reference.step(accumulationOrder(m_program));
-        m_result.gradients = compareGradients(*m_trainingWork, reference, m_options.gradientBound);
+        const Workload workload = withAttention(*m_design.workload, AttentionMemory::Stored);
+        m_result.gradients = checkLastStep({workload, m_design, m_program, m_training->optimizer, *m_training->data,
+                                            m_options.seed, m_options.steps - 1, m_lastStart},
+                                           *m_trainingWork, m_options.gradientBound);
         if (!m_result.gradients->holds())
             m_result.notes.push_back(
                 {Severity::Error, m_result.gradients->worst,
@@ -464,7 +457,8 @@ private:
     std::optional<Training> m_training;
     std::unique_ptr<StageWork> m_work;
     TrainingWork* m_trainingWork = nullptr;
-    std::vector<std::vector<float>> m_lastParameters; ///< before the last step
+    std::optional<RunDump> m_dump;
+    std::vector<StageStart> m_lastStart; ///< before the last step
     std::optional<TraceWriter> m_writer;
     std::optional<GatheringSink> m_gathering;             ///< process 0 of several
     std::vector<std::pair<int, RankSummary>> m_summaries; ///< of the other processes

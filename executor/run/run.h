@@ -45,7 +45,8 @@ struct RunOptions {
     Maths maths = Maths::Automatic;
     SyntheticScale scale = {}; ///< of synthetic maths
     Clock clock = Clock::Real;
-    std::string data; ///< training text: a file or a folder; empty: a small built-in text
+    std::string backend = "host"; ///< what createBackend makes: host, mpi or cuda, for what is said of it
+    std::string data;             ///< training text: a file or a folder; empty: a small built-in text
     std::uint64_t seed = 1;
     bool checkGradients = true;
     double gradientBound = fp32GradientBound; ///< what a gradient check holds them to
@@ -54,6 +55,7 @@ struct RunOptions {
     std::function<std::unique_ptr<Backend>(int devices)> createBackend = {}; ///< empty: the host's
     std::string trace;                                                       ///< file to create; empty: none
     bool overwriteTrace = false;
+    std::string dump; ///< parameters, gradients, batches and losses in a safetensors file; empty: none
 };
 
 struct GradientCheck {
@@ -61,6 +63,9 @@ struct GradientCheck {
     double maxRelativeError = 0; ///< the largest over tensors of the difference's norm by the reference's
     double within = 0;           ///< the bound that was asked of it
     std::string worst{};         ///< the tensor of that error: "layer 3/qkv.weight"; empty when bit-equal
+    /// Where weights are updated amid the step: the last step's parameters, with a sequential emulation of the same
+    /// weight rule; else its gradients, with the sequential run.
+    bool lagged = false;
 
     bool holds() const { return maxRelativeError <= within; }
 };

@@ -35,7 +35,7 @@ std::string RunResult::toJson() const
     json["kept_bytes"] = std::move(kept); // beside the peak, of the predicted ones
     json["dropped_records"] = droppedRecords;
     if (gradients)
-        json["gradient_check"] = {{"reference", "sequential"},
+        json["gradient_check"] = {{"reference", gradients->lagged ? "sequential-lagged" : "sequential"},
                                   {"bit_equal", gradients->bitEqual},
                                   {"max_relative_error", gradients->maxRelativeError},
                                   {"within", gradients->within}};

@@ -215,8 +215,6 @@ public:
     virtual std::int64_t takeRecords(std::int32_t /*step*/, std::vector<GpuRecord>&) { return 0; }
     /// At least one of the two devices is local. At most one link per directed pair.
     virtual std::unique_ptr<Link> createLink(int from, int to, const LinkOptions& options) = 0;
-    /// Whether its links know Posting::bus. Others emulate every link as if it had a wire of its own.
-    virtual bool emulatesBuses() const { return false; }
     /// What such a link takes of the devices' memory when it is made, and keeps: all the sends that it can store,
     /// whether or not so many are ever on their way.
     virtual LinkMemory linkMemory(int from, int to, const LinkOptions& options) const = 0;

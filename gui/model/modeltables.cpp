@@ -8,10 +8,13 @@
 #include "gui/widgets/valuetable.h"
 #include "gui/widgets/words.h"
 
+#include <QComboBox>
 #include <QLabel>
 #include <QLocale>
 
+#include <algorithm>
 #include <cmath>
+#include <functional>
 #include <map>
 
 namespace pipewright {
@@ -85,8 +88,13 @@ void ModelWindow::fillStages()
               false,
               live ? tr("Saved activations of %1 microbatches at the fullest moment of its device")
                          .arg(live->microbatches)
-                   : QString()}});
+                   : QString()},
+             {QString::fromUtf8(nameOf(design.schedule.recomputeOf(int(stage))).data()), true}});
     }
+    const std::vector<Recompute>& recompute = design.schedule.recompute;
+    const bool alike = std::adjacent_find(recompute.begin(), recompute.end(), std::not_equal_to<>()) == recompute.end();
+    m_recompute->setCurrentIndex(alike ? int(recompute.empty() ? Recompute::None : recompute.front())
+                                       : m_recompute->count() - 1);
     m_stages->setRows(rows);
     m_stages->setMaximumHeight(m_stages->heightOfRows());
     std::vector<QString> names;

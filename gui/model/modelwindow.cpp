@@ -44,7 +44,9 @@ double parseShare(const QString& text)
     return value;
 }
 
+constexpr int recomputeColumn = 10; // of the stages
 constexpr int gpuColumn = 6, multiprocessorsColumn = 7;
+constexpr int mixedRecompute = 3; // of the choices for all stages: they differ
 
 int parseNumber(const QString& text, const std::string& where, int low, int high)
 {
@@ -60,10 +62,10 @@ int parseNumber(const QString& text, const std::string& where, int low, int high
 
 ModelWindow::ModelWindow(Document& document, QWidget* parent)
     : QDialog(parent), m_document(document), m_tabs(new QTabWidget(this)), m_partition(new PartitionBar(this)),
-      m_measure(new QComboBox(this)), m_effect(makeNumber({}, TextSize::Small, this)),
+      m_measure(new QComboBox(this)), m_recompute(new QComboBox(this)), m_effect(makeNumber({}, TextSize::Small, this)),
       m_stages(new ValueTable(tr("Stages"),
                               {tr("stage"), tr("on"), tr("layers"), tr("forward"), tr("input grad"), tr("weight grad"),
-                               tr("weights"), tr("gradients"), tr("optimizer"), tr("activations")},
+                               tr("weights"), tr("gradients"), tr("optimizer"), tr("activations"), tr("recomputes")},
                               this)),
       m_layers(new ValueTable(
           tr("Layers"),
@@ -106,6 +108,9 @@ ModelWindow::ModelWindow(Document& document, QWidget* parent)
         2,
         tr("Layers of the stage, embedding and head counted too. Changing it takes from or gives to the next stage."));
     m_stages->setColumnTip(9, tr("Live at the fullest moment of the stage's device, and of how many microbatches"));
+    m_stages->setColumnTip(recomputeColumn,
+                           tr("none: F keeps all activations; selective: R makes the attention's again before the "
+                              "backward; full: R makes all of them again from the stage's input"));
     m_devices->setColumnTip(3, tr("Dense arithmetic at the model's precision"));
     m_devices->setColumnTip(4, tr("Share of the peak rate that large matrix products reach end to end"));
     m_devices->setColumnTip(gpuColumn, tr("Which GPU of the machine the CUDA backend runs the device on, counted from "
@@ -120,8 +125,13 @@ ModelWindow::ModelWindow(Document& document, QWidget* parent)
     connect(m_partition, &PartitionBar::previewed, this, &ModelWindow::showEffect);
     connect(m_partition, &PartitionBar::cancelled, this, [this] { m_effect->clear(); });
     connect(m_partition, &PartitionBar::moved, this, &ModelWindow::takePartition);
-    connect(m_stages, &ValueTable::edited, this,
-            [this](int row, int, const QString& text) { setLayersOfStage(row, text); });
+    connect(m_stages, &ValueTable::edited, this, [this](int row, int column, const QString& text) {
+        column == recomputeColumn ? setRecomputeOfStage(row, text) : setLayersOfStage(row, text);
+    });
+    connect(m_recompute, &QComboBox::activated, this, [this](int index) {
+        if (index != mixedRecompute)
+            setRecompute(static_cast<Recompute>(index));
+    });
     connect(m_devices, &ValueTable::edited, this, &ModelWindow::setDeviceValue);
     connect(m_links, &ValueTable::edited, this, &ModelWindow::setLinkValue);
     connect(&m_document, &Document::designChanged, this, &ModelWindow::refresh);
@@ -134,10 +144,15 @@ QWidget* ModelWindow::buildStages()
     m_measure->addItems({tr("width: work"), tr("width: parameters")});
     m_measure->setAccessibleName(tr("What the width of a layer shows"));
     m_effect->setAccessibleName(tr("Effect of the drag"));
+    m_recompute->addItems({tr("recomputed: nothing"), tr("recomputed: the attention core"),
+                           tr("recomputed: all but inputs"), tr("recomputed: as listed")});
+    m_recompute->setAccessibleName(tr("Recomputed"));
+    m_recompute->setToolTip(tr("Which activations R blocks make again before the backward, in every stage"));
     auto* header = new QHBoxLayout;
     header->addWidget(makeHeading(tr("Layers cut into stages"), page));
     header->addSpacing(16);
     header->addWidget(m_effect, 1);
+    header->addWidget(m_recompute);
     header->addWidget(m_measure);
     auto* hint = makeCaption(
         tr("Drag a border, or choose it with ← → and move it with Alt+← Alt+→. Violet: embedding and head."),
@@ -348,6 +363,30 @@ void ModelWindow::setLayersOfStage(int stage, const QString& text)
             throw Error("stage " + std::to_string(stage),
                         "its neighbour has no " + std::to_string(change) + " layers to give", "every stage keeps one");
         return withPartition(m_document.design(), moved);
+    });
+}
+
+void ModelWindow::setRecomputeOfStage(int stage, const QString& text)
+{
+    commit(tr("Let stage %1 recompute: %2").arg(stage).arg(text), [&] {
+        const Design& design = m_document.design();
+        std::vector<Recompute> ofStage = design.schedule.recompute;
+        ofStage.resize(design.schedule.deviceOfStage.size(), Recompute::None);
+        const RecomputeChoice choice = parseRecompute(text.trimmed().toStdString(), "stage " + std::to_string(stage));
+        if (!choice.stages.empty())
+            throw Error("stage " + std::to_string(stage), "\"" + text.toStdString() + "\" is no way to recompute",
+                        "write none, selective or full");
+        ofStage[static_cast<std::size_t>(stage)] = choice.kind;
+        return withRecompute(design, ofStage);
+    });
+}
+
+void ModelWindow::setRecompute(Recompute recompute)
+{
+    const QString kind = QString::fromUtf8(nameOf(recompute).data(), qsizetype(nameOf(recompute).size()));
+    commit(tr("Let every stage recompute: %1").arg(kind), [&] {
+        const Design& design = m_document.design();
+        return withRecompute(design, std::vector<Recompute>(design.schedule.deviceOfStage.size(), recompute));
     });
 }
 

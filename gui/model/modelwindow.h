@@ -38,6 +38,8 @@ public:
     QString mapping() const; ///< which GPUs of the machine the devices run on
 
     void setLayersOfStage(int stage, const QString& text);
+    void setRecomputeOfStage(int stage, const QString& text); ///< none, selective or full
+    void setRecompute(Recompute recompute);                   ///< of every stage
     void setDeviceValue(int device, int column, const QString& text);
     /// The GPU of a device; the list is for all devices or none, so the first entry fills it.
     void setGpu(int device, const QString& text);
@@ -72,6 +74,7 @@ private:
     QTabWidget* m_tabs;
     PartitionBar* m_partition;
     QComboBox* m_measure;
+    QComboBox* m_recompute;
     QLabel* m_effect;
     ValueTable* m_stages;
     ValueTable* m_layers;

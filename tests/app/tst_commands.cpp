@@ -68,7 +68,7 @@ private Q_SLOTS:
             << "32 heads cannot be shared out over 3 members";
         QTest::newRow("a recomputation nobody knows")
             << "predict 1f1b --devices 2 --microbatches 2 --model llama-3-8b --recompute some"
-            << "none|selective|full";
+            << "use none, selective, full, or stages such as 0-2,5";
         QTest::newRow("more devices than nodes")
             << "predict 1f1b --devices 8 --microbatches 8 --model llama-3-8b --cluster h100-nodes --data-parallel 513"
             << "4104 devices are needed";

@@ -128,6 +128,55 @@ private Q_SLOTS:
         QCOMPARE(m_work.run("compare trained.json train.db").code, 0);
     }
 
+    void whatABackendDoesOtherwiseIsCheckedBeforehand()
+    {
+        QCOMPARE(m_work.run("new dualpipe --devices 4 --microbatches 8 -o pairs.json --force").code, 0);
+        const Outcome usual = m_work.run("check pairs.json"), asked = m_work.run("check pairs.json --for host");
+        QCOMPARE(usual.code, 0);
+        QCOMPARE(asked.code, 0);
+        QVERIFY(!usual.errors.contains("train one after the other"));
+        QVERIFY2(asked.errors.contains("train one after the other"), qPrintable(asked.errors));
+        QCOMPARE(
+            m_work.run("new 1f1b --devices 2 --microbatches 4 --model llama-3-8b --tensor-parallel 2 -o group.json")
+                .code,
+            0);
+        QCOMPARE(m_work.run("check group.json --for cuda").code, 1);
+        QCOMPARE(m_work.run("check group.json").code, 0);
+        QCOMPARE(m_work.run("check pairs.json --for abacus").code, 2);
+        QCOMPARE(m_work.run("check pairs.json --maths timed").code, 2); // of no backend
+    }
+
+    void aRunIsDumpedForOtherFrameworks()
+    {
+        QCOMPARE(m_work.run("new 1f1b --devices 2 --microbatches 4 --recompute full -o dumped.json").code, 0);
+        const QString run = "run dumped.json --backend host --steps 2 -o dumped.db --dump dumped.safetensors";
+        const Outcome outcome = m_work.run(run + " --json");
+        QVERIFY2(outcome.code == 0, qPrintable(outcome.errors));
+        QFile file(m_work.path("dumped.safetensors"));
+        QVERIFY(file.open(QIODevice::ReadOnly));
+        const QByteArray all = file.readAll();
+        quint64 length = 0;
+        for (int i = 7; i >= 0; --i)
+            length = length << 8 | static_cast<unsigned char>(all[i]);
+        const QJsonObject header = QJsonDocument::fromJson(all.mid(8, qsizetype(length))).object();
+        QVERIFY(!header.isEmpty());
+        qint64 end = 0;
+        for (const QString& name : header.keys())
+            if (name != "__metadata__")
+                end = std::max(end, header[name].toObject()["data_offsets"].toArray().at(1).toInteger());
+        QCOMPARE(all.size(), qint64(8 + length) + end);
+        QCOMPARE(header["losses"].toObject()["shape"].toArray(), (QJsonArray{2}));
+        const QJsonObject losses = header["losses"].toObject();
+        float last = 0;
+        memcpy(&last, all.constData() + 8 + length + losses["data_offsets"].toArray().at(0).toInteger() + 4, 4);
+        QCOMPARE(last, float(outcome.json()["loss"].toArray().at(1).toDouble()));
+        for (const char* name : {"parameters.first/layer 0/qkv.weight", "parameters.after/head/norm.gamma",
+                                 "gradients/embedding/table.weight", "inputs", "targets"})
+            QVERIFY2(header.contains(QLatin1String(name)), name);
+        QCOMPARE(m_work.run(run).code, 2);                            // it exists
+        QCOMPARE(m_work.run(run + " --force --maths timed").code, 2); // there are no parameters
+    }
+
     void anExperimentComparesDesignsAndWritesWhatCameOfIt()
     {
         const QString model = " --model byte-gpt-small --devices 2 --sequence 8 -o ";

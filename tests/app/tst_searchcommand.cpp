@@ -79,6 +79,39 @@ private Q_SLOTS:
                  object["best_ns"].toInteger());
     }
 
+    /// The acceptance of searched recomputation: where 1F1B needs twice as much and more, a design is found that trains
+    /// here within its prediction, which is within the limit.
+    void underHalfTheMemoryOf1F1BADesignIsFoundThatRuns()
+    {
+        const auto greatest = [](const QJsonValue& devices) {
+            double most = 0;
+            for (const QJsonValue& device : devices.toArray())
+                most = std::max(most, device.isObject() ? device["peak_bytes"].toDouble() : device.toDouble());
+            return most;
+        };
+        QCOMPARE(m_work
+                     .run("new 1f1b --devices 4 --microbatches 8 --model byte-gpt-small --microbatch-size 8 "
+                          "--sequence 128 -o usual.json")
+                     .code,
+                 0);
+        const double half = greatest(m_work.run("predict usual.json --json").json()["per_device"]) / 2;
+        const QString limit = QString::number(qint64(half) - 1) + "B";
+        QCOMPARE(m_work.run("search usual.json --memory-limit " + limit + " --threads 1 --rounds 1 -o never.json").code,
+                 2);
+        const Outcome found = m_work.run("search usual.json --memory-limit " + limit
+                                         + " --recompute auto --threads 1 --rounds 1 -o half.json --json");
+        QVERIFY2(found.code == 0, qPrintable(found.errors));
+        QVERIFY(!found.json()["recomputed"].toArray().isEmpty());
+        const Outcome run = m_work.run("run half.json --backend host --steps 1 -o half.db --json");
+        QVERIFY2(run.code == 0, qPrintable(run.errors));
+        QCOMPARE(run.json()["gradient_check"]["bit_equal"].toBool(), true);
+        QCOMPARE(run.json()["peak_bytes"], run.json()["predicted_peak_bytes"]);
+        QCOMPARE(run.json()["allocated_bytes"], run.json()["predicted_allocated_bytes"]);
+        QCOMPARE(greatest(run.json()["peak_bytes"]),
+                 greatest(m_work.run("predict half.json --json").json()["per_device"]));
+        QVERIFY(greatest(run.json()["peak_bytes"]) < half);
+    }
+
     void badOptionsAreExplained_data()
     {
         QTest::addColumn<QString>("words");

@@ -69,6 +69,20 @@ if [ -z "$comms" ]; then
     exit $failed
 fi
 
+# What was trained here is trained again there, from the same parameters and batches.
+dumps=()
+for made in "1f1b" "zb-h1" "1f1b --recompute 0" "pipedream-2bw" "cdp-v2" "pipeoptim"; do
+    name=$folder/trained-${made%% *}-${#dumps[@]}
+    # shellcheck disable=SC2086 # several words
+    if "$pipewright" new $made --devices 3 --microbatches 6 -o "$name.json" >/dev/null 2>"$folder/said" \
+        && "$pipewright" run "$name.json" --backend host --steps 3 -o "$name.db" --dump "$name.safetensors" >/dev/null 2>"$folder/said"; then
+        dumps+=("$name.safetensors")
+    else
+        fail "$made does not train: $(cat "$folder/said")"
+    fi
+done
+"$python" "$here/check_dump.py" "${dumps[@]}" || failed=1
+
 "$python" "$here/random_schedules.py" "$folder" 24
 for file in "$folder"/random-*.only.csv; do
     name=${file%.only.csv}

@@ -2,6 +2,7 @@
 // Whole designs on the CUDA backend, over GPUs that are pretended: what is tested is the way from the Program to
 // streams, events, captures and links, not the kernels, which are the host's here.
 #include "core/design/designbuilder.h"
+#include "core/design/redesign.h"
 #include "core/design/stagecosts.h"
 #include "core/program/compile.h"
 #include "executor/cuda/cudabackend.h"
@@ -42,6 +43,7 @@ CudaSetup setupFor(int devices)
 RunOptions onPretendedGpus(CudaTransport transport = CudaTransport::Automatic)
 {
     RunOptions options;
+    options.backend = "cuda";
     options.steps = 3;
     options.createBackend = [transport](int devices) {
         CudaSetup setup = setupFor(devices);
@@ -229,6 +231,27 @@ private slots:
         QVERIFY(!trace.tableExists("CUPTI_ACTIVITY_KIND_KERNEL"));
     }
 
+    void stagesThatRecomputeTrainToTheBitsOfTheReference_data()
+    {
+        QTest::addColumn<bool>("graphs");
+        QTest::newRow("launched") << false;
+        QTest::newRow("captured") << true;
+    }
+    void stagesThatRecomputeTrainToTheBitsOfTheReference()
+    {
+        QFETCH(bool, graphs);
+        for (const Recompute recompute : {Recompute::Selective, Recompute::Full}) {
+            Design design = tinyGpt("zb-h1", 2);
+            design = withRecompute(design, std::vector(design.schedule.deviceOfStage.size(), recompute));
+            RunOptions options = onPretendedGpus();
+            options.runtime.captureBlocks = graphs;
+            const RunResult gpu = run(design, options);
+            QCOMPARE(gpu.maths, std::string("training"));
+            QVERIFY(gpu.gradients && gpu.gradients->bitEqual);
+            QCOMPARE(gpu.peakBytes, gpu.predictedPeakBytes);
+        }
+    }
+
     void syntheticBlocksTakeTheirTimeOnTheDevice()
     {
         const Design design = test::evenDesign({.forward = 2'000'000,
@@ -255,6 +278,7 @@ private slots:
         QVERIFY(told != alone.notes.end());
         CONTAINS(told->what, "transfers do not wait for switch");
         options.createBackend = {};
+        options.backend = "host";
         const std::vector<Diagnostic> host = run(shared, options).notes;
         QVERIFY(std::none_of(host.begin(), host.end(), isAboutBuses));
     }

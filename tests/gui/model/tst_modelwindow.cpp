@@ -136,24 +136,47 @@ private Q_SLOTS:
         const Design before = fixture.document.design();
         ParallelismFields& groups = fixture.window->groups();
         auto* tensor = named<QSpinBox>(groups, "Tensor parallel");
-        auto* recompute = named<QComboBox>(groups, "Recomputed");
-        QVERIFY(tensor && recompute);
+        QVERIFY(tensor);
         tensor->setValue(4);
         named<QCheckBox>(groups, "Sequence parallel")->setChecked(true);
-        recompute->setCurrentIndex(2);
-        const Parallelism wanted{.tensor = 4, .sequence = true, .recompute = Recompute::Full};
+        const Parallelism wanted{.tensor = 4, .sequence = true};
         QCOMPARE(fixture.document.design().workload->shape.parallel, wanted);
         QCOMPARE(fixture.document.undoStack()->undoText(),
-                 QStringLiteral("Share out every stage: tensor 4 with sequence, full recomputation"));
+                 QStringLiteral("Share out every stage: tensor 4 with sequence"));
         QVERIFY(fixture.document.design().costs.stages[1].forward < before.costs.stages[1].forward / 2);
         tensor->setValue(3);
         QVERIFY2(fixture.window->fault().contains(QLatin1String("cannot be shared out over 3 members")),
                  qPrintable(fixture.window->fault()));
         QCOMPARE(tensor->value(), 4);
-        for (int i = 0; i < 3; ++i)
+        for (int i = 0; i < 2; ++i)
             fixture.document.undoStack()->undo();
         QCOMPARE(fixture.document.design(), before);
         QCOMPARE(groups.value(), Parallelism{});
+    }
+
+    void everyStageSaysWhatItRecomputes()
+    {
+        Fixture fixture;
+        const Design before = fixture.document.design();
+        auto* all = named<QComboBox>(*fixture.window, "Recomputed");
+        QVERIFY(all);
+        QCOMPARE(fixture.window->stages().text(1, 10), QStringLiteral("none"));
+        fixture.type(fixture.window->stages(), 1, 10, QStringLiteral("full"));
+        const Schedule& schedule = fixture.document.design().schedule;
+        QCOMPARE(schedule.recomputeOf(1), Recompute::Full);
+        QCOMPARE(schedule.blocks(), before.schedule.blocks() + schedule.microbatches); // R blocks are there
+        QCOMPARE(all->currentText(), QStringLiteral("recomputed: as listed"));
+        QCOMPARE(fixture.document.undoStack()->undoText(), QStringLiteral("Let stage 1 recompute: full"));
+        fixture.type(fixture.window->stages(), 0, 10, QStringLiteral("sometimes"));
+        QVERIFY2(fixture.window->fault().contains(QLatin1String("use none, selective, full")),
+                 qPrintable(fixture.window->fault()));
+        all->setCurrentIndex(1);
+        Q_EMIT all->activated(1);
+        QCOMPARE(fixture.window->stages().text(0, 10), QStringLiteral("selective"));
+        QCOMPARE(schedule.recomputeOf(1), Recompute::Selective);
+        for (int i = 0; i < 2; ++i)
+            fixture.document.undoStack()->undo();
+        QCOMPARE(fixture.document.design(), before);
     }
 
     void aNewScheduleCanBeOfGroups()

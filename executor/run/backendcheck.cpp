@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "executor/run/backendcheck.h"
+
+#include "core/design/stagecosts.h"
+#include "core/predict/busqueues.h"
+#include "core/program/compile.h"
+#include "core/workload/parallelism.h"
+#include "core/workload/transformer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace pipewright {
+
+namespace {
+
+void note(Diagnostics& found, std::string where, std::string what, std::string hint)
+{
+    found.push_back({Severity::Note, std::move(where), std::move(what), std::move(hint)});
+}
+
+bool hasBus(const Costs& costs)
+{
+    return !costs.link.bus.empty()
+           || std::any_of(costs.linkOfPair.begin(), costs.linkOfPair.end(),
+                          [](const auto& pair) { return !pair.second.bus.empty(); });
+}
+
+/// What training does otherwise than drawn.
+void noteOfTraining(const Design& design, Diagnostics& found)
+{
+    if (const std::size_t pairs = design.schedule.overlaps.size(); pairs > 0)
+        note(
+            found, "schedule.overlaps",
+            fmt::format("the blocks of {} overlapped pair{} train one after the other, and are predicted to run at the "
+                        "same time",
+                        pairs, pairs == 1 ? "" : "s"),
+            "compare times with --maths timed, which runs them together");
+}
+
+void noteOfTimedBlocks(const Design& design, const RunMeans& means, Diagnostics& found)
+{
+    if (!means.virtualClock && means.backend != "host" && hasBus(design.costs))
+        if (const Program program = compile(design.schedule, design.costs, design.dataflow); !program.busOfLink.empty())
+            note(found, "costs.link.bus",
+                 fmt::format("the {} backend emulates every link as if it had a wire of its own, so transfers do not "
+                             "wait for {}",
+                             means.backend, busNames(program)),
+                 "use --backend host, or the virtual clock");
+}
+
+} // namespace
+
+RunMeans meansOf(const RunOptions& options)
+{
+    return {options.backend, options.maths, options.clock == RunOptions::Clock::Virtual};
+}
+
+Diagnostics whyNotTrainable(const Design& design)
+{
+    if (!design.workload)
+        return {{Severity::Error, "workload", "the design has costs but no model, so there is nothing to train",
+                 "use timed maths, or make the design from a model"}};
+    Diagnostics why = whyNotRunnable(design.workload->shape);
+    if (why.empty() && static_cast<int>(design.layersPerStage.size()) != design.schedule.stages())
+        why.push_back({Severity::Error, "layersPerStage",
+                       "the partition has another number of stages than the schedule",
+                       "cut the model into as many stages as the schedule has"});
+    if (std::any_of(design.costs.microbatches.begin(), design.costs.microbatches.end(),
+                    [](const MicrobatchScale& scale) { return scale != MicrobatchScale{}; }))
+        why.push_back({Severity::Error, "costs.microbatches",
+                       "microbatches of different length are for timed runs: the built-in models' are all alike",
+                       "use timed maths, or leave the scales out"});
+    if (design.workload->shape.sequencePieces != design.schedule.sequencePieces)
+        why.push_back({Severity::Error, "model.sequence_pieces",
+                       fmt::format("the model is cut for {} pieces of a sequence, the schedule for {}",
+                                   design.workload->shape.sequencePieces, design.schedule.sequencePieces),
+                       "make the design anew with --pieces, or give both the same number"});
+    const std::vector<DeviceSpec>& devices = design.cluster.devices;
+    const auto isGroup = [](const DeviceSpec& device) { return device.group != nullptr; };
+    if (const auto group = std::find_if(devices.begin(), devices.end(), isGroup); group != devices.end())
+        why.push_back(
+            {Severity::Error, "cluster.devices",
+             fmt::format("device {} is a group, whose members would have to share its stages", group - devices.begin()),
+             "use timed maths, train the sharding of one stage with `pipewright shard --run`, or take a "
+             "cluster without groups"});
+    if (why.empty()) { // a stage's output, added to another stage's input
+        Costs ofModel;
+        applyBytes(*design.workload, design.layersPerStage, design.schedule.recompute, ofModel);
+        for (const SkipConnection& skip : design.dataflow.skips)
+            if (const Bytes output = ofModel.stages[static_cast<std::size_t>(skip.fromStage)].output;
+                skip.bytes != output)
+                why.push_back({Severity::Error, "dataflow.skips",
+                               fmt::format("the skip connection from stage {} to stage {} carries {}, and the stage "
+                                           "hands on {}",
+                                           skip.fromStage, skip.toStage, exactSize(skip.bytes), exactSize(output)),
+                               fmt::format("write \"bytes\": \"{}\", or use timed maths", exactSize(output))});
+    }
+    return why;
+}
+
+BackendCheck checkForBackend(const Design& design, const RunMeans& means)
+{
+    BackendCheck check;
+    if (std::find(std::begin(runBackends), std::end(runBackends), means.backend) == std::end(runBackends))
+        throw Error("--for", "\"" + means.backend + "\" is no backend", "use host, mpi or cuda");
+    if (design.workload)
+        if (const Parallelism& parallel = design.workload->shape.parallel; parallel.devicesPerStage() > 1)
+            check.found.push_back(
+                {Severity::Error, "model.parallel",
+                 fmt::format("a stage stands for {} devices ({}), which is predicted and cannot be run here",
+                             parallel.devicesPerStage(), textOf(parallel)),
+                 "make the design without degrees of parallelism to run it"});
+    const bool wantsTimes =
+        means.maths == RunOptions::Maths::Timed || means.maths == RunOptions::Maths::Synthetic || means.virtualClock;
+    if (!wantsTimes) {
+        Diagnostics why = whyNotTrainable(design);
+        check.trains = why.empty();
+        if (means.maths == RunOptions::Maths::Training)
+            check.found.insert(check.found.end(), why.begin(), why.end());
+        else
+            for (const Diagnostic& reason : why)
+                note(check.found, reason.where, "run with timed blocks instead of training: " + reason.what,
+                     reason.hint);
+    }
+    if (check.trains)
+        noteOfTraining(design, check.found);
+    else if (!hasErrors(check.found))
+        noteOfTimedBlocks(design, means, check.found);
+    return check;
+}
+
+} // namespace pipewright

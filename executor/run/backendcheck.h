@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// What a backend cannot run of a design, and what it runs otherwise than it is drawn, each with the remedy and before
+// anything is allocated. `check --for` prints it and `run` asks the same, so that nothing is dropped in silence.
+#pragma once
+
+#include "core/base/diagnostic.h"
+#include "core/design/design.h"
+#include "executor/run/run.h"
+
+#include <string>
+#include <string_view>
+
+namespace pipewright {
+
+/// With what a design is to be run.
+struct RunMeans {
+    std::string backend = "host"; ///< as in `run --backend`
+    RunOptions::Maths maths = RunOptions::Maths::Automatic;
+    bool virtualClock = false;
+};
+inline constexpr std::string_view runBackends[] = {"host", "mpi", "cuda"};
+RunMeans meansOf(const RunOptions& options);
+
+struct BackendCheck {
+    bool trains = false; ///< or else the blocks are timed
+    /// Errors: it does not run. Notes: it runs, but this is done otherwise than the design says.
+    Diagnostics found;
+};
+
+/// For a design that checkDesign() finds nothing wrong with.
+BackendCheck checkForBackend(const Design& design, const RunMeans& means);
+
+/// What stands in the way of training this design; empty when nothing does.
+Diagnostics whyNotTrainable(const Design& design);
+
+} // namespace pipewright

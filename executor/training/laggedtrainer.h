@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// The oracle of schedules that update their weights amid the step: the same model, data and stage maths, block after
+// block on the calling thread, with every version of every stage's weights kept for whoever reads it. Which version a
+// block reads, and which gradients an update takes, it asks the schedule's rule (schedule/weightplan.h); of the Program
+// and of how versions travel in memory it knows nothing. A run of that schedule must end with the same bits.
+#pragma once
+
+#include "core/schedule/schedule.h"
+#include "core/schedule/validate.h"
+#include "executor/training/optimizer.h"
+#include "executor/training/stagemaths.h"
+#include "executor/training/trainingdata.h"
+
+#include <span>
+#include <vector>
+
+namespace pipewright {
+
+/// Where a stage's training stands between two steps.
+struct StageStart {
+    std::vector<float> parameters, state; ///< of the optimizer
+    int updates = 0;                      ///< so far
+};
+
+class LaggedTrainer {
+public:
+    /// `batch`: microbatches of an update. `schedule` and `data` must outlive the trainer. Throws Error for a schedule
+    /// without U blocks, or one that cannot run.
+    LaggedTrainer(const Workload& workload, const std::vector<int>& layersPerStage, const Schedule& schedule,
+                  std::vector<SkipConnection> skips, int batch, const OptimizerSettings& optimizer,
+                  const TrainingData& data);
+
+    /// One step from there, on the microbatches of that number.
+    void step(int number, std::vector<StageStart> start);
+
+    int stages() const { return static_cast<int>(m_stages.size()); }
+    const StageMaths& maths(int stage) const { return m_stages[static_cast<std::size_t>(stage)].maths; }
+    /// After the step's last update.
+    std::span<const float> parameters(int stage) const;
+    /// Per microbatch, its share of the loss.
+    const std::vector<float>& losses() const { return m_losses; }
+
+private:
+    struct Microbatch {
+        std::vector<std::byte> untilInputGrad, untilWeightGrad, fromInputGrad;
+        std::vector<float> output, inputGrad;
+    };
+    struct Stage {
+        StageMaths maths;
+        StageOptimizer optimizer;
+        std::vector<std::byte> workspace;
+        std::vector<Microbatch> microbatches;
+        std::vector<StageStart> versions; ///< by updates of this step; emptied when nobody reads them any more
+    };
+
+    const Schedule& m_schedule;
+    std::vector<SkipConnection> m_skips;
+    const TrainingData& m_data;
+    std::vector<Stage> m_stages;
+    std::vector<std::vector<std::int32_t>> m_tokens, m_targets; ///< per microbatch
+    std::vector<float> m_losses;
+
+    friend class LaggedStep;
+};
+
+} // namespace pipewright
