@@ -25,7 +25,8 @@ namespace {
             use(cuptiActivityDisable) use(cuptiActivityFlushAll) use(cuptiActivityGetNextRecord)                       \
                 use(cuptiActivityGetNumDroppedRecords) use(cuptiActivityPushExternalCorrelationId)                     \
                     use(cuptiActivityPopExternalCorrelationId) use(cuptiActivityEnableDriverApi)                       \
-                        use(cuptiActivityEnableAllSyncRecords) use(cuptiGetCallbackName)
+                        use(cuptiActivityEnableAllSyncRecords) use(cuptiActivityEnableRuntimeApi)                      \
+                            use(cuptiGetCallbackName)
 
 struct Cupti {
 #define PIPEWRIGHT_DECLARE(name) decltype(&::name) name = nullptr;
@@ -139,6 +140,10 @@ constexpr CUpti_CallbackId launches[] = {
     CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel, CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel_ptsz,
     CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx, CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx_ptsz};
 
+/// Asked thousands of times in a step, and nothing is launched by asking.
+constexpr CUpti_CallbackId questions[] = {CUPTI_RUNTIME_TRACE_CBID_cudaEventQuery_v3020,
+                                          CUPTI_RUNTIME_TRACE_CBID_cudaStreamQuery_v3020};
+
 /// All but the subscription.
 int enable(const Cupti& cupti)
 {
@@ -151,6 +156,9 @@ int enable(const Cupti& cupti)
         code = code ? code : cupti.check(cupti.cuptiActivityEnable(kind), "cuptiActivityEnable");
     for (const CUpti_CallbackId launch : launches)
         code = code ? code : cupti.check(cupti.cuptiActivityEnableDriverApi(launch, 1), "cuptiActivityEnableDriverApi");
+    for (const CUpti_CallbackId question : questions) // after the kind of all calls, which overrides it
+        code = code ? code
+                    : cupti.check(cupti.cuptiActivityEnableRuntimeApi(question, 0), "cuptiActivityEnableRuntimeApi");
     // Not every question whether an event has happened: only those that were answered with yes.
     code = code ? code : cupti.check(cupti.cuptiActivityEnableAllSyncRecords(0), "cuptiActivityEnableAllSyncRecords");
     // Contexts that are there already tell which GPU they are of.

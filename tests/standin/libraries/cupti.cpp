@@ -88,8 +88,8 @@ public:
     CUpti_BuffersCallbackCompleteFunc complete = nullptr;
     CUpti_TimestampCallbackFunc clock = nullptr;
     std::set<CUpti_ActivityKind> kinds;
-    std::set<CUpti_CallbackId> driver; ///< one by one
-    bool allSyncRecords = true;        ///< cupti_activity.h:8257, "By default"
+    std::set<CUpti_CallbackId> driver, notRuntime; ///< one by one
+    bool allSyncRecords = true;                    ///< cupti_activity.h:8257, "By default"
     bool subscribed = false;
     std::recursive_mutex mutex; ///< guards what is here; callbacks are called with it
 
@@ -107,6 +107,7 @@ public:
                 record.externalId = ids.back();
                 record.correlationId = correlation;
                 write(record);
+                m_labelled.insert(correlation);
             }
     }
     void left(Domain domain, const char* name, std::uint32_t correlation, std::int64_t start, std::int64_t end) override
@@ -122,6 +123,7 @@ public:
         record.processId = static_cast<std::uint32_t>(::getpid());
         record.threadId = static_cast<std::uint32_t>(::gettid());
         record.correlationId = correlation;
+        count(std::string("call records of ") + name);
         write(record);
     }
     void happened(const Activity& activity) override
@@ -131,6 +133,8 @@ public:
         case Activity::Kernel: {
             auto record = onStream<CUpti_ActivityKernel10>(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, activity);
             record.name = names.insert(activity.name).first->c_str();
+            if (!m_labelled.contains(activity.correlation))
+                count("kernels without a label: " + activity.name);
             if (failsNow("untimed"))
                 record.start = record.end = CUPTI_TIMESTAMP_UNKNOWN;
             return writeIfEnabled(record);
@@ -177,7 +181,7 @@ public:
                                       : static_cast<std::uint32_t>(CUPTI_SYNCHRONIZATION_INVALID_VALUE);
         record.returnValue = static_cast<std::uint32_t>(what.result);
         if (kinds.contains(record.kind))
-            count("synchronization records");
+            count(what.result == 0 ? "synchronization records" : "synchronization records of what had not happened");
         writeIfEnabled(record);
     }
     void allocated(int device, std::int64_t bytes, void* place, std::uint32_t correlation) override
@@ -228,7 +232,7 @@ private:
     bool sees(Domain domain, const char* name) const
     {
         if (domain == Domain::Runtime)
-            return kinds.contains(CUPTI_ACTIVITY_KIND_RUNTIME);
+            return kinds.contains(CUPTI_ACTIVITY_KIND_RUNTIME) && !notRuntime.contains(numberOf(domain, name));
         return kinds.contains(CUPTI_ACTIVITY_KIND_DRIVER) || driver.contains(numberOf(domain, name));
     }
     std::uint64_t time(std::int64_t monotonic) const
@@ -289,6 +293,7 @@ private:
     std::size_t m_size = 0, m_used = 0, m_dropped = 0;
     std::map<std::uint32_t, std::map<std::uint32_t, std::uint32_t>> m_streams;
     std::set<std::string> names;
+    std::set<std::uint32_t> m_labelled; ///< calls beside which an external id was written
 };
 
 Recorder& recorder()
@@ -358,6 +363,8 @@ CUptiResult cuptiActivityEnable(CUpti_ActivityKind kind)
     {
         const std::lock_guard lock(recorder().mutex);
         recorder().kinds.insert(kind);
+        if (kind == CUPTI_ACTIVITY_KIND_RUNTIME)
+            recorder().notRuntime.clear();
     }
     hold("CUPTI activities", 1);
     observer = &recorder();
@@ -391,9 +398,14 @@ CUptiResult cuptiActivityEnableDriverApi(CUpti_CallbackId call, std::uint8_t ena
     return CUPTI_SUCCESS;
 }
 
-CUptiResult cuptiActivityEnableRuntimeApi(CUpti_CallbackId, std::uint8_t)
+/// Of a kind that is enabled some can be left out (cupti_activity.h:8199); the kind, enabled later, overrides it.
+CUptiResult cuptiActivityEnableRuntimeApi(CUpti_CallbackId call, std::uint8_t enable)
 {
-    broken("calls of the runtime enabled one by one, which this stand-in does not play", "stand-in");
+    const std::lock_guard lock(recorder().mutex);
+    if (enable)
+        recorder().notRuntime.erase(call);
+    else
+        recorder().notRuntime.insert(call);
     return CUPTI_SUCCESS;
 }
 

@@ -29,7 +29,7 @@ struct Allocation {
 /// Never destroyed: streams may run until the process is gone.
 struct All {
     std::mutex mutex;
-    std::set<Stream*> streams;
+    std::set<Stream*> streams, ended; ///< ended ones may still have work
     std::map<int, Stream*> legacy;
     std::map<const char*, Allocation> memory;
     std::map<int, std::size_t> used;
@@ -118,7 +118,7 @@ bool Stream::idle()
 void Stream::finish()
 {
     std::unique_lock lock(m_mutex);
-    waitUnlessLost(lock, m_changed, device, [this] { return m_queue.empty() && !m_working; });
+    m_changed.wait(lock, [this] { return m_queue.empty() && !m_working; }); // of a lost GPU soon: nothing of it runs
 }
 
 void Stream::end()
@@ -187,6 +187,7 @@ bool destroyStream(void* handle)
         const std::lock_guard lock(all().mutex);
         if (all().streams.erase(static_cast<Stream*>(handle)) == 0)
             return false;
+        all().ended.insert(static_cast<Stream*>(handle));
     }
     static_cast<Stream*>(handle)->end();
     return true;
@@ -207,9 +208,10 @@ void finishDevice(int device)
     std::vector<Stream*> streams;
     {
         const std::lock_guard lock(all().mutex);
-        for (Stream* stream : all().streams)
-            if (stream->device == device)
-                streams.push_back(stream);
+        for (const auto& some : {all().streams, all().ended})
+            for (Stream* stream : some)
+                if (stream->device == device)
+                    streams.push_back(stream);
         if (const auto legacy = all().legacy.find(device); legacy != all().legacy.end())
             streams.push_back(legacy->second);
     }
@@ -243,6 +245,8 @@ Allocated allocate(int device, std::size_t bytes, void** place)
     return Allocated::Yes;
 }
 
+/// Waits for all that the GPU was given, of streams that were destroyed too: cudaFree "may perform implicit
+/// synchronization" (cuda_runtime_api.h:4728), and does.
 bool release(void* place, std::size_t* bytes, int* device)
 {
     Allocation gone;

@@ -101,11 +101,12 @@ std::size_t freeMemory(int device);
 
 bool isLost(int device);
 void lose(int device);
-/// For waits that a lost GPU would never end: whether `what` became true.
+/// For waits that a lost GPU, one of the two, would never end: whether `what` became true.
 template<typename What>
-bool waitUnlessLost(std::unique_lock<std::mutex>& lock, std::condition_variable& changed, int device, What what)
+bool waitUnlessLost(std::unique_lock<std::mutex>& lock, std::condition_variable& changed, int device, int other,
+                    What what)
 {
-    while (!what() && !isLost(device))
+    while (!what() && !isLost(device) && !isLost(other))
         changed.wait_for(lock, std::chrono::milliseconds(5));
     return what();
 }

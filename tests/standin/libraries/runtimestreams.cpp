@@ -213,7 +213,7 @@ cudaError_t cudaEventSynchronize(cudaEvent_t handle)
     if (const cudaError_t code = forbiddenInCapture(); code != cudaSuccess)
         return ended(code);
     std::unique_lock lock(event->mutex);
-    waitUnlessLost(lock, event->happened, event->device, [&] { return event->done == event->recorded; });
+    waitUnlessLost(lock, event->happened, event->device, event->device, [&] { return event->done == event->recorded; });
     return ended(stateOf(event->device));
 }
 
@@ -263,9 +263,9 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t handle, cudaEvent_t on, unsigned)
         count("waits for events that were never recorded");
         return cudaSuccess;
     }
-    stream->push([event, number](const Running&) {
+    stream->push([event, number, device = stream->device](const Running&) {
         std::unique_lock lock(event->mutex);
-        waitUnlessLost(lock, event->happened, event->device, [&] { return event->done >= number; });
+        waitUnlessLost(lock, event->happened, event->device, device, [&] { return event->done >= number; });
     });
     return cudaSuccess;
 }

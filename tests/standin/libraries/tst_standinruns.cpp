@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// The program with its real CUDA plugin on stand-in GPUs: right gradients, the same losses however work is spread and
+// issued, nothing done that NVIDIA's documentation forbids, nothing left behind. Nothing here has seen a GPU.
+#include "standin/libraries/standinmachine.h"
+#include "testmain.h"
+
+#include <QTest>
+
+using namespace pipewright;
+using namespace pipewright::test;
+
+namespace {
+
+const QString onGpus = "run design.json --backend cuda --json --progress none --force -o trace.db --steps ";
+
+QString whyNotRight(const StandInOutcome& ran)
+{
+    if (ran.code != 0)
+        return QString("ended with %1: %2").arg(ran.code).arg(ran.errors);
+    const QJsonObject check = ran.json["gradient_check"].toObject();
+    if (!check["max_relative_error"].isDouble()
+        || check["max_relative_error"].toDouble() > check["within"].toDouble(-1))
+        return "gradients are off: " + QString::fromUtf8(QJsonDocument(check).toJson());
+    if (ran.json["peak_bytes"] != ran.json["predicted_peak_bytes"]
+        || ran.json["allocated_bytes"] != ran.json["predicted_allocated_bytes"])
+        return "memory is not as predicted: " + ran.output;
+    if (ran.json["dropped_records"].toInt(-1) != 0)
+        return "records were dropped";
+    return ran.faults();
+}
+
+} // namespace
+
+class TestStandInRuns : public QObject {
+    Q_OBJECT
+
+private Q_SLOTS:
+    void gradientsAreRightAndLossesEqual_data()
+    {
+        QTest::addColumn<QString>("family");
+        QTest::addColumn<int>("devices");
+        QTest::addColumn<QStringList>("ways"); // GPUs, then options
+        const QStringList usual{"1", "2", "2 --graphs", "2 --link nccl"};
+        QTest::newRow("1f1b") << "1f1b" << 2 << usual;
+        QTest::newRow("zb-v") << "zb-v" << 2 << QStringList{"1 --graphs", "2"};
+        QTest::newRow("chimera") << "chimera" << 2 << QStringList{"2", "2 --link nccl"};
+        QTest::newRow("four") << "zb-h1" << 4 << QStringList{"1", "4 --graphs", "4 --link nccl"};
+        QTest::newRow("pieces of sequences") << "seq1f1b" << 2 << QStringList{"2", "2 --graphs"};
+        QTest::newRow("eight") << "1f1b" << 8 << QStringList{"8 --no-gradient-check", "2 --no-gradient-check"};
+    }
+    void gradientsAreRightAndLossesEqual()
+    {
+        QFETCH(QString, family);
+        QFETCH(int, devices);
+        QFETCH(QStringList, ways);
+        QJsonArray losses;
+        for (const QString& way : std::as_const(ways)) {
+            StandInMachine machine(way.section(' ', 0, 0).toInt());
+            machine.set("SEED", QString::number(ways.indexOf(way) + 1));
+            const bool eight = devices == 8; // as many stages need a deeper model, which takes long
+            QVERIFY(machine.design(family, devices, eight ? "--model byte-gpt" : "--model byte-gpt-small"));
+            const StandInOutcome ran = machine.run(onGpus + (eight ? "1 " : "2 ") + way.section(' ', 1));
+            const QString why = eight ? (ran.code == 0 ? ran.faults() : ran.errors) : whyNotRight(ran);
+            QVERIFY2(why.isEmpty(), qPrintable(way + ": " + why));
+            if (losses.isEmpty())
+                losses = ran.json["loss"].toArray();
+            QVERIFY(!losses.isEmpty());
+            QCOMPARE(ran.json["loss"].toArray(), losses);
+            // What should not be done.
+            QCOMPARE(ran.counted("copies between GPUs through the host"), 0.0);
+            QCOMPARE(ran.counted("products chosen for other multiprocessors"), 0.0);
+            QVERIFY(ran.counted("products") > 0);
+            QCOMPARE(ran.counted("cudaGetDevice"), 0.0);
+            QVERIFY(ran.counted("cudaSetDevice") < ran.counted("cudaEventCreate") + 100); // not for each operation
+        }
+    }
+
+    void otherPrecisionIsHeldToAnotherBound()
+    {
+        const StandInMachine machine(2);
+        QVERIFY(machine.design("1f1b", 2));
+        const StandInOutcome ran = machine.run(onGpus + "2 --bf16");
+        const QString why = whyNotRight(ran);
+        QVERIFY2(why.isEmpty(), qPrintable(why));
+        const double error = ran.json["gradient_check"]["max_relative_error"].toDouble();
+        QVERIFY2(error > 1e-4 && error < 3e-2, qPrintable(QString::number(error)));
+    }
+
+    void olderGpusAreCutInTheirOwnSteps()
+    {
+        StandInMachine machine;
+        machine.set("CAPABILITY", "8.0").set("MULTIPROCESSORS", "108");
+        QVERIFY(machine.design("1f1b", 2));
+        QFile file(machine.path("design.json"));
+        QVERIFY(file.open(QIODevice::ReadOnly));
+        QJsonObject design = QJsonDocument::fromJson(file.readAll()).object();
+        file.close();
+        QJsonObject cluster = design["cluster"].toObject();
+        // Not a whole number of the smallest groups, of 4: larger ones are needed.
+        const QJsonObject half{{"gpu", 0}, {"multiprocessors", 54}};
+        cluster["gpus"] = QJsonArray{half, half};
+        design["cluster"] = cluster;
+        QVERIFY(file.open(QIODevice::WriteOnly) && file.write(QJsonDocument(design).toJson()) > 0);
+        file.close();
+        const StandInOutcome ran = machine.run(onGpus + "2");
+        const QString why = whyNotRight(ran);
+        QVERIFY2(why.isEmpty(), qPrintable(why));
+        QCOMPARE(ran.most("green contexts"), 2.0);
+    }
+
+    /// More streams than connections make slices wait for each other.
+    void everyStreamHasAConnectionOfItsOwn()
+    {
+        const StandInMachine machine(1);
+        QVERIFY(machine.design("1f1b", 4));
+        const StandInOutcome ran = machine.run(onGpus + "2 --no-gradient-check");
+        QVERIFY2(ran.code == 0, qPrintable(ran.errors));
+        // A device's own, one for what is between steps, one for each of 6 links, and the clock's.
+        QCOMPARE(ran.most("streams of GPU 0"), 4 + 4 + 6 + 1.0);
+        QVERIFY(ran.most("connections") >= ran.most("streams of GPU 0"));
+    }
+
+    void kernelsOfBlocksAreLabelled()
+    {
+        const StandInMachine machine(1);
+        QVERIFY(machine.design("1f1b", 2));
+        const StandInOutcome ran = machine.run(onGpus + "2 --no-gradient-check");
+        QVERIFY2(ran.code == 0, qPrintable(ran.errors));
+        QVERIFY(ran.counted("activity records") > 1000);
+        for (const QString& name : ran.namesLike("kernels without a label: "))
+            QVERIFY2(name == "forEach", qPrintable(name)); // fills, before the first block
+    }
+
+    void askingLeavesNoRecords()
+    {
+        const StandInMachine machine(1);
+        QVERIFY(machine.design("1f1b", 2));
+        const StandInOutcome ran = machine.run(onGpus + "2 --no-gradient-check");
+        QVERIFY2(ran.code == 0, qPrintable(ran.errors));
+        QVERIFY(ran.counted("cudaEventQuery") > 0);
+        QCOMPARE(ran.counted("synchronization records of what had not happened"), 0.0);
+        QCOMPARE(ran.counted("call records of cudaEventQuery"), 0.0);
+        QCOMPARE(ran.counted("call records of cudaStreamQuery"), 0.0);
+        QVERIFY(ran.counted("call records of cudaLaunchKernel") > 0);
+    }
+
+    void aProcessForEachGpu_data()
+    {
+        QTest::addColumn<QString>("family");
+        QTest::newRow("1f1b") << "1f1b";
+        QTest::newRow("chimera") << "chimera";
+    }
+    void aProcessForEachGpu()
+    {
+        QFETCH(QString, family);
+        const StandInMachine machine(2);
+        if (!machine.run("devices --json").json["mpi"].toObject()["available"].toBool())
+            QSKIP("no MPI here");
+        QVERIFY(machine.design(family, 2));
+        const StandInOutcome threads = machine.run(onGpus + "2");
+        const QString words = "run design.json --backend mpi --device cuda --steps 2 --json --progress none --force "
+                              "-o ranks.db --deadline ";
+        const StandInOutcome ran = machine.run(words + "30s");
+        const QString why = whyNotRight(ran);
+        QVERIFY2(why.isEmpty(), qPrintable(why));
+        QCOMPARE(ran.json["loss"].toArray(), threads.json["loss"].toArray());
+        QCOMPARE(ran.most("communicators") > 0, true);
+        // A rank that dies takes the others along, and is named.
+        const StandInOutcome died = machine.run(words + "10s --inject killed:1:1:3", 60);
+        QCOMPARE(died.code, 2);
+        QVERIFY2(died.errors.contains("the process of device 1 (rank 1"), qPrintable(died.errors));
+        QVERIFY2(died.faults().isEmpty(), qPrintable(died.faults()));
+    }
+
+    void stagesAreSharded_data()
+    {
+        QTest::addColumn<QString>("link");
+        QTest::newRow("copies") << "copy";
+        QTest::newRow("NCCL") << "nccl";
+    }
+    void stagesAreSharded()
+    {
+        QFETCH(QString, link);
+        const StandInMachine machine(2);
+        const StandInOutcome ran =
+            machine.run(QString("shard " PIPEWRIGHT_SOURCE_DIR
+                                "/resources/experiments/mixed-speed/mlp.json --run --backend cuda --json --link ")
+                        + link);
+        QVERIFY2(ran.code == 0, qPrintable(ran.errors));
+        QCOMPARE(ran.json["run"].isObject() ? ran.json["run"]["failed"].toInt(-1) : ran.json["failed"].toInt(-1), 0);
+        QVERIFY2(ran.faults().isEmpty(), qPrintable(ran.faults()));
+        // Neighbours reach each other, whoever uses the way first.
+        QCOMPARE(ran.counted("copies between GPUs through the host"), 0.0);
+        QCOMPARE(ran.counted("copies between GPUs") > 0, link == "copy");
+    }
+
+    void whatFailsIsNamedAndGivenBack_data()
+    {
+        QTest::addColumn<QString>("fault");
+        QTest::addColumn<QString>("options");
+        QTest::addColumn<QString>("said");
+        const QString plain = "2 ";
+        QTest::newRow("no memory") << "allocate:5" << plain << "cudaErrorMemoryAllocation: out of memory";
+        QTest::newRow("no memory for a stage") << "allocate:2" << plain << "out of memory";
+        QTest::newRow("a launch") << "launch:40" << plain << "cudaErrorLaunchOutOfResources";
+        QTest::newRow("a launch in a graph") << "launch:400"
+                                             << "2 --graphs "
+                                             << "cudaErrorLaunchOutOfResources";
+        QTest::newRow("a product") << "product:7" << plain << "cuBLASLt cannot multiply 8 x 48 by 48 x 48";
+        QTest::newRow("a GPU") << "lost:300" << plain << "cudaErrorECCUncorrectable";
+        QTest::newRow("a slice") << "green:2"
+                                 << "1 "
+                                 << "cuGreenCtxCreate: out of memory";
+        QTest::newRow("NCCL's network") << "nccl:12"
+                                        << "2 --link nccl --deadline 3s "
+                                        << "no device has made progress";
+        QTest::newRow("NCCL's first transfer") << "nccl:0"
+                                               << "2 --link nccl --deadline 3s "
+                                               << "the deadline has passed";
+    }
+    void whatFailsIsNamedAndGivenBack()
+    {
+        QFETCH(QString, fault);
+        QFETCH(QString, options);
+        QFETCH(QString, said);
+        StandInMachine machine(options.section(' ', 0, 0).toInt());
+        QVERIFY(machine.design("1f1b", 2));
+        const StandInOutcome ran = machine.set("FAIL", fault).run(onGpus + "2 " + options.section(' ', 1), 60);
+        QCOMPARE(ran.code, 2);
+        QVERIFY2(ran.errors.contains(said), qPrintable(ran.errors));
+        // The memory of a lost GPU is lost; nobody can free what a transfer that never ends may write to.
+        if (!fault.startsWith("lost") && fault != "nccl:0")
+            QVERIFY2(ran.faults().isEmpty(), qPrintable(ran.faults()));
+        for (const QJsonObject& report : ran.reports)
+            QVERIFY(report["broken"].toArray().isEmpty());
+    }
+
+    /// Another profiler may come, and this process may try again.
+    void aRecorderThatDoesNotStartLetsGo()
+    {
+        StandInMachine machine(2);
+        QVERIFY(machine.design("1f1b", 2));
+        const StandInOutcome ran = machine.set("FAIL", "cupti:3").run(onGpus + "2");
+        const QString why = whyNotRight(ran);
+        QVERIFY2(why.isEmpty(), qPrintable(why));
+        QVERIFY(ran.errors.contains("blocks are timed by events, without their kernels"));
+    }
+
+    void recordsWithoutATimeAreNoLostOnes()
+    {
+        StandInMachine machine(1);
+        QVERIFY(machine.design("1f1b", 2));
+        const StandInOutcome ran = machine.set("FAIL", "untimed:5").run(onGpus + "2");
+        const QString why = whyNotRight(ran);
+        QVERIFY2(why.isEmpty(), qPrintable(why));
+        QVERIFY2(ran.errors.contains("1 records of the GPUs' recorder have no time"), qPrintable(ran.errors));
+    }
+
+    void aGpuWithoutRoomIsNamedBeforeTheRun()
+    {
+        StandInMachine machine(2);
+        QVERIFY(machine.design("1f1b", 2));
+        const StandInOutcome ran = machine.set("MEMORY", "33554432").run(onGpus + "2");
+        QCOMPARE(ran.code, 2);
+        QVERIFY2(ran.errors.contains("would hold") && ran.errors.contains("32 MiB"), qPrintable(ran.errors));
+        QCOMPARE(ran.counted("kernels"), 0.0);
+    }
+
+    void gpusThatDoNotReachEachOtherCopyThroughTheHost()
+    {
+        StandInMachine machine(2);
+        machine.set("PEERS", "0");
+        QVERIFY(machine.design("1f1b", 2));
+        const StandInOutcome ran = machine.run(onGpus + "2");
+        const QString why = whyNotRight(ran);
+        QVERIFY2(why.isEmpty(), qPrintable(why));
+        QVERIFY(ran.counted("copies between GPUs through the host") > 0);
+    }
+};
+
+PIPEWRIGHT_TEST(TestStandInRuns, QCoreApplication)
+#include "tst_standinruns.moc"
