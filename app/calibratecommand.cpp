@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+#include "app/blocktimechoice.h"
 #include "app/command.h"
 #include "app/stepchoice.h"
 #include "app/table.h"
@@ -25,6 +26,7 @@ struct CalibrateOptions {
         command.option("file", file, "the design file").required().typeName("FILE");
         command.option("trace", traces, "traces of this design, one or several").required().typeName("TRACE");
         command.option("-o,--output", output, "the calibrated design to write").required().typeName("FILE");
+        blockTime.addTo(command);
         command.flag("--keep-unmeasured", keepUnmeasured,
                      "stages that the traces do not cover keep the design's costs");
         command.flag("--force", force, "replace the file if it exists");
@@ -32,6 +34,7 @@ struct CalibrateOptions {
     }
     std::vector<std::string> traces;
     std::string file, output;
+    BlockTimeChoice blockTime;
     bool keepUnmeasured = false, force = false, json = false;
 };
 
@@ -42,13 +45,15 @@ Nanoseconds makespanOf(const Design& design)
     return predictOrFind(located).metrics.makespan;
 }
 
-Json toJson(const CalibrateOptions& options, const Design& before, const Calibration& calibration)
+Json toJson(const CalibrateOptions& options, const Design& before, const Calibration& calibration,
+            const std::optional<KernelTotals>& kernels)
 {
     const Design& after = calibration.design;
     Json object{{"design", options.output},
                 {"trace", options.traces.front()},
                 {"traces", options.traces},
                 {"source", after.costs.source}};
+    addBlockTimes(object, options.blockTime.by(), kernels);
     object["makespan"] = {{"before_ns", makespanOf(before)},
                           {"after_ns", makespanOf(after)},
                           {"measured_ns", calibration.makespan ? Json(*calibration.makespan) : Json()}};
@@ -137,7 +142,8 @@ void printConfidence(const CalibrateOptions& options, const Calibration& calibra
         printText("the {} least sure of {}; all of them: --json\n", most, all);
 }
 
-void print(const CalibrateOptions& options, const Design& before, const Calibration& calibration)
+void print(const CalibrateOptions& options, const Design& before, const Calibration& calibration,
+           const std::optional<KernelTotals>& kernels)
 {
     const Design& after = calibration.design;
     printText("{}: costs measured in {}\n\n", options.output, fmt::join(options.traces, ", "));
@@ -159,6 +165,7 @@ void print(const CalibrateOptions& options, const Design& before, const Calibrat
                   calibration.unmeasured.size() == 1 ? "" : "s", fmt::join(calibration.unmeasured, ", "));
     for (const std::string& note : calibration.notes)
         printText("\n{}\n", note);
+    printBlockTimes(options.blockTime.by(), kernels);
     printConfidence(options, calibration);
     printText("\nlink      {}\n", change(before.costs.link.latency, after.costs.link.latency));
     if (after.costs.link.bytesPerSecond > 0)
@@ -179,22 +186,26 @@ void addCalibrateCommand(CommandLine& line, int& exitCode)
     Command command = line.add("calibrate", "Writes a design whose costs are the measured ones");
     const auto options = std::make_shared<CalibrateOptions>(command);
     command.onCall([options, &exitCode] {
+        const BlockTime by = options->blockTime.by();
         const LocatedDesign located = readLocatedDesign(options->file);
-        predictOrFind(located); // an invalid design is a finding, before its trace is looked at
+        // An invalid design is a finding, before its trace is looked at.
+        const Prediction prediction = predictOrFind(located);
         std::vector<std::unique_ptr<TraceReader>> readers;
         std::vector<NamedTrace> traces;
         for (const std::string& trace : options->traces) {
-            readers.push_back(std::make_unique<TraceReader>(trace));
+            readers.push_back(std::make_unique<TraceReader>(trace, by));
             printDiagnostics(readers.back()->whatMayBeMissing());
             traces.push_back({readers.back().get(), std::filesystem::path(trace).filename().string()});
         }
         const Calibration calibration = calibrate(
             located.design, traces, options->keepUnmeasured ? UnmeasuredStages::Keep : UnmeasuredStages::Refuse);
         writeDesign(calibration.design, options->output, options->force);
+        const TraceReader& first = *readers.front();
+        const std::optional<KernelTotals> kernels = kernelTotals(first, prediction.program, first.medianStep());
         if (options->json)
-            printJson(toJson(*options, located.design, calibration));
+            printJson(toJson(*options, located.design, calibration, kernels));
         else
-            print(*options, located.design, calibration);
+            print(*options, located.design, calibration, kernels);
         exitCode = exitSuccess;
     });
 }

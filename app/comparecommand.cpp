@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+#include "app/blocktimechoice.h"
 #include "app/command.h"
 #include "app/explanationtext.h"
 #include "app/picture.h"
@@ -28,6 +29,7 @@ struct CompareOptions {
         command.option("trace", trace, "a trace of this design").required().typeName("TRACE");
         command.option("-o,--output", picture, "draw both timelines (.svg or .png)").typeName("PICTURE");
         step.addTo(command);
+        blockTime.addTo(command);
         command
             .option("--first-run", firstRun,
                     "the run of this schedule that the costs were measured in: how much the machine changed since")
@@ -40,6 +42,7 @@ struct CompareOptions {
     }
     std::string file, trace, picture, firstRun;
     StepChoice step;
+    BlockTimeChoice blockTime;
     double tolerance = -1;
     bool dark = false, force = false, json = false;
 };
@@ -51,9 +54,9 @@ struct RunToRun {
     double errorOfFirst = 0;           ///< of the prediction against the first
 };
 
-RunToRun runToRun(const std::string& firstRun, const Program& program, const Comparison& comparison)
+RunToRun runToRun(const std::string& firstRun, const Program& program, const Comparison& comparison, BlockTime by)
 {
-    const TraceReader first(firstRun);
+    const TraceReader first(firstRun, by);
     RunToRun result{lengthOf(first.timeline(program, first.medianStep())), comparison.measuredMakespan};
     if (result.first > 0) {
         const auto share = [&](Nanoseconds length) {
@@ -160,8 +163,9 @@ int compareFiles(const CompareOptions& options)
     if (!options.picture.empty())
         checkPictureName(options.picture, options.force);
     (void)options.step.number(); // an invalid step is bad usage, not a finding
+    const BlockTime by = options.blockTime.by();
     const LocatedDesign located = readLocatedDesign(options.file);
-    const TraceReader trace(options.trace);
+    const TraceReader trace(options.trace, by);
     printDiagnostics(trace.whatMayBeMissing());
     const Prediction prediction = predictOrFind(located);
     const StepChoice::Chosen chosen = measuredStep(trace, prediction.program, options.step);
@@ -172,12 +176,15 @@ int compareFiles(const CompareOptions& options)
         writePicture(options.picture, options.force, located.design, prediction,
                      pictureOptions(options, measured, chosen.name));
     const Explanation explanation = explain(prediction.program, located.design.costs, prediction.timeline, measured);
+    const std::optional<KernelTotals> kernels =
+        kernelTotals(trace, prediction.program, chosen.step >= 0 ? chosen.step : trace.medianStep());
     std::optional<RunToRun> runs;
     if (!options.firstRun.empty())
-        runs = runToRun(options.firstRun, prediction.program, comparison);
+        runs = runToRun(options.firstRun, prediction.program, comparison, by);
     if (options.json) {
         Json object = toJson(comparison);
         object["step"] = chosen.json();
+        addBlockTimes(object, by, kernels);
         object["steps"] = app::toJson(lengths);
         object["causes"] = causesToJson(prediction.program, explanation);
         if (runs)
@@ -188,6 +195,7 @@ int compareFiles(const CompareOptions& options)
         printJson(object);
     } else {
         print(prediction.program, comparison, chosen.name);
+        printBlockTimes(by, kernels);
         printText("\ncauses of the difference (more: pipewright explain):\n");
         constexpr std::size_t causesShown = 4;
         printCauses(prediction.program, explanation, causesShown);

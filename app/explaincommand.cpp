@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+#include "app/blocktimechoice.h"
 #include "app/command.h"
 #include "app/devicetimetext.h"
 #include "app/explanationtext.h"
@@ -90,10 +91,18 @@ int run(const ExplainOptions& options)
         const LocatedDesign other = readLocatedDesign(options.order);
         ordered = inOtherOrder(prediction.program, replay, predictOrFind(other).program, located.design.costs);
     }
+    // What the GPUs did belongs to one step, so the typical one shows that of median length.
+    const int gpuStep = chosen.step >= 0 ? chosen.step : trace.medianStep();
+    const std::optional<KernelTotals> kernels = kernelTotals(trace, prediction.program, gpuStep);
+    const std::vector<GpuGaps> gaps = kernels ? gpuGaps(prediction.program, trace.gpuWork(prediction.program, gpuStep),
+                                                        trace.timeline(prediction.program, gpuStep))
+                                              : std::vector<GpuGaps>();
     if (options.json) {
         Json object{{"trace", options.trace}, {"step", chosen.json()}, {"steps", app::toJson(lengths)}};
         object.update(app::toJson(prediction.program, explanation));
         object["rates"] = app::toJson(rates);
+        object["kernels"] = kernels ? app::toJson(*kernels) : Json();
+        object["gpus"] = app::toJson(gaps);
         if (changed)
             object["what_if"] = toJson(*changed);
         if (ordered)
@@ -103,6 +112,10 @@ int run(const ExplainOptions& options)
     }
     printText("{}: ", chosen.name);
     app::print(prediction.program, explanation);
+    if (kernels) {
+        app::print(gaps);
+        app::print(*kernels);
+    }
     app::print(rates);
     app::print(lengths);
     if (changed)

@@ -256,7 +256,8 @@ Calibration calibrate(const Design& design, const std::vector<NamedTrace>& trace
         result.makespan = medianOf(makespans);
     costs.source = "measured: ";
     for (const NamedTrace& trace : traces)
-        costs.source += (&trace == &traces.front() ? "" : ", ") + trace.name;
+        costs.source += (&trace == &traces.front() ? "" : ", ") + trace.name
+                        + (trace.trace->blockTime() == BlockTime::Kernels ? " (times of kernels)" : "");
     return result;
 }
 

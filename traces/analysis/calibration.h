@@ -43,7 +43,8 @@ struct NamedTrace {
     std::string name;
 };
 
-/// From several traces at once, each step of each counting alike. Throws Error as below.
+/// From several traces at once, each step of each counting alike, with the times of blocks that their readers take.
+/// Throws Error as below.
 Calibration calibrate(const Design& design, const std::vector<NamedTrace>& traces,
                       UnmeasuredStages rest = UnmeasuredStages::Refuse);
 

@@ -4,8 +4,10 @@
 #include "core/exchange/timelinepicture.h"
 #include "traces/analysis/achievedrates.h"
 #include "traces/analysis/activitysummary.h"
+#include "traces/analysis/blockkernels.h"
 #include "traces/analysis/comparison.h"
 #include "traces/analysis/explanation.h"
+#include "traces/analysis/gpugaps.h"
 #include "traces/export/activitypicture.h"
 #include "traces/export/htmlpage.h"
 
@@ -135,6 +137,32 @@ void addBlocks(HtmlPage& page, const Program& program, const Explanation& e, con
     page.table({"block", "device", "longer by", "of itself", "starts later by", "because of"}, rows);
 }
 
+/// Of a run whose GPUs were recorded.
+void addKernels(HtmlPage& page, const Program& program, const TraceReader& trace, int step)
+{
+    const std::optional<KernelTotals> totals = kernelTotals(trace, program, step);
+    if (!totals)
+        return;
+    page.heading("Kernels of the GPUs");
+    page.paragraph(
+        fmt::format("{} blocks with kernels took {}; {} of their time was bound by launching. Recording took "
+                    "{} of this step, which is part of what was measured.",
+                    totals->blocks, blockTimesText(*totals), share(shareOf(totals->launching, totals->byEvents)),
+                    formatDuration(totals->overhead)));
+    std::vector<std::vector<std::string>> groups;
+    for (const BlockKernels::Group& group : totals->groups)
+        groups.push_back(
+            {KernelGroups::standard().names()[group.group], std::to_string(group.kernels), formatDuration(group.time)});
+    page.table({"kernels", "count", "time"}, groups);
+    std::vector<std::vector<std::string>> rows;
+    for (const GpuGaps& g : gpuGaps(program, trace.gpuWork(program, step), trace.timeline(program, step)))
+        if (g.recorded)
+            rows.push_back({fmt::format("device {}", g.device), formatDuration(g.running), formatDuration(g.lateData),
+                            formatDuration(g.link), formatDuration(g.host), formatDuration(g.otherSlice),
+                            formatDuration(g.other), formatDuration(g.coolDown)});
+    page.table({"GPU", "running", "late data", "link", "late host", "other slice", "other", "cool-down"}, rows);
+}
+
 } // namespace
 
 std::string runReport(const Design& design, const Prediction& prediction, const TraceReader& trace,
@@ -165,6 +193,7 @@ std::string runReport(const Design& design, const Prediction& prediction, const 
     addNotes(page, notes);
     addCauses(page, prediction.program, e);
     addDevices(page, e);
+    addKernels(page, prediction.program, trace, step.number >= 0 ? step.number : trace.medianStep());
     page.paragraph(
         fmt::format("Critical path of the measured step: {} computing, {} in transfers, {} waiting, over {} tasks.",
                     formatDuration(e.path.computing), formatDuration(e.path.transferring),
