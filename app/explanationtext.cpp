@@ -131,4 +131,35 @@ void print(const Program& program, const Explanation& explanation)
               formatDuration(explanation.path.waiting), explanation.criticalPath.size());
 }
 
+Json toJson(const std::vector<GpuGaps>& gaps)
+{
+    Json array = Json::array();
+    for (const GpuGaps& g : gaps)
+        if (g.recorded)
+            array.push_back({{"device", g.device},
+                             {"running_ns", g.running},
+                             {"idle_ns",
+                              {{"late_data", g.lateData},
+                               {"link", g.link},
+                               {"late_host", g.host},
+                               {"other_slice", g.otherSlice},
+                               {"other", g.other},
+                               {"cool_down", g.coolDown}}}});
+    return array;
+}
+
+void print(const std::vector<GpuGaps>& gaps)
+{
+    printText("\nwhat each device's GPU did for it, by its kernels:\n");
+    TextTable table({"device", "running", "late data", "link", "late host", "other slice", "other", "cool-down"});
+    for (const GpuGaps& g : gaps)
+        if (g.recorded)
+            table.addRow({std::to_string(g.device), formatDuration(g.running), formatDuration(g.lateData),
+                          formatDuration(g.link), formatDuration(g.host), formatDuration(g.otherSlice),
+                          formatDuration(g.other), formatDuration(g.coolDown)});
+    table.print();
+    printText("late host: the data was there and the next kernel was not launched; other slice: it was launched, and "
+              "another device's kernels ran on the same GPU\n");
+}
+
 } // namespace pipewright::app

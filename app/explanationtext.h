@@ -4,6 +4,7 @@
 
 #include "app/command.h"
 #include "traces/analysis/explanation.h"
+#include "traces/analysis/gpugaps.h"
 
 namespace pipewright::app {
 
@@ -14,6 +15,10 @@ Json toJson(const Program& program, const Explanation& explanation);
 /// The `most` largest causes, one line each.
 void printCauses(const Program& program, const Explanation& explanation, std::size_t most);
 void print(const Program& program, const Explanation& explanation);
+
+/// What each device's GPU did and waited for; nothing of devices that were not recorded.
+Json toJson(const std::vector<GpuGaps>& gaps);
+void print(const std::vector<GpuGaps>& gaps);
 
 std::string signedDuration(Nanoseconds value); ///< "+1.2 ms"
 

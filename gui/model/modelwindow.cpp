@@ -243,35 +243,6 @@ QWidget* ModelWindow::buildGroups()
     return page;
 }
 
-void ModelWindow::fillGroups()
-{
-    const Design& design = m_document.design();
-    m_groups->setEnabled(design.workload.has_value());
-    const Parallelism parallel = design.workload ? design.workload->shape.parallel : Parallelism{};
-    m_groups->setValue(parallel);
-    const auto copies = parallel.devicesPerStage();
-    QString text;
-    if (!design.workload)
-        text = tr("There is no model whose stages could be shared out.");
-    else if (copies == 1)
-        text = tr("Every device of the schedule is one device. Larger degrees make it a group, whose members work "
-                  "alike; such a design is predicted and cannot be run here.");
-    else
-        text = tr("Every device of the schedule stands for %1 that work alike: %2 devices in all. Memory and times are "
-                  "those of one. Such a design is predicted and cannot be run here.")
-                   .arg(copies)
-                   .arg(design.schedule.devices() * copies);
-    if (const Nodes& nodes = design.cluster.nodes; nodes.devices > 0)
-        text += QLatin1Char(' ')
-                + tr("They stand in nodes of %1, tensor-parallel ones side by side and stages far apart; between nodes "
-                     "are %2 network cards each (%3, %4).")
-                      .arg(nodes.devices)
-                      .arg(nodes.cards)
-                      .arg(QString::fromStdString(nodes.network.name),
-                           quantityText(formatBandwidth(nodes.network.bandwidth)));
-    m_inGroups->setText(text);
-}
-
 QString ModelWindow::fault() const
 {
     return m_fault->text();

@@ -81,8 +81,7 @@ private Q_SLOTS:
     {
         const Outcome outcome = m_work.run("explain gpu.db");
         QVERIFY2(outcome.code == 0, qPrintable(outcome.errors));
-        for (const char* word :
-             {"late host", "other slice", "bound by launching", "recording took 5", "attention"})
+        for (const char* word : {"late host", "other slice", "bound by launching", "recording took 5", "attention"})
             QVERIFY2(outcome.output.contains(word), word);
         const QJsonObject json = m_work.run("explain gpu.db --json").json();
         const QJsonArray gpus = json["gpus"].toArray();
