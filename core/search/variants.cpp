@@ -4,6 +4,7 @@
 #include "core/search/variants.h"
 
 #include "core/design/redesign.h"
+#include "core/workload/recomputedtensors.h"
 
 #include <fmt/format.h>
 
@@ -60,8 +61,9 @@ std::vector<std::vector<Recompute>> choicesFor(const Design& design)
         if (count == stages)
             break;
     }
+    const auto hasCore = [](const Layer& layer) { return recomputedBytes(layer, Recompute::Selective) > 0; };
     if (design.workload && !design.layersPerStage.empty() && design.workload->shape.attention == AttentionMemory::Stored
-        && design.workload->shape.architecture != Architecture::Classifier)
+        && std::any_of(design.workload->layers.begin(), design.workload->layers.end(), hasCore))
         choices.emplace_back(stages, Recompute::Selective);
     return choices;
 }

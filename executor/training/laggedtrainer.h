@@ -37,6 +37,11 @@ public:
     const StageMaths& maths(int stage) const { return m_stages[static_cast<std::size_t>(stage)].maths; }
     /// After the step's last update.
     std::span<const float> parameters(int stage) const;
+    /// Of the last step.
+    int updates(int stage) const
+    {
+        return static_cast<int>(m_stages[static_cast<std::size_t>(stage)].versions.size()) - 1;
+    }
     /// Per microbatch, its share of the loss.
     const std::vector<float>& losses() const { return m_losses; }
 

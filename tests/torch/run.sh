@@ -74,7 +74,7 @@ dumps=()
 for made in "1f1b" "zb-h1" "1f1b --recompute 0" "pipedream-2bw" "cdp-v2" "pipeoptim"; do
     name=$folder/trained-${made%% *}-${#dumps[@]}
     # shellcheck disable=SC2086 # several words
-    if "$pipewright" new $made --devices 3 --microbatches 6 -o "$name.json" >/dev/null 2>"$folder/said" \
+    if "$pipewright" new $made --model byte-gpt-small --devices 3 --microbatches 6 -o "$name.json" >/dev/null 2>"$folder/said" \
         && "$pipewright" run "$name.json" --backend host --steps 3 -o "$name.db" --dump "$name.safetensors" >/dev/null 2>"$folder/said"; then
         dumps+=("$name.safetensors")
     else
