@@ -257,7 +257,10 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t description
     const bool narrow = product.compute == CUBLAS_COMPUTE_32F_FAST_16BF;
     const Matrix first{static_cast<const float*>(a), left, transposeA},
         second{static_cast<const float*>(b), right, transposeB};
-    const float by = *static_cast<const float*>(alpha), plus = *static_cast<const float*>(beta);
+    float by = *static_cast<const float*>(alpha);
+    if (failsFromNow("wrong")) // silently
+        by *= 1.5f;
+    const float plus = *static_cast<const float*>(beta);
     const Launched launched =
         launchByDriver(*stream, narrow ? "sm90_gemm_bf16_stand_in" : "sm90_gemm_f32_stand_in", [=] {
             multiply(first, second, by, plus, static_cast<const float*>(c), static_cast<float*>(d), result, inner,

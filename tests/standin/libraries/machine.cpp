@@ -134,13 +134,28 @@ void broken(const std::string& what, const char* rule)
         std::fprintf(stderr, "stand-in: %s\n", text.c_str());
 }
 
-bool failsNow(const std::string& what)
+namespace {
+
+/// By how many it is later than the one that was to fail; negative: it is none.
+long after(const std::string& what)
 {
     const auto planned = settings().fail.find(what);
     if (planned == settings().fail.end())
-        return false;
+        return -1;
     const std::lock_guard lock(book().mutex);
-    return ++book().tries[what] == planned->second;
+    return ++book().tries[what] - planned->second;
+}
+
+} // namespace
+
+bool failsNow(const std::string& what)
+{
+    return after(what) == 0;
+}
+
+bool failsFromNow(const std::string& what)
+{
+    return after(what) >= 0;
 }
 
 } // namespace standin

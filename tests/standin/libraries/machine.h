@@ -3,8 +3,9 @@
 // faults counted, and things still held, written as JSON when the process ends. Settings come from the environment:
 // PIPEWRIGHT_STANDIN_GPUS, _MULTIPROCESSORS, _CAPABILITY ("9.0"), _MEMORY (bytes), _DRIVER (13000), _PEERS (0: none),
 // _SEED, _DELAY (most microseconds that a stream dawdles before an operation), _REPORT (a file: ".PID" is appended),
-// _FAIL (a list by commas of WHAT:NUMBER: the NUMBERth of allocate, launch, product, cupti fails, of lost:NUMBER a
-// kernel takes its GPU along, and after nccl:NUMBER an operation of NCCL never ends).
+// _FAIL (a list by commas of WHAT:NUMBER: the NUMBERth of allocate, launch, product, green, cupti fails; untimed, a
+// record has no time; lost, a kernel takes its GPU along; from that one on: wrong, products are wrong; nccl, no
+// operation of NCCL ends).
 #pragma once
 
 #include <cstddef>
@@ -35,5 +36,7 @@ void hold(const std::string& what, long number);
 void broken(const std::string& what, const char* rule);
 /// Whether this is the one that was to fail.
 bool failsNow(const std::string& what);
+/// Whether it is that one or a later one.
+bool failsFromNow(const std::string& what);
 
 } // namespace standin

@@ -47,7 +47,6 @@ thread_local Grouped grouped;
 std::mutex mutex; ///< guards what follows
 std::set<ncclComm*> communicators;
 std::atomic<int> ids{0};
-std::atomic<long> operations{0};
 
 /// While it lives a thread is in a call. NCCL's communicators are for one thread at a time; an abort from another, too,
 /// frees what the call uses (NCCL user guide, "Thread Safety").
@@ -201,10 +200,7 @@ ncclResult_t launch(std::vector<Transfer> transfers)
         if (!use.known)
             return ncclInvalidArgument;
         setCurrentDevice(communicator->device);
-        const bool stalls = [] {
-            const auto planned = settings().fail.find("nccl");
-            return planned != settings().fail.end() && ++operations > planned->second;
-        }();
+        const bool stalls = failsFromNow("nccl");
         Stream& stream = *own.front().stream;
         std::uint64_t bytes = 0;
         for (const Transfer& each : own)

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "executor/cuda/ncclgroup.h"
+#include "testmain.h"
+
+#include <QTest>
+
+#include <atomic>
+#include <chrono>
+#include <thread>
+
+using namespace pipewright;
+
+namespace {
+
+std::atomic<bool> inCall{false}, entered{false}, aborted{false}, abortedInCall{false};
+std::atomic<int> depth{0};
+
+/// A call that stays until somebody has aborted, or not: long enough that an abort that did not wait would be seen.
+void stay()
+{
+    inCall = true;
+    entered = true;
+    for (int i = 0; i < 100 && !aborted; ++i)
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    inCall = false;
+}
+
+/// The part of a plugin that a group of one member uses.
+PipewrightCudaTable plugin(int allReduceAnswer)
+{
+    static int answer = 0;
+    answer = allReduceAnswer;
+    inCall = entered = aborted = abortedInCall = false;
+    depth = 0;
+    PipewrightCudaTable table{};
+    table.lastError = [] { return "refused"; };
+    table.createStream = [](std::int32_t, void*, void** stream) { return *stream = &depth, 0; };
+    table.destroyStream = [](void*) { return 0; };
+    table.ncclName = [](std::uint8_t*) { return 0; };
+    table.ncclJoin = [](std::int32_t, const std::uint8_t*, std::int32_t, std::int32_t, std::int32_t, void** member) {
+        return *member = &depth, 0;
+    };
+    table.ncclJoined = [](void*, std::int32_t* joined) { return *joined = 1, 0; };
+    table.ncclWarmUp = [](void* const*, std::int32_t, std::int64_t) { return 0; };
+    table.ncclGroup = [](std::int32_t begin) { return depth += begin ? 1 : -1, 0; };
+    table.ncclAllReduce = [](void*, const float*, float*, std::int64_t, void*) { return stay(), answer; };
+    table.ncclAbort = [](void*) {
+        abortedInCall = inCall.load() || depth > 0;
+        aborted = true;
+        return 0;
+    };
+    table.ncclClose = [](void*) { return 0; };
+    return table;
+}
+
+} // namespace
+
+class TestNcclGroup : public QObject {
+    Q_OBJECT
+
+private Q_SLOTS:
+    void anAbortWaitsForACall_data()
+    {
+        QTest::addColumn<bool>("grouped");
+        QTest::newRow("a call") << false;
+        QTest::newRow("a group of calls") << true;
+    }
+    /// NCCL frees what the call uses.
+    void anAbortWaitsForACall()
+    {
+        QFETCH(bool, grouped);
+        const PipewrightCudaTable table = plugin(0);
+        const CudaGpu gpu{&table};
+        CudaStream stream(gpu);
+        const auto members = joinNccl(std::span(&gpu, 1), 1'000'000'000);
+        std::vector<float> values(4);
+        std::thread owner([&] {
+            if (grouped)
+                members[0]->beginGroup();
+            members[0]->allReduce(stream, values, values);
+            if (grouped)
+                members[0]->endGroup();
+        });
+        while (!entered)
+            std::this_thread::yield();
+        members[0]->abort();
+        owner.join();
+        QVERIFY(aborted);
+        QVERIFY(!abortedInCall);
+    }
+
+    /// Or an abort would wait for a group that nobody ends.
+    void aCallThatFailsEndsItsGroup()
+    {
+        const PipewrightCudaTable table = plugin(1);
+        const CudaGpu gpu{&table};
+        CudaStream stream(gpu);
+        const auto members = joinNccl(std::span(&gpu, 1), 1'000'000'000);
+        std::vector<float> values(4);
+        members[0]->beginGroup();
+        QVERIFY_EXCEPTION_THROWN(members[0]->allReduce(stream, values, values), std::exception);
+        QCOMPARE(depth.load(), 0);
+        members[0]->abort();
+        QVERIFY(aborted);
+    }
+};
+
+PIPEWRIGHT_TEST(TestNcclGroup, QCoreApplication)
+#include "tst_ncclgroup.moc"
