@@ -135,12 +135,14 @@ void fillTimes(std::span<const Layer> layers, const DeviceSpec& device, const Me
     stage.forward = toNanoseconds(forward);
     stage.inputGrad = toNanoseconds(inputGrad);
     stage.weightGrad = toNanoseconds(weightGrad);
+    Nanoseconds tableBackward = 0;
     for (const Layer& layer : layers) { // of a table
         stage.forward += layer.forwardTime;
         stage.inputGrad += layer.inputGradTime;
         stage.weightGrad += layer.weightGradTime;
+        tableBackward += layer.backwardTime;
     }
-    stage.backward = stage.inputGrad + stage.weightGrad;
+    stage.backward = tableBackward > 0 ? tableBackward : stage.inputGrad + stage.weightGrad;
     static_assert(opCount == 6, "the times of all operations are filled in here");
     stage.recompute = recompute == Recompute::Selective ? toNanoseconds(attention) : stage.forward;
     const Bytes touched = 2 * (stage.parameters + stage.optimizerState) + stage.gradients;
@@ -248,7 +250,7 @@ double workOf(const Layer& layer, Op op)
     switch (op) {
     case Op::F:
     case Op::R: return layer.forwardWork();
-    case Op::B: return layer.inputGradWork() + layer.weightGradWork();
+    case Op::B: return layer.backwardWork();
     case Op::I: return layer.inputGradWork();
     case Op::W:
     case Op::U: return layer.weightGradWork();

@@ -21,9 +21,10 @@ namespace pipewright {
 
 namespace {
 
-enum Column { Name, Forward, InputGrad, WeightGrad, Saved, Parameters, Output, SavedForWeightGrad };
-constexpr std::array<std::string_view, 8> columnNames{"layer", "forward",    "input_grad", "weight_grad",
-                                                      "saved", "parameters", "output",     "saved_for_weight_grad"};
+enum Column { Name, Forward, InputGrad, WeightGrad, Saved, Parameters, Output, SavedForWeightGrad, Backward };
+constexpr std::array<std::string_view, 9> columnNames{"layer",   "forward",    "input_grad", "weight_grad",
+                                                      "saved",   "parameters", "output",     "saved_for_weight_grad",
+                                                      "backward"};
 constexpr std::size_t requiredColumns = 7;
 
 std::string fileName(const std::string& path)
@@ -166,6 +167,7 @@ ModelFile readLayerTable(std::string_view text, const std::string& name)
         layer.forward = value(Forward, parseDuration);
         layer.inputGrad = value(InputGrad, parseDuration);
         layer.weightGrad = value(WeightGrad, parseDuration);
+        layer.backward = columns[Backward] ? value(Backward, parseDuration) : layer.inputGrad + layer.weightGrad;
         layer.saved = value(Saved, parseSize);
         layer.parameters = value(Parameters, parseSize);
         layer.output = value(Output, parseSize);

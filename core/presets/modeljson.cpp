@@ -99,6 +99,7 @@ void writeTable(const ModelShape& shape, OrderedJson& json)
                                        {"forward", exactDuration(layer.forward)},
                                        {"input_grad", exactDuration(layer.inputGrad)},
                                        {"weight_grad", exactDuration(layer.weightGrad)},
+                                       {"backward", exactDuration(layer.backward)},
                                        {"saved", exactSize(layer.saved)},
                                        {"saved_for_weight_grad", exactSize(layer.savedForWeightGrad)},
                                        {"parameters", exactSize(layer.parameters)},
@@ -119,6 +120,8 @@ void readTable(ObjectReader& reader, ModelShape& shape)
         entry.readDuration("forward", layer.forward, Presence::Required);
         entry.readDuration("input_grad", layer.inputGrad, Presence::Required);
         entry.readDuration("weight_grad", layer.weightGrad, Presence::Required);
+        layer.backward = layer.inputGrad + layer.weightGrad;
+        entry.readDuration("backward", layer.backward);
         entry.readSize("saved", layer.saved, Presence::Required);
         layer.savedForWeightGrad = layer.saved;
         entry.readSize("saved_for_weight_grad", layer.savedForWeightGrad);

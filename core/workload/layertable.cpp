@@ -11,7 +11,9 @@ namespace pipewright {
 namespace {
 
 constexpr std::size_t mostLayers = 10'000;
-constexpr Bytes mostBytes = Bytes{1} << 46; // of a layer; sums over all layers stay far below 64 bits
+// Of a layer; sums over all layers stay far below 64 bits.
+constexpr Nanoseconds longestTime = 86'400'000'000'000; // a day
+constexpr Bytes mostBytes = Bytes{1} << 46;
 
 } // namespace
 
@@ -47,6 +49,8 @@ Diagnostics checkTable(const ModelShape& shape)
         if (std::max({layer.saved, layer.parameters, layer.output}) > mostBytes)
             fault(where, fmt::format("{}: more than {}", inQuotes(layer.name), formatSize(mostBytes)),
                   "check the units");
+        if (std::max({layer.forward, layer.inputGrad, layer.weightGrad, layer.backward}) > longestTime)
+            fault(where, fmt::format("{}: more than a day", inQuotes(layer.name)), "check the units");
         if (layer.savedForWeightGrad > layer.saved)
             fault(where,
                   fmt::format("{} keeps {} for its weight gradient, more than the {} that it keeps",
@@ -75,6 +79,7 @@ std::vector<Layer> tableLayers(const ModelShape& shape)
         layer.forwardTime = known.forward;
         layer.inputGradTime = known.inputGrad;
         layer.weightGradTime = known.weightGrad;
+        layer.backwardTime = known.backward;
         layer.parameters = (known.parameters + bytesOf(shape.dataType) - 1) / bytesOf(shape.dataType);
         layer.outputBytes = known.output;
         if (const Bytes rest = known.saved - known.savedForWeightGrad; rest > 0)

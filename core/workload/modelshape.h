@@ -51,6 +51,7 @@ struct Parallelism {
 struct KnownLayer {
     std::string name;
     Nanoseconds forward = 0, inputGrad = 0, weightGrad = 0;
+    Nanoseconds backward = 0;     ///< the full one, often shorter than its halves
     Bytes saved = 0;              ///< what F keeps …
     Bytes savedForWeightGrad = 0; ///< … and of that, what stays from I until W
     Bytes parameters = 0;         ///< at bytesOf(dataType) each

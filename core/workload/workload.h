@@ -67,7 +67,7 @@ struct Layer {
     std::string name; ///< "layer 3", "embedding", "head"
     LayerKind kind = LayerKind::Other;
     double forwardFlops = 0, inputGradFlops = 0, weightGradFlops = 0;
-    Nanoseconds forwardTime = 0, inputGradTime = 0, weightGradTime = 0; ///< of a table: these, and no FLOPs
+    Nanoseconds forwardTime = 0, inputGradTime = 0, weightGradTime = 0, backwardTime = 0; ///< of a table; then no FLOPs
     std::int64_t parameters = 0;       ///< held by this layer (a tied head holds a copy of the embedding)
     std::int64_t expertParameters = 0; ///< of these, shared out over expert-parallel copies
     std::int64_t sharedParameters = 0; ///< of these, tied to another layer's
@@ -81,6 +81,7 @@ struct Layer {
     double forwardWork() const { return forwardFlops + static_cast<double>(forwardTime); }
     double inputGradWork() const { return inputGradFlops + static_cast<double>(inputGradTime); }
     double weightGradWork() const { return weightGradFlops + static_cast<double>(weightGradTime); }
+    double backwardWork() const { return inputGradFlops + weightGradFlops + static_cast<double>(backwardTime); }
     double work() const { return forwardWork() + inputGradWork() + weightGradWork(); }
     bool operator==(const Layer&) const = default;
 };

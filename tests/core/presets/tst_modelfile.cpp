@@ -248,6 +248,9 @@ private slots:
         QTest::newRow("a missing cell") << "4B,mine"
                                         << "4B"
                                         << "mine.csv:6: error: 7 cells under 8 columns";
+        QTest::newRow("a week") << "3ms,3ms"
+                                << "3ms,10080min"
+                                << "more than a day";
         QTest::newRow("no layer") << table.substr(table.find('\n')).c_str() << "\n"
                                   << "0 layers";
     }
