@@ -44,6 +44,7 @@ void addSearchCommand(CommandLine& line, int& exitCode);
 void addExperimentCommand(CommandLine& line, int& exitCode);
 void addShardCommand(CommandLine& line, int& exitCode);
 void addDevicesCommand(CommandLine& line, int& exitCode);
+void addProfileCommand(CommandLine& line, int& exitCode);
 
 /// Opens the designer's window; compiled only with the GUI.
 int openDesigner(int argc, char** argv, const std::vector<std::string>& files);

@@ -56,6 +56,7 @@ int run(int argc, char** argv)
     addExperimentCommand(line, exitCode);
     addShardCommand(line, exitCode);
     addDevicesCommand(line, exitCode);
+    addProfileCommand(line, exitCode);
     switch (line.parse(argc, argv)) {
     case CommandLine::Outcome::Called: return exitCode;
     case CommandLine::Outcome::NoCommand: return openFiles(line, argc, argv, files);

@@ -5,8 +5,10 @@
 #include "app/gpus.h"
 #include "app/progress.h"
 #include "app/ranks.h"
+#include "app/runprogress.h"
 #include "app/table.h"
 #include "app/terminal.h"
+#include "app/torchrun.h"
 
 #include "core/base/outputfile.h"
 #include "core/base/units.h"
@@ -28,15 +30,16 @@ namespace pipewright::app {
 namespace {
 
 struct RunCommandOptions {
-    explicit RunCommandOptions(Command command)
+    explicit RunCommandOptions(Command command) : torch(command), given(command)
     {
         command.option("file", file, "the design file").required().typeName("FILE");
-        command.option("--backend", backend, "host, cuda or mpi").required().typeName("BACKEND");
+        command.option("--backend", backend, "host, cuda, mpi or torch").required().typeName("BACKEND");
         command
             .option(
                 "--device", device,
                 "with --backend mpi: what each process has: host, or cuda: the GPU of its machine that cluster.gpus "
-                "gives its device, else the one with the process's number there, NCCL between them (host)")
+                "gives its device, else the one with the process's number there, NCCL between them (host). With torch: "
+                "host, cuda, or auto (GPUs where there are enough)")
             .typeName("DEVICE");
         command.option("--steps", run.steps, "training steps to do").required().typeName("N");
         command.option("-o,--output", run.trace, "the trace to write").required().typeName("TRACE");
@@ -86,6 +89,8 @@ struct RunCommandOptions {
         command.option("--progress", progress, "auto, bar, json (lines on standard error) or none").typeName("STYLE");
         command.flag("--json", json, "print one JSON object");
     }
+    TorchRunOptions torch;
+    Command given;
     bool onGpus() const { return backend == "cuda" || device == "cuda"; }
     RunOptions run; ///< what needs no reading
     std::string file, backend, device = "host", maths = "auto", clock = "real", transport = "rendezvous", deadline;
@@ -134,7 +139,6 @@ RunOptions::Maths mathsOf(const RunCommandOptions& given)
 
 RunOptions runOptions(const RunCommandOptions& given, bool speaks)
 {
-    requireOneOf("--backend", given.backend, {"host", "cuda", "mpi"});
     const CudaTransport link = cudaTransportNamed(given.link);
     requireOneOf("--device", given.device, {"host", "cuda"});
     if (given.device != "host" && given.backend != "mpi")
@@ -237,22 +241,6 @@ std::unique_ptr<Backend> hostRank(std::unique_ptr<Mesh> mesh, Nanoseconds deadli
     return createRankBackend(std::move(mesh), deadline);
 }
 
-void show(ProgressPrinter& printer, const RunProgress& now, int steps)
-{
-    printer.show(
-        now.fraction,
-        [&] {
-            return fmt::format("step {} of {}{}  {} per step, {} left", now.step, steps,
-                               std::isnan(now.loss) ? std::string() : fmt::format("  loss {:.4f}", now.loss),
-                               formatDuration(now.stepTime), formatDuration(now.remaining));
-        },
-        [&] {
-            return Json{{"progress", now.fraction}, {"step", now.step},        {"steps", steps},
-                        {"loss", now.loss},         {"step_ns", now.stepTime}, {"eta_ns", now.remaining}}
-                .dump();
-        });
-}
-
 RunResult runReporting(const Design& design, RunOptions options, const std::string& style)
 {
     ProgressPrinter printer(style);
@@ -260,19 +248,46 @@ RunResult runReporting(const Design& design, RunOptions options, const std::stri
     last.loss = std::nan("");
     options.progress = [&](const RunProgress& now) {
         last = now;
-        show(printer, now, options.steps);
+        showStep(printer, now, options.steps);
     };
     RunResult result = run(design, options);
     if (!result.cancelled && last.fraction < 1) {
         last.fraction = 1; // the check after the last step is done too
         last.remaining = 0;
-        show(printer, last, options.steps);
+        showStep(printer, last, options.steps);
     }
     return result;
 }
 
+int runThroughTorch(const RunCommandOptions& given)
+{
+    if (given.run.steps < 1)
+        throw Error("--steps", fmt::format("{} steps", given.run.steps), "do at least one");
+    checkProgressStyle(given.progress);
+    checkOutput(given.run.trace, given.run.overwriteTrace);
+    TorchOptions options;
+    options.steps = given.run.steps;
+    if (given.given.given("--device")) {
+        requireOneOf("--device", given.device, {"auto", "host", "cuda"});
+        options.device = given.device;
+    }
+    if (given.given.given("--seed"))
+        options.seed = given.run.seed;
+    options.checkGradients = !given.skipGradientCheck;
+    if (!given.deadline.empty())
+        options.deadline = parseDuration(given.deadline, "--deadline");
+    options.trace = given.run.trace;
+    options.overwriteTrace = given.run.overwriteTrace;
+    options.cancel = cancelOnSignals();
+    return given.torch.run(given.file, std::move(options), given.progress, given.json);
+}
+
 int runDesign(const RunCommandOptions& given)
 {
+    requireOneOf("--backend", given.backend, {"host", "cuda", "mpi", "torch"});
+    given.torch.requireFitting(given.backend == "torch");
+    if (given.backend == "torch")
+        return runThroughTorch(given);
     const bool several = given.backend == "mpi";
     const RankEnvironment ranks = several ? ownRank() : RankEnvironment{};
     RunOptions options = runOptions(given, ranks.rank == 0);

@@ -7,8 +7,11 @@ pipewright_room(executor/cuda USES executor/runtime)
 pipewright_room(executor/mpi USES executor/host executor/cuda EXCLUDE "/mpimesh\\.cpp$")
 pipewright_room(executor/sharding USES executor/host executor/training core/sharding)
 pipewright_room(executor/run USES executor/mpi executor/training)
+pipewright_room(executor/torch USES executor/run core/exchange)
 pipewright_room(executor/experiment USES executor/run core/exchange)
 pipewright_floor(executor)
+set_source_files_properties(executor/torch/python.cpp PROPERTIES SKIP_PRECOMPILE_HEADERS ON
+                            COMPILE_DEFINITIONS PIPEWRIGHT_TORCH_DIR="${CMAKE_SOURCE_DIR}/executor/torch")
 target_link_libraries(pipewright_executor_cuda PUBLIC ${CMAKE_DL_LIBS})
 
 if(PIPEWRIGHT_MPI)

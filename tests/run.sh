@@ -72,6 +72,6 @@ else
     check_layout || failed=1
     run_tests dev || failed=1
 fi
-if python3 -c 'import torch' 2>/dev/null; then "$root/tests/torch/run.sh" "$root/build/dev/bin/pipewright" || failed=1; fi
+if "${PYTHON:-python3}" -c 'import torch' 2>/dev/null; then "$root/tests/torch/run.sh" "$root/build/dev/bin/pipewright" || failed=1; fi
 [ $failed = 0 ] || say "FAILED: see above"
 exit $failed

@@ -66,6 +66,8 @@ struct GradientCheck {
     /// Where weights are updated amid the step: the last step's parameters, with a sequential emulation of the same
     /// weight rule; else its gradients, with the sequential run.
     bool lagged = false;
+    std::string reference{}; ///< what else it was compared with: "whole-module"
+    std::string skipped{};   ///< why nothing was compared; empty otherwise
 
     bool holds() const { return maxRelativeError <= within; }
 };

@@ -34,8 +34,15 @@ std::string RunResult::toJson() const
     }
     json["kept_bytes"] = std::move(kept); // beside the peak, of the predicted ones
     json["dropped_records"] = droppedRecords;
-    if (gradients)
-        json["gradient_check"] = {{"reference", gradients->lagged ? "sequential-lagged" : "sequential"},
+    const auto referenceOf = [](const GradientCheck& check) {
+        if (!check.reference.empty())
+            return check.reference;
+        return std::string(check.lagged ? "sequential-lagged" : "sequential");
+    };
+    if (gradients && !gradients->skipped.empty())
+        json["gradient_check"] = {{"reference", referenceOf(*gradients)}, {"skipped", gradients->skipped}};
+    else if (gradients)
+        json["gradient_check"] = {{"reference", referenceOf(*gradients)},
                                   {"bit_equal", gradients->bitEqual},
                                   {"max_relative_error", gradients->maxRelativeError},
                                   {"within", gradients->within}};

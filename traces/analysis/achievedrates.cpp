@@ -92,10 +92,10 @@ std::string rateText(double perSecond, bool flops)
 
 Design workedDesign(const TraceReader& trace, const Design& given)
 {
-    if (trace.holdsDesign())
-        return trace.design();
-    Design design = given;
-    if (design.workload && design.workload->source.starts_with("built in"))
+    // What another tool ran, and a module in PyTorch, is not the small model that stands in where none was named.
+    const bool ours = trace.holdsDesign() && trace.header().backend != "torch";
+    Design design = trace.holdsDesign() ? trace.design() : given;
+    if (!ours && design.workload && design.workload->source.starts_with("built in"))
         design.workload.reset();
     return design;
 }

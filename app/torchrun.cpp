@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "app/torchrun.h"
+
+#include "app/command.h"
+#include "app/runprogress.h"
+#include "app/table.h"
+#include "app/terminal.h"
+
+#include "core/base/textfile.h"
+#include "core/base/units.h"
+#include "executor/torch/torchbackend.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+namespace pipewright::app {
+
+namespace {
+
+std::string gradientsText(const GradientCheck& check)
+{
+    if (!check.skipped.empty())
+        return "not compared: " + check.skipped;
+    if (check.bitEqual)
+        return "bit-equal to the same module run whole";
+    return fmt::format("{} the whole module's: {:.3g} relative{}, {:.3g} is the most",
+                       check.holds() ? "equal to" : "differ from", check.maxRelativeError,
+                       check.worst.empty() ? "" : " in " + check.worst, check.within);
+}
+
+void print(const RunResult& result)
+{
+    printText("{} steps of {} on {} ranks (PyTorch)\n", result.stepTimes.size(),
+              result.maths == "synthetic" ? "stages that take the design's times" : "the module", result.devices);
+    if (!result.peakBytes.empty()) {
+        TextTable table({"device", "peak", "predicted peak"});
+        for (std::size_t device = 0; device < result.peakBytes.size(); ++device)
+            table.addRow({std::to_string(device), formatSize(result.peakBytes[device]),
+                          formatSize(result.predictedPeakBytes[device])});
+        printText("\n");
+        table.print();
+    }
+    printText("\n");
+    if (!result.stepTimes.empty())
+        printText("last step   {}\n", formatDuration(result.stepTimes.back()));
+    if (!result.losses.empty() && !std::isnan(result.losses.back()))
+        printText("loss        {:.4f} -> {:.4f}\n", result.losses.front(), result.losses.back());
+    if (result.gradients)
+        printText("gradients   {}\n", gradientsText(*result.gradients));
+    printText("trace       {}\n", result.trace);
+}
+
+} // namespace
+
+TorchRunOptions::TorchRunOptions(Command command)
+    : m_command(command), m_group(command.group("PyTorch", "with --backend torch"))
+{
+    m_group
+        .option("--module", m_module,
+                "your model: FILE.py:build returns its layers in order, or build(stage) one stage; the file has "
+                "batch(step) and loss(output, target) too, and may have optimizer(parameters)")
+        .typeName("FILE.py:NAME");
+    m_group.option("--ranks", m_ranks, "processes: as many as the design has devices").typeName("N");
+    m_group.flag("--synthetic-stages", m_synthetic, "stages that take the design's times, without a module");
+    m_group.option("--python", m_python, "the Python that has PyTorch (python3)").typeName("PROGRAM");
+    m_group.flag("--print-command", m_printCommand,
+                 "write the job to TRACE.job.json, and print how torchrun or srun starts it");
+    m_group.option("--collect", m_collect, "make the trace of what the ranks of such a start recorded into this folder")
+        .typeName("FOLDER");
+}
+
+void TorchRunOptions::requireFitting(bool torch) const
+{
+    if (!torch) {
+        if (const std::string option = m_group.firstGiven(); !option.empty())
+            throw Error(option, "is for PyTorch's ranks", "add --backend torch, or leave it out");
+        return;
+    }
+    for (const char* option :
+         {"--maths", "--synthetic", "--time-scale", "--memory-scale", "--device-memory", "--inject", "--clock",
+          "--data", "--transport", "--check-memory", "--link", "--cuda-libraries", "--bf16", "--graphs"})
+        if (m_command.given(option))
+            throw Error(option, "is for the built-in backends, and PyTorch runs your module",
+                        "leave it out, or use another backend");
+    if (m_synthetic && !m_module.empty())
+        throw Error("--synthetic-stages", "stand in for a module, and --module is given too",
+                    "leave one of the two out");
+    if (!m_synthetic && m_module.empty() && m_collect.empty())
+        throw Error("--module", "is missing: what PyTorch is to run",
+                    "give --module FILE.py:build, or --synthetic-stages");
+}
+
+TorchOptions TorchRunOptions::complete(TorchOptions common) const
+{
+    common.module = m_module;
+    common.syntheticStages = m_synthetic;
+    common.ranks = m_ranks;
+    common.python = m_python;
+    return common;
+}
+
+int TorchRunOptions::run(const std::string& designFile, TorchOptions common, const std::string& progress,
+                         bool json) const
+{
+    const LocatedDesign located = readLocatedDesign(designFile);
+    predictOrFind(located); // an invalid design is a finding, before any process is started
+    TorchOptions options = complete(std::move(common));
+    if (m_printCommand) {
+        Diagnostics notes;
+        const std::string job = options.trace + ".job.json", folder = options.trace + ".ranks";
+        writeFileAtomically(job, torchJob(located.design, options, notes), options.overwriteTrace);
+        printDiagnostics(located.locate(notes));
+        printText("{}pipewright run {} --backend torch --steps {} --collect {} -o {}\n",
+                  torchCommandText(options, located.design.schedule.devices(), job, folder), designFile, options.steps,
+                  folder, options.trace);
+        return exitSuccess;
+    }
+    ProgressPrinter printer(progress);
+    options.progress = [&](const RunProgress& now) { showStep(printer, now, options.steps); };
+    const RunResult result =
+        m_collect.empty() ? runWithTorch(located.design, options) : collectTorchRun(located.design, m_collect, options);
+    if (json)
+        printText("{}\n", result.toJson());
+    else
+        print(result);
+    printDiagnostics(result.notes);
+    if (result.cancelled) {
+        printDiagnostics(
+            {{Severity::Error, options.trace,
+              fmt::format("the run was cancelled after {} of {} steps", result.stepTimes.size(), options.steps),
+              "the trace holds the finished steps"}});
+        return exitFinding;
+    }
+    return result.gradients && !result.gradients->holds() ? exitFinding : exitSuccess;
+}
+
+} // namespace pipewright::app

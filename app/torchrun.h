@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// `run --backend torch`: its own options, and what it prints.
+#pragma once
+
+#include "app/commandline.h"
+#include "executor/torch/torchjob.h"
+
+#include <string>
+
+namespace pipewright::app {
+
+struct TorchRunOptions {
+    explicit TorchRunOptions(Command command);
+    /// Throws Error when one was given and the backend is another, or when another backend's was given with this one.
+    void requireFitting(bool torch) const;
+
+    /// `common` has what every backend is told. Returns the exit code; throws Error.
+    int run(const std::string& designFile, TorchOptions common, const std::string& progress, bool json) const;
+
+private:
+    TorchOptions complete(TorchOptions common) const;
+
+    Command m_command, m_group;
+    std::string m_module, m_python = "python3", m_collect;
+    int m_ranks = 0;
+    bool m_synthetic = false, m_printCommand = false;
+};
+
+} // namespace pipewright::app

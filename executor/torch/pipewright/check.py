@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Gradients of the last step against the same module run whole, one microbatch after the other."""
+
+import torch
+
+BOUNDS = {torch.float64: 1e-9, torch.float32: 1e-4}  # of sums in another order; others are of 16 bits
+COARSE = 5e-2
+
+
+def against_whole_module(runner, gathered):
+    """What `gradient_check` says. `gathered` is, per rank, its stages' parameters before the last step and gradients."""
+    result = {"reference": "whole-module"}
+    try:
+        return {**result, **_compare(runner, gathered)}
+    except (MemoryError, torch.OutOfMemoryError) as error:
+        return {**result, "skipped": f"the whole module does not fit: {str(error).splitlines()[0]}"}
+    except RuntimeError as error:
+        if "allocate memory" not in str(error):
+            raise
+        return {**result, "skipped": f"the whole module does not fit: {str(error).splitlines()[0]}"}
+
+
+def _compare(runner, gathered):
+    job, source = runner.job, runner.source
+    parameters, gradients = {}, {}
+    for before, after in gathered:
+        parameters.update(before)
+        gradients.update(after)
+    stages = source.stages(range(job["stages"]))
+    modules = [stages[stage].to(runner.device) for stage in range(job["stages"])]
+    for module in modules:
+        for part in module.modules():
+            if isinstance(part, torch.nn.modules.dropout._DropoutNd) and part.p > 0 and part.training:
+                return {"skipped": "the module draws random numbers (Dropout), in another order when it is run whole"}
+    for stage, module in enumerate(modules):
+        with torch.no_grad():
+            for name, parameter in module.named_parameters():
+                parameter.copy_(parameters[stage][name])
+    count, loss = job["microbatches"], source.loss()
+    inputs, targets = source.batch(job["steps"] - 1)
+    pieces = [value.to(runner.device).chunk(count) for value in inputs]
+    wanted = targets.to(runner.device).chunk(count)
+    for microbatch in range(count):
+        runner.stream.line(at=f"the whole module, microbatch {microbatch}")
+        value = tuple(piece[microbatch] for piece in pieces)
+        for module in modules:
+            value = module(*value) if isinstance(value, tuple) else module(value)
+        loss(value, wanted[microbatch]).backward()
+    worst, equal, bound = 0.0, True, 0.0
+    for stage, module in enumerate(modules):
+        for name, parameter in module.named_parameters():
+            got = gradients[stage][name]
+            expected = None if parameter.grad is None else (parameter.grad / count).to("cpu")
+            if got is None and expected is None:
+                continue
+            if got is None or expected is None:
+                return {"bit_equal": False, "max_relative_error": 1.0, "within": 0.0,
+                        "worst": f"stage {stage}, {name}: a gradient on one side only"}
+            bound = max(bound, BOUNDS.get(parameter.dtype, COARSE))
+            equal = equal and torch.equal(got, expected)
+            size = expected.double().norm().item()
+            difference = (got.double() - expected.double()).norm().item()
+            worst = max(worst, difference / size if size > 0 else float(difference > 0))
+    return {"bit_equal": equal, "max_relative_error": worst, "within": bound}

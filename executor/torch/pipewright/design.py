@@ -1,0 +1,238 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Designs as Python objects: read, made, edited, predicted, searched and opened.
+
+Everything that is computed is computed by the program, which is found on the path, in $PIPEWRIGHT, or told by
+`use_program`. A design is the program's own file; what this module does not know of is kept as it stands.
+
+    import pipewright as pw
+
+    design = pw.new("zb-h1", devices=4, microbatches=8, model="model.json")
+    design.order[0].insert(3, design.order[0].pop(4))      # blocks are texts: operation, stage, dot, microbatch
+    print(design.predict().makespan_ns)
+
+    own = pw.schedule(lambda device: [f"F{device}.{m}" for m in range(8)] + [f"B{device}.{m}" for m in range(8)],
+                      devices=4, forward="12ms")
+"""
+
+import copy
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence
+
+from .errors import Refused
+
+_program: Optional[str] = None
+
+
+def use_program(path: str) -> None:
+    """Names the program `pipewright`, for all that follows."""
+    global _program
+    _program = path
+
+
+def program() -> str:
+    """The program: as told, else $PIPEWRIGHT, else the one on the path."""
+    found = _program or os.environ.get("PIPEWRIGHT") or shutil.which("pipewright")
+    if not found:
+        raise Refused("pipewright", "the program is not on the path", "tell use_program(), or set PIPEWRIGHT")
+    return found
+
+
+class Fault(Exception):
+    """What the program refused; the text is its diagnostics."""
+
+
+def call(*words: Any, finding: bool = False) -> Dict[str, Any]:
+    """Runs a command with --json and returns its object. With `finding` an exit code of 1 counts as an answer too."""
+    result = subprocess.run([program(), *map(str, words), "--json"], capture_output=True, text=True)
+    if result.returncode != 0 and not (finding and result.returncode == 1 and result.stdout):
+        raise Fault(result.stderr.strip())
+    return json.loads(result.stdout)
+
+
+def options(given: Dict[str, Any]) -> List[str]:
+    """Python's keywords as the command line's options: layers_per_stage=[3, 2] is --layers-per-stage 3,2."""
+    words: List[str] = []
+    for name, value in given.items():
+        if value is None or value is False:
+            continue
+        words.append("--" + name.replace("_", "-"))
+        if value is not True:
+            words.append(",".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value))
+    return words
+
+
+class Prediction(NamedTuple):
+    """What `predict` says of a design; `all` is its whole object."""
+
+    makespan_ns: int
+    bubble: Dict[str, float]
+    peak_bytes: List[int]
+    busy_ns: List[int]
+    critical_path: List[str]
+    all: Dict[str, Any]
+
+
+class Design:
+    """A design file. `json` is its content, to be read and changed; `order`, `placement` and `costs` are parts of it."""
+
+    def __init__(self, content: Dict[str, Any]):
+        self.json = content
+
+    @classmethod
+    def read(cls, path: str) -> "Design":
+        with open(path, encoding="utf-8") as file:
+            return cls(json.load(file))
+
+    def write(self, path: str) -> None:
+        """Replaces the file whole, or not at all."""
+        folder = os.path.dirname(os.path.abspath(path))
+        with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=folder, delete=False) as file:
+            json.dump(self.json, file, indent=2, ensure_ascii=False)
+        os.replace(file.name, path)
+
+    def copy(self) -> "Design":
+        return Design(copy.deepcopy(self.json))
+
+    @property
+    def name(self) -> str:
+        return self.json.get("name", "")
+
+    @property
+    def order(self) -> List[List[str]]:
+        """Per device its blocks in order, such as "F0.3"."""
+        return self.json["schedule"]["order"]
+
+    @order.setter
+    def order(self, lists: Sequence[Sequence[str]]) -> None:
+        self.json["schedule"]["order"] = [list(blocks) for blocks in lists]
+
+    @property
+    def placement(self) -> List[int]:
+        """Per stage its device."""
+        return self.json["schedule"]["placement"]
+
+    @property
+    def costs(self) -> Dict[str, Any]:
+        return self.json["costs"]
+
+    def check(self) -> List[str]:
+        """What is wrong with it; empty when it can run."""
+        with self.file() as path:
+            return [f"{each['where']}: {each['what']}" for each in call("check", path, finding=True)["diagnostics"]]
+
+    def predict(self, **given: Any) -> Prediction:
+        with self.file() as path:
+            said = call("predict", path, *options(given))
+        return Prediction(said["makespan_ns"], said["bubble"], [each["peak_bytes"] for each in said["per_device"]],
+                          [each["busy_ns"] for each in said["per_device"]],
+                          [each["block"] for each in said["critical_path"]], said)
+
+    def search(self, memory_limit: str = "1x", time_limit: str = "10s", **given: Any) -> "Design":
+        """A better order within the memory; the design itself when there is none."""
+        with self.file() as path:
+            better = path + ".better.json"
+            call("search", path, "-o", better, *options({"memory_limit": memory_limit, "time_limit": time_limit, **given}))
+            return Design.read(better)
+
+    def compare(self, trace: str) -> Dict[str, Any]:
+        """The prediction against a recording."""
+        with self.file() as path:
+            return call("compare", path, trace, finding=True)
+
+    def run(self, trace: str, backend: str = "torch", steps: int = 5, **given: Any) -> Dict[str, Any]:
+        """Executes it and records into `trace`: run("a.db", module="model.py:build")."""
+        with self.file() as path:
+            return call("run", path, "--backend", backend, "--steps", steps, "-o", trace, *options(given), finding=True)
+
+    def svg(self) -> str:
+        """A picture of the predicted timeline."""
+        with self.file() as path:
+            picture = path + ".svg"
+            result = subprocess.run([program(), "render", path, "-o", picture], capture_output=True, text=True)
+            if result.returncode != 0:
+                raise Fault(result.stderr.strip())
+            with open(picture, encoding="utf-8") as file:
+                return file.read()
+
+    def _repr_svg_(self) -> str:  # what a notebook shows
+        return self.svg()
+
+    def open(self) -> "subprocess.Popen[bytes]":
+        """Opens it in the designer, as a file that stays until the computer's temporary files are cleared."""
+        with tempfile.NamedTemporaryFile("w", suffix=".json", encoding="utf-8", delete=False) as file:
+            json.dump(self.json, file)
+        return subprocess.Popen([program(), file.name])
+
+    def file(self) -> "_AsFile":
+        """As a file for as long as a `with` lasts; the path is what it yields."""
+        return _AsFile(self)
+
+    def __eq__(self, other: Any) -> bool:
+        return isinstance(other, Design) and self.json == other.json
+
+    def __repr__(self) -> str:
+        return f"<Design {self.name!r}: {sum(map(len, self.order))} blocks on {len(self.order)} devices>"
+
+
+class _AsFile:
+    def __init__(self, design: Design):
+        self._design = design
+
+    def __enter__(self) -> str:
+        self._folder = tempfile.TemporaryDirectory()
+        path = os.path.join(self._folder.name, "design.json")
+        self._design.write(path)
+        return path
+
+    def __exit__(self, *_: Any) -> None:
+        self._folder.cleanup()
+
+
+def read(path: str) -> Design:
+    return Design.read(path)
+
+
+def new(family: str, **given: Any) -> Design:
+    """A design of a published family. The keywords are the options of `pipewright new`: devices, microbatches, model, …"""
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "design.json")
+        call("new", family, "-o", path, *options(given))
+        return Design.read(path)
+
+
+def schedule(blocks_of: Callable[[int], Sequence[str]], devices: int, name: str = "own", **given: Any) -> Design:
+    """A design whose order a function gives: device -> its blocks, such as ["F0.0", "F0.1", "B0.0", "B0.1"]. A stage is
+    on the device that does its forwards. Further keywords are those of new() that say what blocks cost, such as
+    forward="12ms" or model="model.json"; `check()` says whether the order can run."""
+    order = [list(blocks_of(device)) for device in range(devices)]
+    device_of: Dict[int, int] = {}
+    microbatches = 0
+    letters = set()
+    for device, blocks in enumerate(order):
+        for block in blocks:
+            for one in block.split("&"):
+                stage, _, microbatch = one[1:].partition(".")
+                if not (one[:1] in tuple("FBIWRU") and stage.isdigit() and microbatch.isdigit()):
+                    raise Refused(f"device {device}", f"{block!r} is not a block", 'write operation, stage, dot, microbatch: "F0.3"')
+                letters.add(one[0])
+                if one[0] == "F":
+                    if device_of.setdefault(int(stage), device) != device:
+                        raise Refused(f"device {device}, {block}", f"stage {stage} is on device {device_of[int(stage)]} already")
+                    microbatches = max(microbatches, int(microbatch) + 1)
+    if sorted(device_of) != list(range(len(device_of))) or not device_of:
+        raise Refused("schedule", f"the forwards are of stages {sorted(device_of)}", "number stages from 0, each with forwards")
+    stages = len(device_of)
+    if stages % devices:
+        raise Refused("schedule", f"{stages} stages on {devices} devices", "give every device as many stages")
+    chunks = stages // devices
+    base = new("gpipe" if chunks == 1 else "looped-bfs", devices=devices, microbatches=microbatches,
+               **({} if chunks == 1 else {"chunks": chunks}), name=name, **given)
+    design = base.copy()
+    part = design.json["schedule"]
+    part.update(family="", placement=[device_of[stage] for stage in range(stages)], order=order,
+                backward="split" if letters & {"I", "W"} else "full")
+    return design

@@ -1,0 +1,236 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Measures a person's layers one by one on one device, for `pipewright profile --torch`.
+
+    python -m pipewright.profile JOB --record PLACE
+
+JOB says which module, device, and into how many microbatches batch(0) is cut. Forward, input gradient and weight gradient
+are timed apart, split as PyTorch's pipelining splits them; the full backward too. Bytes are those of tensors that autograd
+keeps, each storage once, without parameters; what a layer finds kept already by the one before it is that one's.
+"""
+
+import argparse
+import gc
+import json
+import os
+import statistics
+import sys
+import time
+import traceback
+import weakref
+
+from .errors import Refused
+from .record import Stream
+
+WARM_UP, FEWEST = 2, 5
+
+
+class Kept:
+    """Storages that autograd keeps, and which of them are still there."""
+
+    def __init__(self, torch, but_not):
+        self._torch, self._but_not = torch, but_not
+        self.sizes, self._alive = {}, {}
+
+    def hooks(self):
+        class Holder:
+            __slots__ = ("tensor", "__weakref__")
+
+        def pack(tensor):
+            storage = tensor.untyped_storage()
+            key = storage.data_ptr()
+            holder = Holder()
+            holder.tensor = tensor
+            if key not in self._but_not:
+                self.sizes[key] = storage.nbytes()
+                self._alive[key] = self._alive.get(key, 0) + 1
+                weakref.finalize(holder, self._release, key)
+            return holder
+
+        return self._torch.autograd.graph.saved_tensors_hooks(pack, lambda holder: holder.tensor)
+
+    def _release(self, key):
+        self._alive[key] -= 1
+
+    def all(self):
+        return sum(self.sizes.values())
+
+    def still(self):
+        return sum(size for key, size in self.sizes.items() if self._alive[key] > 0)
+
+
+class Profiler:
+    def __init__(self, job, stream):
+        import torch
+        from torch.distributed.pipelining import _backward
+
+        from .usermodule import UserModule
+
+        self.torch, self.split, self.stream, self.job = torch, _backward, stream, job
+        wanted = job["device"]
+        gpu = torch.cuda.is_available() and wanted != "host"
+        if wanted == "cuda" and not gpu:
+            raise Refused("--device", "PyTorch finds no GPU", "use --device host")
+        self.device = torch.device("cuda" if gpu else "cpu")
+        self.module = UserModule(job["module"])
+        if self.module.by_stage:
+            raise Refused(job["module"], "builds stages, and layers are measured one by one",
+                          "write build() that returns the list of layers")
+        stream.line(at="building the layers")
+        self.layers = [layer.to(self.device) for layer in self.module.layers(job["seed"])]
+        inputs, targets = self.module.batch(0, job["seed"])
+        rows, pieces = targets.shape[0], job["microbatches"]
+        if rows % pieces:
+            raise Refused(f"{self.module.file}:batch", f"{rows} rows cannot be cut into {pieces} microbatches",
+                          "use a divisor")
+        self.rows = rows // pieces
+        self.inputs = tuple(value[: self.rows].to(self.device) for value in inputs)
+        self.target = targets[: self.rows].to(self.device)
+        self.loss = self.module.loss()
+
+    def now(self):
+        if self.device.type == "cuda":
+            self.torch.cuda.synchronize()
+        return time.perf_counter_ns()
+
+    def _forward(self, index, values):
+        output = self.layers[index](*values)
+        return self.loss(output, self.target) if index + 1 == len(self.layers) else output
+
+    def _fresh(self, values):
+        """The layer's inputs as a stage receives them."""
+        return tuple(value.detach().requires_grad_(value.is_floating_point() and not first)
+                     for value, first in zip(values, [self.at == 0] * len(values)))
+
+    def _backwards(self, output, values, parameters):
+        """Input and weight gradients, apart, as two functions to call one after the other."""
+        roots = output if isinstance(output, tuple) else (output,)
+        roots = tuple(root for root in roots if root.requires_grad)
+        gradients = [self.torch.ones_like(root) for root in roots]
+        if self.at == 0:  # its input wants no gradient: PyTorch leaves all to the weight gradient
+            return (lambda: None), (lambda _: self.torch.autograd.backward(roots, gradients) if roots else None)
+        return (lambda: self.split.stage_backward_input(roots, gradients, list(values), iter(parameters))[1],
+                lambda groups: self.split.stage_backward_weight(iter(parameters), groups))
+
+    def measure(self, index, values, known):
+        """Numbers of one layer, and its outputs for the next. `known` are storages kept already."""
+        self.at = index
+        torch, layer = self.torch, self.layers[index]
+        parameters = [parameter for parameter in layer.parameters() if parameter.requires_grad]
+        owned = {tensor.untyped_storage().data_ptr() for tensor in (*layer.parameters(), *layer.buffers())}
+        if self.device.type == "cuda":
+            torch.cuda.reset_peak_memory_stats()
+            before = torch.cuda.memory_allocated()
+        kept = Kept(torch, owned | known)
+        inputs = self._fresh(values)
+        with kept.hooks():
+            output = self._forward(index, inputs)
+        saved, pointers = kept.all(), set(kept.sizes) | known
+        tensors = output if isinstance(output, tuple) else (output,)
+        size = sum(tensor.numel() * tensor.element_size() for tensor in tensors)
+        following = tuple(tensor.detach() for tensor in tensors)
+        first, second = self._backwards(output, inputs, parameters)
+        groups = first()
+        if self.at > 0:
+            del output, tensors, first
+        still = kept.still()
+        second(groups)
+        peak = torch.cuda.max_memory_allocated() - before if self.device.type == "cuda" else None
+        layer.zero_grad(set_to_none=True)
+        times = {"forward": [], "input_grad": [], "weight_grad": [], "backward": []}
+        gc.collect()
+        gc.freeze()  # what was made by imports is not looked through again and again
+        gc.disable()
+        began, rounds = time.monotonic(), 0
+        while rounds < WARM_UP + FEWEST or (time.monotonic() - began < self.job["seconds"] and rounds < self.job["most"]):
+            inputs = self._fresh(values)
+            start = self.now()
+            output = self._forward(index, inputs)
+            middle = self.now()
+            first, second = self._backwards(output, inputs, parameters)
+            ready = self.now()
+            groups = first()
+            between = self.now()
+            second(groups)
+            end = self.now()
+            inputs = self._fresh(values)
+            output = self._forward(index, inputs)
+            roots = tuple(root for root in (output if isinstance(output, tuple) else (output,)) if root.requires_grad)
+            gradients = [torch.ones_like(root) for root in roots]
+            begin = self.now()
+            if roots:
+                torch.autograd.backward(roots, gradients)
+            full = self.now() - begin
+            rounds += 1
+            if rounds > WARM_UP:
+                for name, value in zip(times, (middle - start, between - ready, end - between, full)):
+                    times[name].append(value)
+            layer.zero_grad(set_to_none=True)
+            gc.collect()  # the split backward makes cycles
+        gc.enable()
+        numbers = {name: round(statistics.median(values)) for name, values in times.items()}
+        sums = [sum(values) for values in zip(times["forward"], times["input_grad"], times["weight_grad"])]
+        quarters = statistics.quantiles(sums, n=4)
+        numbers["spread"] = (quarters[2] - quarters[0]) / 2 / statistics.median(sums)
+        numbers.update(saved=saved, saved_for_weight_grad=min(saved, still), output=size, peak=peak, rounds=len(sums),
+                       parameters=sum(parameter.numel() * parameter.element_size() for parameter in layer.parameters()))
+        # Only what lives on may be recognised: addresses of the rest are used again.
+        return numbers, following, pointers & {tensor.untyped_storage().data_ptr() for tensor in following}
+
+    def names(self):
+        """What layers are called: by their class, numbered where there are several."""
+        kinds = [type(layer).__name__ for layer in self.layers]
+        return [f"{kind} {kinds[:index].count(kind)}" if kinds.count(kind) > 1 else kind for index, kind in enumerate(kinds)]
+
+    def run(self):
+        torch = self.torch
+        types = [parameter.dtype for layer in self.layers for parameter in layer.parameters()]
+        short = types and types[0] in (torch.bfloat16, torch.float16)
+        if any(type_ != types[0] for type_ in types):
+            self.stream.line(note=f"parameters are of several types; bytes per parameter are those of {types[0]}")
+        device = torch.cuda.get_device_name() if self.device.type == "cuda" else "CPU"
+        self.stream.line(hello=0, device=device, torch=torch.__version__, layers=len(self.layers),
+                         data_type="bf16" if short else "fp32", rows=self.rows)
+        values, known = self.inputs, set()
+        for index, name in enumerate(self.names()):
+            try:
+                numbers, values, known = self.measure(index, values, known)
+            except Refused:
+                raise
+            except Exception as error:
+                raise Refused(f"layer {index} ({name})", f"{type(error).__name__}: {str(error).splitlines()[0]}",
+                              "every layer takes what the one before it returns") from error
+            self.stream.line(layer=name, number=index, **numbers)
+        self.stream.line(done=True)
+
+
+def main(arguments=None):
+    parser = argparse.ArgumentParser(prog="python -m pipewright.profile", description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("job")
+    parser.add_argument("--record", required=True, metavar="PLACE", help="a folder, or fd:NUMBER")
+    options = parser.parse_args(arguments)
+    stream = Stream(options.record, 0)
+    try:
+        with open(options.job, encoding="utf-8") as file:
+            job = json.load(file)
+        stream.line(at="importing torch")
+        try:
+            import torch
+            from torch.distributed import pipelining  # noqa: F401
+        except ImportError as error:
+            raise Refused("torch", f"cannot be imported by {sys.executable}: {error}",
+                          "install PyTorch, or name another interpreter with --python") from error
+        if "OMP_NUM_THREADS" in os.environ:
+            torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
+        Profiler(job, stream).run()
+    except Refused as error:
+        stream.line(failed=error.what, where=error.where, hint=error.hint)
+        sys.exit(1)
+    except Exception as error:
+        stream.line(failed=f"{type(error).__name__}: {error}", where="profile")
+        traceback.print_exc()
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()

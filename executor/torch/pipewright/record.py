@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What ran, and when, as lines of JSON for the program.
+
+Clocks on CPUs are time.monotonic_ns(); on GPUs every border is a device event, read at the end of the step. All times
+that leave this process are on rank 0's clock.
+"""
+
+import json
+import os
+import time
+
+REPORT_EVERY = 1_000_000_000  # ns between signs of life within a step
+
+
+class Stream:
+    """Lines to a file, or to the pipe of the process that started this one (`fd:3`)."""
+
+    def __init__(self, place, rank):
+        if place.startswith("fd:"):
+            self._file = os.fdopen(int(place[3:]), "w", encoding="utf-8")
+        else:
+            os.makedirs(place, exist_ok=True)
+            self._file = open(os.path.join(place, f"rank{rank}.jsonl"), "w", encoding="utf-8")
+        self.last = 0
+
+    def line(self, **content):
+        self.last = time.monotonic_ns()
+        self._file.write(json.dumps(content) + "\n")
+        self._file.flush()
+
+
+class Clock:
+    """Of the host."""
+
+    def begin_step(self):
+        pass
+
+    def now(self):
+        return time.monotonic_ns()
+
+    def read(self, mark):
+        return mark
+
+    def allocated(self):
+        return None
+
+    def peak(self):
+        return None
+
+
+class DeviceClock:
+    """Of a GPU: marks are events on the current stream."""
+
+    def __init__(self, torch, device):
+        self._cuda, self._device = torch.cuda, device
+
+    def begin_step(self):
+        self._cuda.synchronize(self._device)
+        self._base, self._base_ns = self.now(), time.monotonic_ns()
+
+    def now(self):
+        event = self._cuda.Event(enable_timing=True)
+        event.record()
+        return event
+
+    def read(self, mark):
+        mark.synchronize()
+        return self._base_ns + round(self._base.elapsed_time(mark) * 1e6)
+
+    def allocated(self):
+        return self._cuda.memory_allocated(self._device)
+
+    def peak(self):
+        return self._cuda.max_memory_allocated(self._device)
+
+
+class Recorder:
+    """Blocks, waits and memory of this rank, step by step."""
+
+    def __init__(self, stream, clock, offset_ns):
+        self._stream, self._clock, self._offset = stream, clock, offset_ns
+        self.on = False
+        self.at = ""
+        self._blocks, self._waits, self._memory = [], [], []
+
+    def begin_step(self):
+        self._clock.begin_step()
+        self._memory_now(self._clock.now())
+
+    def border(self):
+        return self._clock.now()
+
+    def say(self, what):
+        """Remembers what this rank is at, and now and then lets the program know."""
+        self.at = what
+        if time.monotonic_ns() - self._stream.last > REPORT_EVERY:
+            self._stream.line(at=what)
+
+    def block(self, op, stage, microbatch, begin):
+        end = self._clock.now()
+        if self.on:
+            self._blocks.append([op, stage, microbatch, begin, end])
+            self._memory_now(end)
+
+    def extend_last(self):
+        """What was just done still belongs to the block before it: the loss to its forward."""
+        if self.on and self._blocks:
+            self._blocks[-1][4] = self._clock.now()
+
+    def wait(self, what, stage, microbatch, begin):
+        if self.on:
+            self._waits.append([what, stage, microbatch, begin, self._clock.now()])
+
+    def _memory_now(self, mark):
+        allocated = self._clock.allocated()
+        if self.on and allocated is not None:
+            self._memory.append([mark, allocated])
+
+    def flush(self, step):
+        """Sends what there is; also of a step that broke off."""
+        read = lambda mark: self._clock.read(mark) + self._offset
+        timed = lambda rows: [[*row[:3], read(row[3]), read(row[4])] for row in rows]
+        if self._blocks or self._waits:
+            self._stream.line(step=step, blocks=timed(self._blocks), waits=timed(self._waits),
+                              memory=[[read(mark), size] for mark, size in self._memory])
+        self._blocks, self._waits, self._memory = [], [], []
+
+    def end_step(self, step, begin, end, loss):
+        self.flush(step)
+        self._stream.line(step=step, start=begin + self._offset, end=end + self._offset, loss=loss)
+
+
+def clock_offset(torch, dist, group, rank, ranks, exchanges=16):
+    """What is added to this rank's clock to get rank 0's, and how uncertain that is. Processes of one boot share it."""
+    try:
+        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
+            boot = file.read().strip()
+    except OSError:
+        boot = None
+    boots = [None] * ranks
+    dist.all_gather_object(boots, boot, group=group)
+    result = (0, 0)
+    for other in range(1, ranks):  # one after the other, as all share rank 0
+        if boots[other] is not None and boots[other] == boots[0]:
+            continue
+        value = torch.zeros(1, dtype=torch.int64)
+        best = None
+        for _ in range(exchanges):
+            if rank == 0:
+                dist.recv(value, src=other, group=group)
+                value[0] = time.monotonic_ns()
+                dist.send(value, dst=other, group=group)
+            elif rank == other:
+                sent = time.monotonic_ns()
+                dist.send(value, dst=0, group=group)
+                dist.recv(value, src=0, group=group)
+                back = time.monotonic_ns()
+                if best is None or back - sent < best[1]:
+                    best = (value.item() - (sent + back) // 2, back - sent)
+        if rank == other:
+            result = (best[0], best[1] // 2)
+    return result

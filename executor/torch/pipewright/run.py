@@ -1,0 +1,348 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""One rank of `pipewright run --backend torch`; torchrun and Slurm may start it too.
+
+    python -m pipewright.run JOB --record PLACE [--meet FILE]
+
+JOB is what the program wrote: the order of blocks, sends and receives of every rank, the partition, the module. PLACE is a
+folder, or the pipe of the process that started this one. Rank and number of ranks are torchrun's variables, or Slurm's.
+PyTorch's schedule runtime executes the order as it stands; nothing is inferred anew.
+"""
+
+import argparse
+import datetime
+import gc
+import inspect
+import json
+import logging
+import os
+import sys
+import tempfile
+import time
+import traceback
+
+from .errors import Refused
+from .record import Clock, DeviceClock, Recorder, Stream, clock_offset
+
+
+def ranks_of_environment():
+    for rank, size, local in (("RANK", "WORLD_SIZE", "LOCAL_RANK"), ("SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID")):
+        if rank in os.environ and size in os.environ:
+            return int(os.environ[rank]), int(os.environ[size]), int(os.environ.get(local, os.environ[rank]))
+    raise Refused("RANK", "is not set", "start this with `pipewright run --backend torch`, torchrun or srun")
+
+
+class Watched:
+    """A transfer whose wait is recorded."""
+
+    def __init__(self, work, recorder, label):
+        self._work, self._recorder, self._label = work, recorder, label
+
+    def wait(self, *arguments):
+        begin = self._recorder.border()
+        result = self._work.wait(*arguments)
+        self._recorder.wait(*self._label, begin)
+        return result
+
+    def __getattr__(self, name):
+        return getattr(self._work, name)
+
+
+class Runner:
+    def __init__(self, job, stream, meet):
+        import torch
+        import torch.distributed as dist
+        from torch.distributed import pipelining
+        from torch.distributed.pipelining import schedules
+
+        from . import stages
+
+        self.torch, self.dist, self.job, self.stream = torch, dist, job, stream
+        self.schedules, self.pipelining = schedules, pipelining
+        self.rank, self.ranks, self.local = ranks_of_environment()
+        if self.ranks != job["ranks"]:
+            raise Refused("ranks", f"{self.ranks} processes, and the design has {job['ranks']} devices", "start as many")
+        # What went wrong is said once, by the program, and not with the whole schedule.
+        logging.getLogger("torch.distributed.pipelining").setLevel(logging.CRITICAL)
+        self.device = self._device()
+        self.stages_of = stages
+        stream.line(at="building the stages")
+        self.source = stages.source_of(job)
+        if job["synthetic"]:  # threads that sleep for a block, and those of transfers, should wake up in time
+            try:
+                os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
+            except (AttributeError, OSError):
+                pass  # where the system does not allow it
+        self._connect(meet)
+        clock = DeviceClock(torch, self.device) if self.device.type == "cuda" else Clock()
+        offset, uncertainty = clock_offset(torch, dist, self.talk, self.rank, self.ranks)
+        self.recorder = Recorder(stream, clock, offset)
+        self.clock, self.offset = clock, offset
+        name = torch.cuda.get_device_name(self.device) if self.device.type == "cuda" else f"rank {self.rank}, CPU"
+        stream.line(hello=self.rank, device=self.device.type, name=name, torch=torch.__version__,
+                    offset=offset, uncertainty=uncertainty)
+        self._label = None
+
+    def _device(self):
+        wanted, gpus = self.job["device"], self.torch.cuda.device_count()
+        if wanted == "host" or wanted == "auto" and gpus <= self.local:
+            return self.torch.device("cpu")
+        if gpus <= self.local:
+            raise Refused("--device", f"rank {self.rank} needs GPU {self.local}, and PyTorch finds {gpus}",
+                          "use --device host, or fewer ranks on this machine")
+        self.torch.cuda.set_device(self.local)
+        return self.torch.device("cuda", self.local)
+
+    def _connect(self, meet):
+        self.stream.line(at="connecting the ranks")
+        timeout = datetime.timedelta(seconds=max(1, self.job["deadline_s"]))
+        backend = "nccl" if self.device.type == "cuda" else "gloo"
+        where = {"init_method": f"file://{meet}"} if meet else {}
+        self.dist.init_process_group(backend, rank=self.rank, world_size=self.ranks, timeout=timeout, **where)
+        # For barriers, objects and clocks; what the stages hand on goes its own way.
+        self.talk = self.dist.new_group(backend="gloo", timeout=timeout)
+
+    def prepare(self):
+        job, torch = self.job, self.torch
+        mine = [stage for stage, rank in enumerate(job["device_of_stage"]) if rank == self.rank]
+        self.modules = self.source.stages(mine)
+        for note in self.source.notes if self.rank == 0 else []:
+            self.stream.line(note=note)
+        for stage in mine:
+            self.modules[stage].to(self.device)
+        self.first, self.last = 0 in mine, job["stages"] - 1 in mine
+        self.optimizers = {}
+        for stage in mine:
+            parameters = [p for p in self.modules[stage].parameters() if p.requires_grad]
+            if parameters:
+                self.optimizers[stage] = self.source.optimizer(parameters)
+        pipeline_stages = []
+        for stage in mine:
+            made = self.pipelining.PipelineStage(self.modules[stage], stage, job["stages"], self.device)
+            if self.device.type == "cpu" and hasattr(made, "_get_init_p2p_neighbors_ops"):
+                made._get_init_p2p_neighbors_ops = lambda: []  # gloo connects by itself, and not with itself
+            self._watch(made)
+            pipeline_stages.append(made)
+        loss = self.source.loss()
+
+        def recorded_loss(output, target):
+            value = loss(output, target)
+            self.recorder.extend_last()
+            return value
+
+        self.schedule = self.schedules._PipelineScheduleRuntime(pipeline_stages, job["microbatches"], loss_fn=recorded_loss)
+        with tempfile.NamedTemporaryFile("w", suffix=".csv", encoding="ascii", delete=False) as file:
+            file.write(job["orders"][self._order_format()])
+        try:
+            self.schedule._load_csv(file.name, format="compute_comms")
+        finally:
+            os.unlink(file.name)
+        self._watch_transfers()
+
+    def _order_format(self):
+        if hasattr(self.schedules, "WAIT_SEND_F"):
+            return "pytorch-comms-csv"
+        if hasattr(self.schedules, "REDUCE_GRAD"):
+            return "pytorch-2.14-comms-csv"
+        raise Refused("torch", f"version {self.torch.__version__} does not reduce gradients in the order that it is given",
+                      "use PyTorch 2.10 or later")
+
+    def _watch(self, stage):
+        """Records what the runtime calls for each block, from when its inputs are there."""
+        recorder, index = self.recorder, stage.stage_index
+        forward, backward, weight = stage.forward_one_chunk, stage.backward_one_chunk, stage.backward_weight_one_chunk
+        seen = {}
+
+        def timed(op, microbatch, call):
+            recorder.say(f"{op}{index}.{microbatch}")
+            begin = recorder.border()
+            pace = self.source.pace(op, index)
+            started = time.monotonic_ns()
+            result = call()
+            if pace is not None:
+                if self.device.type == "cuda":
+                    self.torch.cuda.synchronize(self.device)
+                self.stages_of.sleep_until(started + pace)
+            recorder.block(op, index, microbatch, begin)
+            return result
+
+        def forward_one_chunk(microbatch, *arguments, **named):
+            output = timed("F", microbatch, lambda: forward(microbatch, *arguments, **named))
+            tensors = output if isinstance(output, (tuple, list)) else (output,)
+            shapes = tuple(tuple(each.shape) for each in tensors if isinstance(each, self.torch.Tensor))
+            if seen.setdefault("shapes", shapes) != shapes:
+                raise Refused(f"F{index}.{microbatch}", f"the output has the shape {shapes}, and before {seen['shapes']}",
+                              "PyTorch's pipeline hands on values of one shape: pad the batch")
+            return output
+
+        def backward_one_chunk(microbatch, loss=None, full_backward=True, **named):
+            return timed("B" if full_backward else "I", microbatch,
+                         lambda: backward(microbatch, loss=loss, full_backward=full_backward, **named))
+
+        def backward_weight_one_chunk(microbatch, *arguments, **named):
+            return timed("W", microbatch, lambda: weight(microbatch, *arguments, **named))
+
+        stage.forward_one_chunk, stage.backward_one_chunk = forward_one_chunk, backward_one_chunk
+        stage.backward_weight_one_chunk = backward_weight_one_chunk
+        for name, what in (("get_fwd_recv_ops", "F"), ("get_bwd_recv_ops", "B")):
+            original = getattr(stage, name)
+
+            def labelled(microbatch, original=original, what=what):
+                ops = original(microbatch)
+                self._label = (what, index, microbatch)
+                return ops
+
+            setattr(stage, name, labelled)
+
+    def _watch_transfers(self):
+        start = self.schedules._batch_p2p
+
+        def batch_p2p(ops, *arguments, **named):
+            label, self._label = self._label, None
+            works = start(ops, *arguments, **named)
+            return works if label is None else [Watched(work, self.recorder, label) for work in works]
+
+        self.schedules._batch_p2p = batch_p2p
+
+    def _step(self, number):
+        """One pass of the schedule; the mean loss where the last stage is."""
+        job = self.job
+        inputs, targets = self.source.batch(number)
+        losses = []
+        arguments = {"target": targets.to(self.device), "losses": losses} if self.last else {}
+        if "return_outputs" in inspect.signature(self.schedule.step).parameters:
+            arguments["return_outputs"] = False
+        self.torch.manual_seed(job["seed"] * 1_000_003 + number + 1)
+        self.dist.barrier(group=self.talk)
+        begin = time.monotonic_ns()
+        self.recorder.begin_step()
+        self.schedule.step(*([value.to(self.device) for value in inputs] if self.first else []), **arguments)
+        return begin, losses
+
+    def _forget_gradients(self):
+        for module in self.modules.values():
+            module.zero_grad(set_to_none=True)
+
+    def run(self):
+        job, torch, recorder = self.job, self.torch, self.recorder
+        self.stream.line(at="the first step, which finds out shapes and connects; it is not recorded")
+        state = torch.get_rng_state()
+        self._step(0)
+        torch.set_rng_state(state)
+        self._forget_gradients()
+        gc.collect()
+        gc.freeze()  # what imports made is not looked through again amid a step
+        if self.device.type == "cuda":
+            torch.cuda.reset_peak_memory_stats(self.device)
+        self.step = 0
+        for step in range(job["steps"]):
+            self.step = step
+            last = step + 1 == job["steps"]
+            before = self._parameters() if last and job["check_gradients"] else None
+            recorder.on = True
+            begin, losses = self._step(step)
+            if last and job["check_gradients"]:
+                recorder.on = False
+                gradients = self._gradients()
+                recorder.on = True
+            for stage, optimizer in self.optimizers.items():
+                mark = recorder.border()
+                optimizer.step()
+                recorder.block("U", stage, 0, mark)
+            recorder.on = False
+            if self.device.type == "cuda":
+                torch.cuda.synchronize(self.device)
+            end = time.monotonic_ns()
+            self._forget_gradients()
+            mean = float(sum(loss.detach() for loss in losses) / len(losses)) if losses else None
+            recorder.end_step(step, begin, end, mean)
+        if self.clock.peak() is not None:
+            self.stream.line(peak=self.clock.peak())
+        if job["check_gradients"]:
+            self._check(before, gradients)
+        self.stream.line(done=True)
+
+    def _named(self, value):
+        return {stage: {name: value(parameter) for name, parameter in module.named_parameters()}
+                for stage, module in self.modules.items()}
+
+    def _parameters(self):
+        return self._named(lambda parameter: parameter.detach().to("cpu", copy=True))
+
+    def _gradients(self):
+        return self._named(lambda parameter: None if parameter.grad is None else parameter.grad.to("cpu", copy=True))
+
+    def _check(self, before, gradients):
+        from . import check
+
+        self.stream.line(at="comparing the gradients with the whole module's")
+        gathered = [None] * self.ranks if self.rank == 0 else None
+        self.dist.gather_object((before, gradients), gathered, group=self.talk, dst=0)
+        if self.rank == 0:
+            self.stream.line(gradients=check.against_whole_module(self, gathered))
+
+
+def consequence(error):
+    """Whether a rank only says that another one is gone."""
+    text = str(error).lower()
+    return any(word in text for word in ("connection closed by peer", "connection reset", "broken pipe", "timed out",
+                                         "connectfullmesh", "socket", "connection refused"))
+
+
+def main(arguments=None):
+    parser = argparse.ArgumentParser(prog="python -m pipewright.run", description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("job")
+    parser.add_argument("--record", required=True, metavar="PLACE", help="a folder, or fd:NUMBER")
+    parser.add_argument("--meet", metavar="FILE", help="where the ranks of one machine find each other")
+    options = parser.parse_args(arguments)
+    try:
+        rank = ranks_of_environment()[0]
+    except Refused as error:
+        parser.error(str(error))
+    stream = Stream(options.record, rank)
+    runner = None
+    try:
+        with open(options.job, encoding="utf-8") as file:
+            job = json.load(file)
+        stream.line(at="importing torch")
+        try:
+            import torch
+            from torch.distributed import pipelining  # noqa: F401
+        except ImportError as error:
+            raise Refused("torch", f"cannot be imported by {sys.executable}: {error}",
+                          "install PyTorch, or name another interpreter with --python") from error
+        torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "1")))
+        runner = Runner(job, stream, options.meet)
+        runner.prepare()
+        runner.run()
+    except BaseException as error:
+        if runner is not None:
+            try:
+                runner.recorder.flush(getattr(runner, "step", 0))
+            except Exception:  # a broken device cannot be read any more
+                pass
+        cause = error
+        while cause.__cause__ is not None and not isinstance(cause, Refused):
+            cause = cause.__cause__
+        if isinstance(cause, Refused):
+            stream.line(failed=cause.what, where=cause.where, hint=cause.hint)
+        elif isinstance(error, KeyboardInterrupt):
+            stream.line(failed="interrupted", where="", consequence=True)
+        else:
+            memory = isinstance(cause, MemoryError) or type(cause).__name__ == "OutOfMemoryError" \
+                or "allocate memory" in str(cause)
+            at = runner.recorder.at if runner is not None and hasattr(runner, "recorder") else ""
+            stream.line(failed=f"{type(cause).__name__}: {str(cause).strip().splitlines()[0] if str(cause).strip() else ''}",
+                        where=at, consequence=consequence(cause),
+                        hint="there is not enough memory: use fewer microbatches in flight, or smaller ones" if memory else "")
+            if not consequence(cause):
+                traceback.print_exception(type(error), error, error.__traceback__)
+        sys.stderr.flush()
+        os._exit(1)  # threads of the communication library may wait for ranks that are gone
+
+
+if __name__ == "__main__":
+    main()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(0)  # what the ranks had to say is said; some versions wait for each other when they end

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// How Python processes of the package are started: the interpreter, the package on its path, a folder for what is
+// handed over.
+#pragma once
+
+#include "executor/torch/rankprocesses.h"
+
+#include <filesystem>
+#include <string>
+
+namespace pipewright {
+
+/// A folder of this run alone; gone with it.
+class RunFolder {
+public:
+    RunFolder();
+    ~RunFolder();
+    RunFolder(const RunFolder&) = delete;
+    RunFolder& operator=(const RunFolder&) = delete;
+    std::string file(const char* name) const { return (m_path / name).string(); }
+
+private:
+    std::filesystem::path m_path;
+};
+
+/// `python -m module arguments…`, reporting to descriptor 3. Throws Error when there is no such interpreter.
+ProcessToStart pythonProcess(const std::string& python, const std::string& module,
+                             const std::vector<std::string>& arguments);
+
+/// The folder to put on PYTHONPATH: beside the installed program, else in the source tree; empty when there is none,
+/// and the package must have been installed with pip.
+std::string torchPackageDirectory();
+
+} // namespace pipewright

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "executor/torch/torchprofile.h"
+
+#include "core/base/diagnostic.h"
+#include "core/base/textfile.h"
+#include "core/json/jsonvalue.h"
+#include "core/json/prettyjson.h"
+#include "core/presets/modeljson.h"
+#include "core/workload/layertable.h"
+#include "executor/torch/python.h"
+#include "executor/torch/rankprocesses.h"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <filesystem>
+
+namespace pipewright {
+
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr auto listenFor = std::chrono::milliseconds(100);
+constexpr int mostRounds = 200;
+
+/// What the measuring process reported so far.
+class Reports {
+public:
+    explicit Reports(const TorchProfileOptions& options) : m_options(options) {}
+
+    void take(const std::string& line)
+    {
+        const Json report = Json::parse(line, nullptr, false);
+        if (!report.is_object())
+            throw Error("profile", "this is no report: " + inQuotes(line),
+                        "the pipewright package in this Python is of another version than the program");
+        try {
+            takeReport(report);
+        } catch (const Json::exception& error) {
+            throw Error("profile", fmt::format("{}: {}", error.what(), inQuotes(line)),
+                        "the pipewright package in this Python is of another version than the program");
+        }
+    }
+
+    TorchProfile result()
+    {
+        const std::string name = std::filesystem::path(m_options.module.substr(0, m_options.module.rfind(':'))).stem();
+        profile.shape = tableShape(name, std::move(m_table), m_type, m_rows);
+        if (Diagnostics wrong = checkTable(profile.shape); !wrong.empty() && !profile.cancelled)
+            throw Error(std::move(wrong));
+        return std::move(profile);
+    }
+
+    TorchProfile profile;
+    bool done = false;
+
+private:
+    void takeReport(const Json& report)
+    {
+        if (report.contains("failed"))
+            throw Error(report.value("where", "profile"), report.at("failed"), report.value("hint", ""));
+        if (report.contains("note"))
+            profile.notes.push_back(report["note"]);
+        if (report.contains("hello")) {
+            profile.device = report.at("device");
+            profile.torch = report.at("torch");
+            m_layers = report.at("layers");
+            m_rows = report.at("rows");
+            m_type = report.at("data_type") == "bf16" ? DataType::Bf16 : DataType::Fp32;
+        }
+        if (report.contains("layer")) {
+            KnownLayer& layer = m_table.emplace_back();
+            layer.name = report.at("layer");
+            layer.forward = report.at("forward");
+            layer.inputGrad = report.at("input_grad");
+            layer.weightGrad = report.at("weight_grad");
+            layer.backward = report.at("backward");
+            layer.saved = report.at("saved");
+            layer.savedForWeightGrad = report.at("saved_for_weight_grad");
+            layer.parameters = report.at("parameters");
+            layer.output = report.at("output");
+            const Json peak = report.value("peak", Json());
+            profile.layers.push_back({report.at("spread"), peak.is_number() ? Bytes(peak) : -1, report.at("rounds")});
+            if (m_options.progress)
+                m_options.progress(static_cast<int>(m_table.size()), m_layers, layer.name);
+        }
+        done = done || report.value("done", false);
+    }
+
+    const TorchProfileOptions& m_options;
+    std::vector<KnownLayer> m_table;
+    int m_layers = 0;
+    std::int64_t m_rows = 1;
+    DataType m_type = DataType::Fp32;
+};
+
+} // namespace
+
+TorchProfile profileWithTorch(const TorchProfileOptions& options)
+{
+    const RunFolder folder;
+    const JsonValue job{{"module", options.module}, {"device", options.device},
+                        {"seed", options.seed},     {"seconds", options.seconds},
+                        {"most", mostRounds},       {"microbatches", options.microbatches}};
+    writeFileAtomically(folder.file("job.json"), job.dump(), false);
+    RankProcesses process(
+        {pythonProcess(options.python, "pipewright.profile", {folder.file("job.json"), "--record", "fd:3"})});
+    Reports reports(options);
+    while (process.anyRuns()) {
+        for (const ProcessEvent& event : process.wait(listenFor))
+            if (!event.ended)
+                reports.take(event.line);
+            else if (!reports.done)
+                throw Error("profile", "the process " + endText(event.status), "what it printed last may say why");
+        if (options.cancel != nullptr && options.cancel->load()) {
+            reports.profile.cancelled = true;
+            break;
+        }
+    }
+    return reports.result();
+}
+
+std::string TorchProfile::origin(const TorchProfileOptions& options) const
+{
+    double worst = 0;
+    for (const ProfiledLayer& layer : layers)
+        worst = std::max(worst, layer.spread);
+    return fmt::format("measured: {} on {}, PyTorch {}, {} rows per microbatch, spread up to {:.1f} %", options.module,
+                       device, torch, shape.microbatchSize, worst * 100);
+}
+
+std::string modelFileText(const TorchProfile& profile, const std::string& origin)
+{
+    nlohmann::ordered_json json{{"title", profile.shape.name}};
+    json.update(shapeToJson(profile.shape));
+    json["origin"] = origin;
+    return prettyJson(json);
+}
+
+std::string layerTableText(const TorchProfile& profile)
+{
+    std::string text = "layer,forward,input_grad,weight_grad,backward,saved,saved_for_weight_grad,parameters,output,"
+                       "spread,peak,rounds\n";
+    for (std::size_t i = 0; i < profile.shape.table.size(); ++i) {
+        const KnownLayer& layer = profile.shape.table[i];
+        const ProfiledLayer& measured = profile.layers[i];
+        text += fmt::format("{},{},{},{},{},{},{},{},{},{:.1f} %,{},{}\n", layer.name, exactDuration(layer.forward),
+                            exactDuration(layer.inputGrad), exactDuration(layer.weightGrad),
+                            exactDuration(layer.backward), exactSize(layer.saved), exactSize(layer.savedForWeightGrad),
+                            exactSize(layer.parameters), exactSize(layer.output), measured.spread * 100,
+                            measured.peak < 0 ? "" : exactSize(measured.peak), measured.rounds);
+    }
+    return text;
+}
+
+} // namespace pipewright

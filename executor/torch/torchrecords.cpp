@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "executor/torch/torchrecords.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <cmath>
+
+namespace pipewright {
+
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr Nanoseconds inFlight = 50'000; ///< a shorter wait is the call itself
+
+[[noreturn]] void noReport(int rank, std::string_view line, std::string_view why)
+{
+    throw Error(fmt::format("rank {}", rank), fmt::format("{}: {}", why, inQuotes(line)),
+                "the pipewright package in this Python is of another version than the program");
+}
+
+} // namespace
+
+TorchRecords::TorchRecords(const Program& program, RecordSink* sink) : m_sink(sink), m_ranks(program.devices.size())
+{
+    m_result.backend = "torch";
+    m_result.devices = static_cast<int>(program.devices.size());
+    for (const Program::Device& device : program.devices)
+        m_result.predictedPeakBytes.push_back(device.peakBytes);
+    m_result.clockOffsets.assign(m_ranks.size(), 0);
+    m_result.clockUncertainties.assign(m_ranks.size(), 0);
+    for (TaskId id = 0; id < program.tasks.size(); ++id) {
+        const Task& task = program.tasks[id];
+        m_deviceOf.push_back(task.device);
+        m_peerOf.push_back(task.peer);
+        m_producer.push_back(program.afterData[id]);
+        if (task.kind == TaskKind::Compute)
+            m_tasks[{letter(task.op), task.stage, task.microbatch}] = id;
+        else if (task.kind == TaskKind::Update)
+            m_tasks[{'U', task.stage, 0}] = id;
+        else if (task.kind == TaskKind::Transfer) // a transfer states the stage that made its value
+            m_transfers[{letter(task.op), task.stage + (task.op == Op::F ? 1 : -1), task.microbatch}] = id;
+    }
+}
+
+TaskId TorchRecords::taskOf(int rank, const std::string& op, int stage, int microbatch) const
+{
+    const auto found = op.size() == 1 ? m_tasks.find({op[0], stage, microbatch}) : m_tasks.end();
+    if (found == m_tasks.end() || m_deviceOf[found->second] != rank)
+        throw Error(fmt::format("rank {}", rank),
+                    fmt::format("ran {}{}.{}, which is not its own in this design", op, stage, microbatch),
+                    "was the job written for another design?");
+    return found->second;
+}
+
+void TorchRecords::takeBlocks(int rank, int step, const void* json)
+{
+    const Json& report = *static_cast<const Json*>(json);
+    std::vector<TaskRecord> tasks;
+    for (const Json& row : report.at("blocks"))
+        tasks.push_back({taskOf(rank, row.at(0), row.at(1), row.at(2)), step, rank, row.at(3), row.at(4)});
+    Step& known = m_steps[step];
+    for (const TaskRecord& task : tasks)
+        known.blockEnds[task.task] = task.end;
+    for (const Json& row : report.value("waits", Json::array())) {
+        const std::string what = row.at(0);
+        const auto transfer = m_transfers.find({what == "F" ? 'F' : 'I', row.at(1), row.at(2)});
+        if (transfer == m_transfers.end() || m_peerOf[transfer->second] != rank)
+            throw Error(fmt::format("rank {}", rank),
+                        fmt::format("waited for {}, which it does not receive in this design", row.dump()),
+                        "was the job written for another design?");
+        known.waits.push_back({transfer->second, row.at(3), row.at(4)});
+    }
+    std::vector<MemoryRecord> memory;
+    for (const Json& row : report.value("memory", Json::array()))
+        memory.push_back({rank, step, row.at(0), row.at(1)});
+    if (m_sink == nullptr)
+        return;
+    m_sink->append(tasks);
+    m_sink->append(memory);
+    m_sink->commit();
+}
+
+void TorchRecords::take(int rank, const std::string& line)
+{
+    const Json report = Json::parse(line, nullptr, false);
+    if (!report.is_object())
+        noReport(rank, line, "this is no report");
+    Rank& from = m_ranks[static_cast<std::size_t>(rank)];
+    try {
+        if (report.contains("at"))
+            from.at = report["at"];
+        if (report.contains("hello")) {
+            from.here = true;
+            from.name = report.value("name", "");
+            m_result.clockOffsets[static_cast<std::size_t>(rank)] = report.value("offset", Nanoseconds{0});
+            m_result.clockUncertainties[static_cast<std::size_t>(rank)] = report.value("uncertainty", Nanoseconds{0});
+        }
+        if (report.contains("note"))
+            m_result.notes.push_back({Severity::Note, "module", report["note"], {}});
+        if (report.contains("blocks"))
+            takeBlocks(rank, report.at("step"), &report);
+        if (report.contains("end")) {
+            const int number = report.at("step");
+            const Nanoseconds start = report.at("start"), end = report.at("end");
+            Step& step = m_steps[number];
+            step.start = step.ended == 0 ? start : std::min(step.start, start);
+            step.end = std::max(step.end, end);
+            if (const Json loss = report.value("loss", Json()); loss.is_number())
+                step.loss = loss;
+            if (++step.ended == static_cast<int>(m_ranks.size())) {
+                m_result.stepTimes.push_back(step.end - step.start);
+                m_result.losses.push_back(step.loss);
+                writeTransfers(number);
+                if (m_sink != nullptr) {
+                    m_sink->append(StepRecord{number, step.start, step.end, step.loss});
+                    m_sink->commit();
+                }
+                m_steps.erase(number);
+            }
+        }
+        if (report.contains("peak")) {
+            m_result.peakBytes.resize(m_ranks.size(), 0);
+            m_result.peakBytes[static_cast<std::size_t>(rank)] = report["peak"];
+        }
+        if (report.contains("gradients")) {
+            const Json& check = report["gradients"];
+            GradientCheck& gradients = m_result.gradients.emplace();
+            gradients.reference = check.at("reference");
+            gradients.skipped = check.value("skipped", "");
+            gradients.bitEqual = check.value("bit_equal", false);
+            gradients.maxRelativeError = check.value("max_relative_error", 0.0);
+            gradients.within = check.value("within", 0.0);
+            gradients.worst = check.value("worst", "");
+        }
+        if (report.contains("failed"))
+            m_failures.push_back({rank, report.value("where", ""), report["failed"], report.value("hint", ""),
+                                  report.value("consequence", false)});
+        from.done = from.done || report.value("done", false);
+    } catch (const Json::exception& error) {
+        noReport(rank, line, error.what());
+    }
+}
+
+void TorchRecords::writeTransfers(int number)
+{
+    const Step& step = m_steps[number];
+    std::vector<TaskRecord> seen;
+    for (const Wait& wait : step.waits) {
+        const auto made = step.blockEnds.find(m_producer[wait.transfer]);
+        // The value was on its way when the wait began, or was made only later; else it may have been there long
+        // before.
+        if (made != step.blockEnds.end() && made->second < wait.end
+            && (made->second >= wait.start || wait.end - wait.start > inFlight))
+            seen.push_back({wait.transfer, number, m_peerOf[wait.transfer], made->second, wait.end});
+    }
+    if (m_sink != nullptr)
+        m_sink->append(seen);
+}
+
+bool TorchRecords::begun() const
+{
+    return std::all_of(m_ranks.begin(), m_ranks.end(), [](const Rank& rank) { return rank.here; });
+}
+
+std::string TorchRecords::whereRanksAre() const
+{
+    std::vector<std::string> places;
+    for (std::size_t rank = 0; rank < m_ranks.size(); ++rank)
+        places.push_back(fmt::format("rank {} at {}", rank, m_ranks[rank].done ? "the end" : m_ranks[rank].at));
+    return fmt::format("{}", fmt::join(places, ", "));
+}
+
+std::vector<std::string> TorchRecords::deviceNames() const
+{
+    std::vector<std::string> names;
+    for (const Rank& rank : m_ranks)
+        names.push_back(rank.name);
+    return names;
+}
+
+} // namespace pipewright

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// The lines that ranks report in, as records of a trace: blocks and memory of every step, what a rank is at, what
+// failed. The other end is executor/torch/pipewright/record.py. A step is written once all ranks have ended it.
+//
+// A transfer is recorded where its receiver waited for it: only then is its arrival seen. It lasts from the end of the
+// block that made the value.
+#pragma once
+
+#include "core/program/program.h"
+#include "executor/run/run.h"
+#include "traces/store/tracewriter.h"
+
+#include <limits>
+#include <map>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <vector>
+
+namespace pipewright {
+
+struct RankFailure {
+    int rank = 0;
+    std::string where, what, hint;
+    bool consequence = false; ///< only says that another rank is gone
+};
+
+class TorchRecords {
+public:
+    /// `sink` gets the records; null: they are only checked.
+    TorchRecords(const Program& program, RecordSink* sink);
+
+    /// Throws Error (where = the rank) for a line that is no report, or of a block that is not this rank's.
+    void take(int rank, const std::string& line);
+
+    bool begun() const; ///< all ranks are connected
+    bool isDone(int rank) const { return m_ranks[rank].done; }
+    int stepsDone() const { return static_cast<int>(m_result.stepTimes.size()); }
+    std::string whereRanksAre() const; ///< "rank 0 at F0.3, rank 1 at B1.2"
+    const std::vector<RankFailure>& failures() const { return m_failures; }
+    std::vector<std::string> deviceNames() const;
+    /// Steps, losses, peaks, the gradient check, clocks and notes.
+    RunResult& result() { return m_result; }
+
+private:
+    struct Rank {
+        bool here = false, done = false;
+        std::string at = "the start", name;
+    };
+    /// A rank waited for a value until it was there.
+    struct Wait {
+        TaskId transfer = none;
+        Nanoseconds start = 0, end = 0;
+    };
+    struct Step {
+        int ended = 0;
+        std::map<TaskId, Nanoseconds> blockEnds; ///< of what makes the values that ranks wait for
+        std::vector<Wait> waits;
+        Nanoseconds start = 0, end = 0;
+        double loss = std::numeric_limits<double>::quiet_NaN();
+    };
+    TaskId taskOf(int rank, const std::string& op, int stage, int microbatch) const;
+    void takeBlocks(int rank, int step, const void* json);
+    void writeTransfers(int step);
+
+    RecordSink* m_sink;
+    std::map<std::tuple<char, int, int>, TaskId> m_tasks;     ///< by letter, stage and microbatch
+    std::map<std::tuple<char, int, int>, TaskId> m_transfers; ///< by F or I, and whose block needs the value
+    std::vector<int> m_deviceOf, m_peerOf;                    ///< by task
+    std::vector<TaskId> m_producer;                           ///< of a transfer: the block that makes its value
+    std::vector<Rank> m_ranks;
+    std::map<int, Step> m_steps; ///< not yet ended by all
+    std::vector<RankFailure> m_failures;
+    RunResult m_result;
+};
+
+} // namespace pipewright

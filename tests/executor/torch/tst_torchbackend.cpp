@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// The launcher of PyTorch's ranks, with a program that speaks their protocol in the place of Python.
+#include "core/program/compile.h"
+#include "executor/torch/torchbackend.h"
+#include "fakepython.h"
+#include "makers/designs.h"
+#include "testmain.h"
+#include "traces/store/tracereader.h"
+
+#include <QTest>
+
+#include <nlohmann/json.hpp>
+
+#include <fstream>
+
+using namespace pipewright;
+using namespace pipewright::test;
+
+namespace {
+
+/// Two ranks that do 1F1B with two microbatches; a step takes 1000 ns from its start at 10,000 x (step + 1).
+const std::string hello = R"(say '{"at":"importing torch"}'
+say '{"hello":'$RANK',"name":"fake '$RANK'","offset":'$RANK',"uncertainty":2}'
+step() {
+  s=$1 t=$(( ($1 + 1) * 10000 ))
+  case $RANK in
+  0) say '{"step":'$s',"blocks":[["F",0,0,'$t','$((t+100))'],["F",0,1,'$((t+100))','$((t+200))'],["B",0,0,'$((t+600))','$((t+800))'],["B",0,1,'$((t+800))','$((t+1000))']],"waits":[["B",0,0,'$((t+200))','$((t+600))']],"memory":[['$t',64]]}'
+     say '{"step":'$s',"start":'$t',"end":'$((t+1000))',"loss":null}' ;;
+  1) say '{"step":'$s',"blocks":[["F",1,0,'$((t+100))','$((t+200))'],["B",1,0,'$((t+200))','$((t+400))'],["F",1,1,'$((t+400))','$((t+500))'],["B",1,1,'$((t+500))','$((t+700))']],"waits":[]}'
+     say '{"step":'$s',"start":'$((t+1))',"end":'$((t+700))',"loss":'$((4 - s))'}' ;;
+  esac
+}
+)";
+
+Design twoStages()
+{
+    return familyDesign("1f1b", 2, 2);
+}
+
+TorchOptions optionsFor(const FakePython& python, const char* trace = "run.db")
+{
+    TorchOptions options;
+    options.python = python.program();
+    options.module = "model.py:build";
+    options.steps = 2;
+    options.trace = python.path(trace);
+    return options;
+}
+
+std::string faultOf(const Design& design, const TorchOptions& options)
+{
+    try {
+        runWithTorch(design, options);
+    } catch (const Error& error) {
+        return error.what();
+    }
+    return "nothing went wrong";
+}
+
+void compare(const std::string& text, const char* part)
+{
+    QVERIFY2(text.find(part) != std::string::npos, text.c_str());
+}
+
+} // namespace
+
+class TestTorchBackend : public QObject {
+    Q_OBJECT
+
+private slots:
+    void whatRanksReportBecomesAnOrdinaryTrace()
+    {
+        const FakePython python(hello + R"(step 0; step 1
+[ $RANK = 0 ] && say '{"gradients":{"reference":"whole-module","bit_equal":false,"max_relative_error":1e-6,"within":1e-4}}'
+say '{"peak":1000}'
+say '{"done":true}'
+)");
+        const Design design = twoStages();
+        TorchOptions options = optionsFor(python);
+        int told = 0;
+        options.progress = [&told](const RunProgress& now) { told = now.step; };
+        const RunResult result = runWithTorch(design, options);
+        QCOMPARE(told, 2);
+        QCOMPARE(result.stepTimes, (std::vector<Nanoseconds>{1000, 1000}));
+        QCOMPARE(result.losses, (std::vector<double>{4, 3}));
+        QCOMPARE(result.peakBytes, (std::vector<Bytes>{1000, 1000}));
+        QCOMPARE(result.clockOffsets, (std::vector<Nanoseconds>{0, 1}));
+        QVERIFY(result.gradients && result.gradients->holds() && !result.gradients->bitEqual);
+        QCOMPARE(nlohmann::json::parse(result.toJson())["gradient_check"]["reference"].get<std::string>(),
+                 std::string("whole-module"));
+
+        const TraceReader trace(options.trace);
+        QVERIFY(trace.complete());
+        QCOMPARE(trace.header().backend, std::string("torch"));
+        QCOMPARE(trace.design(), design);
+        QCOMPARE(trace.steps().size(), std::size_t(2));
+        const Program program = compile(design.schedule, design.costs, design.dataflow);
+        const Timeline timeline = trace.timeline(program, 1);
+        int blocks = 0;
+        for (TaskId task = 0; task < program.tasks.size(); ++task) {
+            if (program.tasks[task].kind == TaskKind::Transfer) {
+                // Rank 0 waited for the first gradient, whose block ended at 400: its arrival was seen. The others'
+                // were not.
+                const bool seen = program.tasks[task].op == Op::I && program.tasks[task].microbatch == 0;
+                QCOMPARE(timeline.end[task], seen ? Nanoseconds(600) : notRun);
+                QCOMPARE(timeline.start[task], seen ? Nanoseconds(400) : notRun);
+            }
+            if (program.tasks[task].kind != TaskKind::Compute)
+                continue;
+            ++blocks;
+            QVERIFY(timeline.end[task] - timeline.start[task] == (program.tasks[task].op == Op::F ? 100 : 200));
+        }
+        QCOMPARE(blocks, 8);
+    }
+
+    void theJobHoldsTheOrderOfBlocksAndTransfers()
+    {
+        Diagnostics notes;
+        TorchOptions options;
+        options.syntheticStages = true;
+        const nlohmann::json job = nlohmann::json::parse(torchJob(twoStages(), options, notes));
+        const std::string order = job["orders"]["pytorch-comms-csv"];
+        compare(order, "0F0,0SEND_F0,");
+        compare(order, "1RECV_F0,1RECV_F1,1F0,1B0,1SEND_B0");
+        QCOMPARE(job["device_of_stage"].get<std::vector<int>>(), (std::vector<int>{0, 1}));
+        QCOMPARE(job["synthetic"][1]["W"].get<int>(), 6'000'000);
+        QVERIFY(!job["check_gradients"].get<bool>()); // there is no mathematics to compare
+    }
+
+    void aRankThatDiesEndsTheRunAndNothingIsLeft()
+    {
+        const FakePython python(hello + R"(step 0
+if [ $RANK = 1 ]; then
+  while [ ! -s "$HERE/sleeper" ]; do sleep 0.01; done
+  kill -9 $$
+fi
+echo $$ > "$HERE/rank0"
+sleep 1000 & echo $! > "$HERE/sleeper"
+wait
+)");
+        const TorchOptions options = optionsFor(python);
+        const std::string fault = faultOf(twoStages(), options);
+        compare(fault, "rank 1: error: the process was killed by signal 9");
+        compare(fault, "the trace holds 1 step");
+        QVERIFY(python.isGone("rank0"));
+        QTRY_VERIFY(
+            python.isGone("sleeper")); // of the rank's own group; whoever adopts it may take a moment to bury it
+        const TraceReader trace(options.trace);
+        QVERIFY(!trace.complete());
+        QCOMPARE(trace.steps().size(), std::size_t(1));
+    }
+
+    void theRankThatFailedFirstIsNamedAndNotTheOnesThatMissIt()
+    {
+        const FakePython python(hello + R"(
+case $RANK in
+0) say '{"failed":"RuntimeError: Connection closed by peer","where":"F0.1","consequence":true}' ;;
+1) say '{"failed":"the output has another shape","where":"F1.1","hint":"pad the batch"}' ;;
+esac
+exit 1
+)");
+        const std::string fault = faultOf(twoStages(), optionsFor(python));
+        compare(fault, "rank 1, F1.1: error: the output has another shape");
+        compare(fault, "pad the batch");
+    }
+
+    void ranksThatSayNothingEndTheRunWithWhatTheyAreAt()
+    {
+        const FakePython python(hello + R"(say '{"at":"B'$RANK'.0"}'
+echo $$ > "$HERE/rank$RANK"
+sleep 1000
+)");
+        TorchOptions options = optionsFor(python);
+        options.deadline = 200'000'000;
+        const std::string fault = faultOf(twoStages(), options);
+        compare(fault, "nothing was heard for 200 ms");
+        compare(fault, "rank 0 at B0.0, rank 1 at B1.0");
+        QVERIFY(python.isGone("rank0") && python.isGone("rank1"));
+    }
+
+    void aCancelledRunKeepsItsSteps()
+    {
+        const FakePython python(hello + R"(step 0
+echo $$ > "$HERE/rank$RANK"
+trap '' TERM
+while :; do sleep 1000; done
+)");
+        TorchOptions options = optionsFor(python);
+        std::atomic<bool> cancel{false};
+        options.cancel = &cancel;
+        options.progress = [&](const RunProgress&) { cancel = true; };
+        const RunResult result = runWithTorch(twoStages(), options);
+        QVERIFY(result.cancelled);
+        QCOMPARE(TraceReader(options.trace).steps().size(), std::size_t(1));
+        // A rank may have been ended before it wrote its number.
+        for (const char* rank : {"rank0", "rank1"})
+            QVERIFY(!python.wrote(rank) || python.isGone(rank));
+    }
+
+    void aRankThatEndsTooEarlyIsAFailure()
+    {
+        const FakePython python(hello + "step 0\n");
+        compare(faultOf(twoStages(), optionsFor(python)), "the process ended with code 0");
+    }
+
+    void aReportOfAnotherRanksBlockIsRefused()
+    {
+        const FakePython python(hello + R"(say '{"step":0,"blocks":[["F",0,0,1,2]]}'; say '{"done":true}')");
+        compare(faultOf(twoStages(), optionsFor(python)), "rank 1: error: ran F0.0, which is not its own");
+    }
+
+    void textThatIsNoReportIsRefused()
+    {
+        const FakePython python("say 'Hello, world'\n");
+        compare(faultOf(twoStages(), optionsFor(python)), "this is no report: \"Hello, world\"");
+    }
+
+    void aRunThatNeverBeganLeavesAnOldTrace()
+    {
+        const FakePython python(hello + R"(say '{"failed":"there is no file model.py","where":"--module"}'; exit 1)");
+        TorchOptions options = optionsFor(python);
+        std::ofstream(options.trace) << "old";
+        options.overwriteTrace = true;
+        compare(faultOf(twoStages(), options), "there is no file model.py");
+        std::string text;
+        std::ifstream(options.trace) >> text;
+        QCOMPARE(text, std::string("old"));
+    }
+
+    void whatPytorchCannotRunIsRefusedBeforeAnythingStarts_data()
+    {
+        QTest::addColumn<QString>("family");
+        QTest::addColumn<QString>("said");
+        QTest::newRow("updates amid the step") << "pipedream"
+                                               << "updates every stage once";
+        QTest::newRow("two copies of the model") << "chimera"
+                                                 << "has one copy of the model";
+        QTest::newRow("pieces of sequences") << "seq1f1b"
+                                             << "of a piece of a sequence";
+    }
+
+    void whatPytorchCannotRunIsRefusedBeforeAnythingStarts()
+    {
+        QFETCH(QString, family);
+        QFETCH(QString, said);
+        const FakePython python("touch \"$HERE/started\"\n");
+        const std::string fault = faultOf(familyDesign(qPrintable(family), 2, 4), optionsFor(python));
+        compare(fault, qPrintable(said));
+        compare(fault, "device 0, "); // the first block of its kind
+        QVERIFY(!python.wrote("started"));
+    }
+
+    void ranksAreAsManyAsDevices()
+    {
+        const FakePython python("exit 1\n");
+        TorchOptions options = optionsFor(python);
+        options.ranks = 3;
+        compare(faultOf(twoStages(), options), "3 ranks, and the design has 2 devices");
+        options.ranks = 0;
+        options.python = "/no/such/python";
+        compare(faultOf(twoStages(), options), "--python");
+    }
+
+    void whatRanksRecordedIntoAFolderIsCollected()
+    {
+        const FakePython python("");
+        for (int rank = 0; rank < 2; ++rank) {
+            std::ofstream file(python.path(rank == 0 ? "rank0.jsonl" : "rank1.jsonl"));
+            file << R"({"hello":)" << rank << R"(,"name":"x"})" << '\n'
+                 << R"({"step":0,"blocks":[["F",)" << rank << R"(,0,10,20]]})" << '\n'
+                 << R"({"step":0,"start":5,"end":50,"loss":null})" << '\n';
+        }
+        TorchOptions options = optionsFor(python);
+        const RunResult result = collectTorchRun(twoStages(), python.path("."), options);
+        QCOMPARE(result.stepTimes, std::vector<Nanoseconds>{45});
+        QVERIFY(TraceReader(options.trace).complete());
+    }
+};
+
+PIPEWRIGHT_TEST(TestTorchBackend, QCoreApplication)
+#include "tst_torchbackend.moc"

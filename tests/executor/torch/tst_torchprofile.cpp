@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// A model made of what PyTorch measured, with a program that speaks its protocol in the place of Python.
+#include "core/presets/modelfile.h"
+#include "executor/torch/torchprofile.h"
+#include "fakepython.h"
+#include "testmain.h"
+
+#include <QTest>
+
+using namespace pipewright;
+using namespace pipewright::test;
+
+namespace {
+
+const std::string layers = R"(say '{"hello":0,"device":"CPU","torch":"9.9","layers":2,"data_type":"bf16","rows":4}'
+say '{"layer":"Embed","number":0,"forward":1000,"input_grad":10,"weight_grad":2000,"backward":2005,"saved":64,"saved_for_weight_grad":64,"output":512,"peak":null,"parameters":4096,"spread":0.01,"rounds":9}'
+say '{"layer":"Head","number":1,"forward":3000,"input_grad":1500,"weight_grad":1600,"backward":2900,"saved":96,"saved_for_weight_grad":32,"output":4,"peak":700,"parameters":2048,"spread":0.25,"rounds":7}'
+)";
+
+} // namespace
+
+class TestTorchProfile : public QObject {
+    Q_OBJECT
+
+private slots:
+    void whatWasMeasuredIsAModel_data()
+    {
+        QTest::addColumn<bool>("csv");
+        QTest::newRow("model file") << false;
+        QTest::newRow("table") << true;
+    }
+
+    void whatWasMeasuredIsAModel()
+    {
+        QFETCH(bool, csv);
+        const FakePython python(layers + "say '{\"note\":\"of several types\"}'\nsay '{\"done\":true}'\n");
+        TorchProfileOptions options;
+        options.module = "some/net.py:build";
+        options.python = python.program();
+        QStringList told;
+        options.progress = [&told](int done, int all, const std::string& layer) {
+            told << QString("%1/%2 %3").arg(done).arg(all).arg(layer.c_str());
+        };
+        const TorchProfile profile = profileWithTorch(options);
+        QCOMPARE(told, (QStringList{"1/2 Embed", "2/2 Head"}));
+        QCOMPARE(profile.notes, std::vector<std::string>{"of several types"});
+        QCOMPARE(profile.layers[1].peak, Bytes(700));
+        QVERIFY(profile.origin(options).find("spread up to 25.0 %") != std::string::npos);
+        const ModelFile file = csv ? readModelFile(layerTableText(profile), "net.csv")
+                                   : readModelFile(modelFileText(profile, profile.origin(options)), "net.json");
+        QCOMPARE(file.shape.table, profile.shape.table);
+        QCOMPARE(file.shape.table[1].backward, Nanoseconds(2900));
+        QCOMPARE(file.shape.table[1].savedForWeightGrad, Bytes(32));
+        if (!csv)
+            QCOMPARE(file.shape, profile.shape); // a table says neither its type nor its rows
+    }
+
+    void aFaultOfTheModuleIsSaid()
+    {
+        const FakePython python(layers + R"x(say '{"failed":"it takes no tensor","where":"layer 2 (Net)"}'; exit 1)x");
+        TorchProfileOptions options;
+        options.module = "net.py:build";
+        options.python = python.program();
+        try {
+            profileWithTorch(options);
+            QFAIL("nothing was said");
+        } catch (const Error& error) {
+            QCOMPARE(std::string(error.what()), std::string("layer 2 (Net): error: it takes no tensor"));
+        }
+    }
+
+    void aProcessThatEndsTooEarlyIsAFailure()
+    {
+        const FakePython python(layers + "exit 3\n");
+        TorchProfileOptions options;
+        options.module = "net.py:build";
+        options.python = python.program();
+        QVERIFY_EXCEPTION_THROWN(profileWithTorch(options), Error);
+    }
+};
+
+PIPEWRIGHT_TEST(TestTorchProfile, QCoreApplication)
+#include "tst_torchprofile.moc"

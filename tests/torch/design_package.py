@@ -1,0 +1,100 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The design part of the Python package: needs the program and Python's standard library, not PyTorch.
+
+    design_package.py PIPEWRIGHT
+"""
+
+import os
+import sys
+import tempfile
+import unittest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "..", "..", "executor", "torch"))
+import pipewright as pw  # noqa: E402
+
+
+def one_f_one_b(device, devices=4, microbatches=8):
+    """1F1B, written as a person would."""
+    ahead = min(devices - device, microbatches)
+    blocks = [f"F{device}.{m}" for m in range(ahead)]
+    for m in range(microbatches):
+        blocks.append(f"B{device}.{m}")
+        if m + ahead < microbatches:
+            blocks.append(f"F{device}.{m + ahead}")
+    return blocks
+
+
+class DesignPackage(unittest.TestCase):
+    def test_a_design_is_made_predicted_and_written(self):
+        design = pw.new("zb-h1", devices=4, microbatches=8, forward="10ms", input_grad="10ms", weight_grad="10ms")
+        self.assertEqual(len(design.order), 4)
+        self.assertEqual(design.placement, [0, 1, 2, 3])
+        self.assertEqual(design.check(), [])
+        prediction = design.predict()
+        self.assertEqual(prediction.makespan_ns, prediction.all["makespan_ns"])
+        self.assertEqual(prediction.busy_ns, [240_000_000] * 4)
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "a.json")
+            design.write(path)
+            self.assertEqual(pw.read(path), design)
+            self.assertEqual(os.listdir(folder), ["a.json"])
+
+    def test_a_function_is_a_schedule(self):
+        own = pw.schedule(one_f_one_b, devices=4, name="mine", forward="10ms", input_grad="10ms", weight_grad="10ms")
+        published = pw.new("1f1b", devices=4, microbatches=8, forward="10ms", input_grad="10ms", weight_grad="10ms")
+        self.assertEqual(own.order, published.order)
+        self.assertEqual(own.check(), [])
+        self.assertEqual(own.predict().makespan_ns, published.predict().makespan_ns)
+
+    def test_several_stages_and_a_split_backward(self):
+        def two_stages(device):
+            stages = [device, 3 - device]  # a V
+            return [f"{op}{stage}.0" for op, line in (("F", stages), ("I", stages[::-1]), ("W", stages)) for stage in line]
+
+        own = pw.schedule(two_stages, devices=2)
+        self.assertEqual(own.placement, [0, 1, 1, 0])
+        self.assertEqual(own.json["schedule"]["backward"], "split")
+        self.assertEqual(own.check(), [])
+
+    def test_an_edit_changes_the_prediction_and_a_wrong_one_is_said(self):
+        design = pw.new("gpipe", devices=2, microbatches=4)
+        edited = design.copy()
+        edited.order[0].reverse()
+        self.assertNotEqual(edited, design)
+        faults = edited.check()
+        self.assertTrue(faults and "device 0" in faults[0] or "F0" in faults[0], faults)
+        with self.assertRaises(pw.Fault):
+            edited.predict()
+        self.assertEqual(design.check(), [])
+
+    def test_a_better_order_is_found(self):
+        design = pw.new("gpipe", devices=2, microbatches=6)
+        better = design.search(memory_limit="2x", time_limit="5s")
+        self.assertLessEqual(better.predict().makespan_ns, design.predict().makespan_ns)
+        self.assertLess(max(better.predict().peak_bytes), max(design.predict().peak_bytes))
+
+    def test_a_run_is_recorded_and_compared(self):
+        design = pw.new("1f1b", devices=2, microbatches=2)
+        with tempfile.TemporaryDirectory() as folder:
+            trace = os.path.join(folder, "a.db")
+            report = design.run(trace, backend="host", steps=2)
+            self.assertTrue(report["gradient_check"]["bit_equal"])
+            self.assertEqual(design.compare(trace)["blocks"]["unmatched"], 0)
+
+    def test_a_notebook_gets_a_picture(self):
+        self.assertTrue(pw.new("1f1b", devices=2, microbatches=2)._repr_svg_().lstrip().startswith("<"))
+
+    def test_faults_name_the_place(self):
+        with self.assertRaises(pw.Refused) as refused:
+            pw.schedule(lambda device: ["F0.0", "X0.0"], devices=1)
+        self.assertIn("'X0.0' is not a block", str(refused.exception))
+        with self.assertRaises(pw.Fault) as fault:
+            pw.new("no-such-family", devices=2, microbatches=2)
+        self.assertIn("no-such-family", str(fault.exception))
+
+
+if __name__ == "__main__":
+    pw.use_program(os.path.abspath(sys.argv.pop(1)))
+    unittest.main()
