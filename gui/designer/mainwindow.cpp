@@ -217,6 +217,10 @@ void MainWindow::connectViews()
     on(m_actions->run, &MainWindow::run);
     on(m_actions->openOverlay, &MainWindow::openOverlay);
     on(m_actions->calibrate, &MainWindow::calibrateFromOverlay);
+    connect(m_actions->traceLanes, &QAction::triggered, this, [this] {
+        if (m_document.overlay())
+            openTrace(m_document.overlay()->path);
+    });
     on(m_actions->diagnostics, &MainWindow::showDiagnostics);
     on(m_actions->theme, &MainWindow::switchTheme);
     on(m_actions->shortcuts, &MainWindow::showShortcuts);
@@ -277,6 +281,7 @@ void MainWindow::connectViews()
     connect(&m_document, &Document::overlayChanged, this, [this] {
         m_actions->clearOverlay->setEnabled(m_document.overlay() != nullptr);
         m_actions->calibrate->setEnabled(m_document.overlay() != nullptr);
+        m_actions->traceLanes->setEnabled(m_document.overlay() != nullptr);
         showGradients();
         refreshNumbers();
     });
@@ -310,6 +315,7 @@ void MainWindow::connectViews()
             [this](const QString& why) { complain(tr("That is not possible"), why); });
     m_actions->clearOverlay->setEnabled(false);
     m_actions->calibrate->setEnabled(false);
+    m_actions->traceLanes->setEnabled(false);
     refresh();
 }
 

@@ -65,6 +65,8 @@ WindowActions::WindowActions(QUndoStack* stack, QWidget* window)
                         tr("Show the prediction alone"));
     calibrate = make(tr("Take the measured costs"), {QKeySequence(Qt::CTRL | Qt::Key_K)},
                      tr("Calibrate: the overlaid run's durations become the design's costs"));
+    traceLanes = make(tr("Blocks and kernels of the run…"), {QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_K)},
+                      tr("The overlaid run as lanes: blocks, below them what the GPUs ran, calls of the host, memory"));
     diagnostics = make(tr("Conflicts"), {QKeySequence(Qt::CTRL | Qt::Key_D)},
                        tr("What stands in the way of running this schedule"));
     theme = make(tr("Light or dark"), {QKeySequence(Qt::CTRL | Qt::Key_T)},
@@ -94,7 +96,7 @@ WindowActions::WindowActions(QUndoStack* stack, QWidget* window)
     for (QAction* action : {search, improveSelection, buildingBlock, compare, tradeOffs, experiment, sharding, model})
         exploreMenu->addAction(action);
     overlayMenu = new QMenu(tr("Overlay"), window);
-    for (QAction* action : {openOverlay, clearOverlay, calibrate})
+    for (QAction* action : {openOverlay, clearOverlay, calibrate, traceLanes})
         overlayMenu->addAction(action);
     viewMenu = new QMenu(tr("View"), window);
     viewMenu->addAction(palette);

@@ -50,6 +50,7 @@ public:
     QAction* openOverlay;
     QAction* clearOverlay;
     QAction* calibrate;
+    QAction* traceLanes;
     QAction* diagnostics;
     QAction* theme;
     QAction* shortcuts;

@@ -295,6 +295,31 @@ void Document::select(std::optional<Block> block)
     Q_EMIT selectionChanged();
 }
 
+namespace {
+
+std::shared_ptr<const Document::Overlay::Kernels> kernelsOf(const TraceReader& trace, const Program& program, int step)
+{
+    if (!trace.holdsGpuWork())
+        return nullptr;
+    GpuWork work = trace.gpuWork(program, step);
+    const Timeline measured = trace.timeline(program, step);
+    auto kernels = std::make_shared<Document::Overlay::Kernels>();
+    kernels->blocks = blockKernels(program, work, measured, KernelGroups::standard());
+    kernels->totals = totalsOf(program, kernels->blocks, work, measured);
+    kernels->names = std::move(work.names);
+    kernels->of.resize(program.devices.size());
+    for (TaskId task = 0; task < kernels->blocks.size(); ++task)
+        if (!kernels->blocks[task].kernels.empty())
+            kernels->of[static_cast<std::size_t>(program.tasks[task].device)].push_back(task);
+    for (std::vector<TaskId>& tasks : kernels->of)
+        std::sort(tasks.begin(), tasks.end(), [&](TaskId a, TaskId b) {
+            return kernels->blocks[a].kernels.front().start < kernels->blocks[b].kernels.front().start;
+        });
+    return kernels;
+}
+
+} // namespace
+
 void Document::setOverlay(const QString& tracePath, int step)
 {
     if (!prediction())
@@ -320,6 +345,8 @@ void Document::setOverlay(const QString& tracePath, int step)
         overlay->explanation = explain(program, m_design->costs, prediction()->timeline, overlay->measured);
         overlay->spread = std::move(variation.spread);
         overlay->resultJson = trace.resultJson();
+        if (overlay->step != typicalStep)
+            overlay->kernels = kernelsOf(trace, program, overlay->step);
         m_overlay = std::move(overlay);
     } catch (...) {
         m_overlayPath = before;

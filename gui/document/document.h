@@ -5,6 +5,7 @@
 #pragma once
 
 #include "core/predict/editrequest.h"
+#include "traces/analysis/blockkernels.h"
 #include "traces/analysis/comparison.h"
 #include "traces/analysis/explanation.h"
 #include "traces/analysis/stepvariation.h"
@@ -116,6 +117,14 @@ public:
         Explanation explanation;
         std::string resultJson;          ///< what the run reported; empty when it did not finish
         std::vector<Nanoseconds> spread; ///< per task: how much its duration varies from step to step
+        /// What the GPUs did in the step; null where they were not recorded, and of the typical step, which no GPU ran.
+        struct Kernels {
+            std::vector<std::string> names;      ///< of kernels: BlockKernels::Kernel::name
+            std::vector<BlockKernels> blocks;    ///< by task
+            std::vector<std::vector<TaskId>> of; ///< by device: its tasks with kernels, by their first kernel
+            KernelTotals totals;
+        };
+        std::shared_ptr<const Kernels> kernels;
     };
     const Overlay* overlay() const { return m_overlay.get(); }
 

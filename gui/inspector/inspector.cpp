@@ -8,6 +8,7 @@
 #include "gui/document/namededits.h"
 #include "gui/inspector/blockchip.h"
 #include "gui/inspector/blockexplanation.h"
+#include "gui/inspector/kernellist.h"
 #include "gui/inspector/lanefields.h"
 #include "gui/inspector/timefields.h"
 #include "gui/timeline/refusalnote.h"
@@ -77,6 +78,7 @@ Inspector::Inspector(TimelineView& timeline, QWidget* parent)
     layout->addWidget(makeHeading(tr("Block"), this));
     layout->addLayout(chipRow);
     layout->addWidget(m_facts);
+    layout->addWidget(new KernelList(m_document, this));
     layout->addWidget(buildFields());
     layout->addWidget(new LaneFields(timeline, this));
     auto* times = new TimeFields(timeline, this);
@@ -237,6 +239,21 @@ void Inspector::refresh()
         facts.push_back({tr("measured"), durationText(measured) + QStringLiteral("  ") + signedPercent(error),
                          tr("Duration in the median step of %1").arg(overlay->path),
                          error > 0.05 ? Tone::Bad : Tone::Plain});
+        const BlockKernels* kernels = overlay->kernels ? &overlay->kernels->blocks[answers->task] : nullptr;
+        if (kernels && !kernels->kernels.empty()) {
+            facts.push_back({tr("by its kernels"),
+                             durationText(kernels->byKernels) + QStringLiteral("  ")
+                                 + signedPercent(double(kernels->byKernels) / double(kernels->byEvents) - 1),
+                             tr("From its first kernel's start to its last one's end, as CUPTI saw them; measured is "
+                                "the time between its events"),
+                             Tone::Plain});
+            facts.push_back(
+                {tr("launch-bound"),
+                 percentText(kernels->launchBound()) + (kernels->launchesKnown ? QString() : tr(" or more")),
+                 tr("Of the block: its GPU had nothing of it to do, since the host had not launched the "
+                    "next kernel"),
+                 kernels->launchBound() > 0.05 ? Tone::Bad : Tone::Plain});
+        }
     }
     const Nanoseconds slackOfBlock = slack(prediction.program, prediction.timeline)[answers->task];
     facts.push_back({tr("slack"), slackOfBlock == 0 ? tr("0 critical") : durationText(slackOfBlock),

@@ -32,13 +32,19 @@ int LaneStrip::rowOf(int device) const
 int LaneStrip::height(int device) const
 {
     const Lane& lane = m_lanes[device];
-    return lane.folded ? foldedHeight : (lane.height > 0 ? lane.height : m_common) + transferHeight(device);
+    return lane.folded ? foldedHeight : (lane.height > 0 ? lane.height : m_common) + subHeight(device);
 }
 
 int LaneStrip::transferHeight(int device) const
 {
     const Lane& lane = m_lanes[device];
     return lane.transfers && !lane.folded ? transferLane : 0;
+}
+
+int LaneStrip::kernelHeight(int device) const
+{
+    const Lane& lane = m_lanes[device];
+    return lane.kernels && !lane.folded ? kernelLane : 0;
 }
 
 int LaneStrip::laneAt(int y) const
@@ -60,7 +66,7 @@ bool LaneStrip::isAsGiven() const
 {
     return std::is_sorted(m_order.begin(), m_order.end())
            && std::none_of(m_lanes.begin(), m_lanes.end(), [](const Lane& lane) {
-                  return lane.height > 0 || lane.folded || lane.pinned || lane.transfers;
+                  return lane.height > 0 || lane.folded || lane.pinned || lane.transfers || lane.kernels;
               });
 }
 
@@ -68,7 +74,7 @@ void LaneStrip::setHeight(int device, int height)
 {
     Lane& lane = m_lanes[device];
     lane.folded = false;
-    lane.height = std::clamp(height - transferHeight(device), leastHeight, greatestHeight);
+    lane.height = std::clamp(height - subHeight(device), leastHeight, greatestHeight);
     arrange();
 }
 
@@ -76,6 +82,14 @@ void LaneStrip::setTransfers(int device, bool shown)
 {
     Lane& lane = m_lanes[device];
     lane.transfers = shown;
+    lane.folded = lane.folded && !shown;
+    arrange();
+}
+
+void LaneStrip::setKernels(int device, bool shown)
+{
+    Lane& lane = m_lanes[device];
+    lane.kernels = shown;
     lane.folded = lane.folded && !shown;
     arrange();
 }

@@ -12,6 +12,7 @@ class LaneStrip {
 public:
     static constexpr int foldedHeight = 20;
     static constexpr int transferLane = 24; ///< of the sub-lane below a lane's blocks, on top of the lane's own height
+    static constexpr int kernelLane = 26;   ///< likewise, of the kernels that a recording has of the lane's blocks
     static constexpr int leastHeight = 26, greatestHeight = 240;
 
     /// As many lanes as the design has devices. Lanes that were there keep how they stand; when the number
@@ -34,6 +35,9 @@ public:
     bool showsTransfers(int device) const { return m_lanes[device].transfers; }
     /// Of the lane's sub-lane: 0 while it is not shown, or the lane is folded.
     int transferHeight(int device) const;
+    bool showsKernels(int device) const { return m_lanes[device].kernels; }
+    int kernelHeight(int device) const; ///< likewise
+    int subHeight(int device) const { return transferHeight(device) + kernelHeight(device); }
     bool isPinned(int device) const { return m_lanes[device].pinned; }
     bool hasOwnHeight(int device) const;
     bool isAsGiven() const; ///< nothing was changed
@@ -43,6 +47,7 @@ public:
     void setFolded(int device, bool folded);
     void setPinned(int device, bool pinned);
     void setTransfers(int device, bool shown); ///< unfolds a lane whose sub-lane is to be shown
+    void setKernels(int device, bool shown);   ///< likewise
     /// Puts a lane where another row is; pinned lanes stay above the others, so the row is clamped.
     void move(int device, int row);
     void reset();
@@ -51,7 +56,7 @@ private:
     struct Lane {
         int height = 0; ///< 0: the common height
         int top = 0;
-        bool folded = false, pinned = false, transfers = false;
+        bool folded = false, pinned = false, transfers = false, kernels = false;
     };
     void arrange();
 

@@ -40,6 +40,7 @@ TimelineView::TimelineView(Document& document, QWidget* parent)
     d->addActions();
     d->addLaneActions();
     d->addTransferActions();
+    d->addKernelActions();
     installTimelineAccessibility();
     m_axis.left = plotLeft();
 
@@ -366,7 +367,7 @@ std::optional<Block> TimelineView::blockAt(QPoint position) const
     const int lane = d->laneAt(position.y());
     const TimelineLayout& layout = d->shown();
     if (lane < 0 || static_cast<std::size_t>(lane) >= layout.lanes().size() || position.x() < m_axis.left
-        || position.x() >= m_axis.right() || d->transferLaneAt(position) >= 0)
+        || position.x() >= m_axis.right() || d->transferLaneAt(position) >= 0 || d->kernelLaneAt(position) >= 0)
         return std::nullopt;
     const Lane& blocks = layout.lanes()[lane];
     // The middle of the pixel; blocks narrower than one are found by the pixel's whole extent.

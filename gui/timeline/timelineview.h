@@ -10,6 +10,7 @@
 #include "gui/widgets/timecoordinates.h"
 
 #include <QAbstractScrollArea>
+#include <QRectF>
 
 #include <memory>
 
@@ -97,6 +98,8 @@ public:
     std::vector<Block> visibleBlocks(int device) const; ///< in time order; at most one per pixel
     std::vector<Transfer>
     visibleTransfers(int device) const; ///< in the order of its sub-lane; none while it is not shown
+    /// Where the kernels of a device's sub-lane are drawn and what is said about each; none while it is not shown.
+    std::vector<std::pair<QRectF, QString>> visibleKernels(int device) const;
     std::optional<std::pair<int, Transfer>> transferAt(QPoint position) const; ///< and the device in whose sub-lane
     QString nameOfLane(int device) const; ///< "GPU 1, H200, stage 1, layers 8–15"
     QString nameOfTransfer(int device,

@@ -265,6 +265,8 @@ QString TimelineView::Private::toolTipAt(QPoint position) const
         return view.describe(*block);
     if (const std::optional<std::size_t> chip = chipAt(position))
         return transferText(transferLaneAt(position), *chip).toHtmlEscaped();
+    if (const QString kernel = kernelTextAt(position); !kernel.isEmpty())
+        return kernel.toHtmlEscaped();
     const int lane = laneAt(position.y());
     return lane >= 0 && position.x() < plotLeft() ? laneDescription(document.design(), lane).toHtmlEscaped()
                                                   : QString();

@@ -12,7 +12,7 @@ int TimelineView::Private::lanePitch() const
     // The lanes without a height of their own share what the others leave.
     int own = 0, common = 0;
     for (int device = 0; device < strip.lanes(); ++device) {
-        own += strip.hasOwnHeight(device) ? strip.height(device) : strip.transferHeight(device);
+        own += strip.hasOwnHeight(device) ? strip.height(device) : strip.subHeight(device);
         common += !strip.hasOwnHeight(device);
     }
     if (common == 0)
@@ -41,7 +41,7 @@ QRect TimelineView::Private::laneRect(int device) const
 QRectF TimelineView::Private::blockArea(int device) const
 {
     const QRect lane =
-        laneRect(device).adjusted(0, 0, 0, device >= 0 && device < strip.lanes() ? -strip.transferHeight(device) : 0);
+        laneRect(device).adjusted(0, 0, 0, device >= 0 && device < strip.lanes() ? -strip.subHeight(device) : 0);
     const int inset = lane.height() >= 60          ? 10
                       : lane.height() >= tightLane ? 7
                                                    : 3; // outlines and critical marks stand in it

@@ -82,6 +82,11 @@ void TimelineView::Private::hover(QPoint position)
     }
     if (!laneEdgeAt(position) && hoverTransfer(position))
         return;
+    if (const QString kernel = kernelTextAt(position); !kernel.isEmpty() && !laneEdgeAt(position)) {
+        view.viewport()->setCursor(Qt::ArrowCursor);
+        Q_EMIT view.hovered(kernel);
+        return;
+    }
     const int lane = laneAt(position.y());
     const std::optional<Block> block = view.blockAt(position);
     const std::optional<int> edge = warmUpEdgeAt(position);
@@ -132,7 +137,7 @@ void TimelineView::mouseDoubleClickEvent(QMouseEvent* event)
     if (position.y() < TimelinePainter::rulerHeight && position.x() >= m_axis.left) {
         toggleMark(d->snapped(event->position().x(), position.y(), event->modifiers()));
     } else if (position.x() < plotLeft() && d->laneAt(position.y()) >= 0 && !d->laneEdgeAt(position)
-               && d->transferLaneAt(position) < 0) {
+               && d->transferLaneAt(position) < 0 && d->kernelLaneAt(position) < 0) {
         d->currentLane = d->laneAt(position.y());
         action(QStringLiteral("laneFold"))->trigger();
     } else if (blockAt(position)) {

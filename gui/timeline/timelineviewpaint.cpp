@@ -120,7 +120,7 @@ void TimelineView::Private::paintLane(QPainter& painter, int device, const QRect
     if (target && plan->room)
         ground.room = {axis.xOf(static_cast<double>(plan->room->first)),
                        axis.xOf(static_cast<double>(plan->room->second))};
-    const QRect above = lane.adjusted(0, 0, 0, -strip.transferHeight(device) - 1); // the line and the transfers
+    const QRect above = lane.adjusted(0, 0, 0, -strip.subHeight(device) - 1); // the line and the sub-lanes
     if (index < filled.lanes().size())
         ground.painted = above;
     lanePainter.ground(painter, axis, ground, ticks);
@@ -134,6 +134,7 @@ void TimelineView::Private::paintLane(QPainter& painter, int device, const QRect
             lanePainter.keptHeader(painter, index, place, laneHeaders[index], standing);
     }
 
+    paintKernels(painter, device);
     paintTransfers(painter, device);
 
     painter.save();

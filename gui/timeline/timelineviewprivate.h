@@ -109,6 +109,22 @@ struct TimelineView::Private {
     void addTransferActions();
     void paintTransfers(QPainter& painter, int device);
 
+    // Sub-lanes with the kernels of measured blocks (timelineviewkernels.cpp).
+    struct KernelRect {
+        QRectF rect;
+        TaskId task = none;
+        std::size_t index = 0; ///< into the block's kernels: the first of those that share the pixel
+        std::size_t count = 1;
+    };
+    const Document::Overlay::Kernels* kernels() const; ///< null: none were recorded
+    QRectF kernelArea(int device) const;               ///< null while it is not shown
+    std::vector<KernelRect> kernelRects(int device) const;
+    int kernelLaneAt(QPoint position) const; ///< -1: none
+    QString kernelTextAt(QPoint position) const;
+    void showKernels(int device, bool shown);
+    void addKernelActions();
+    void paintKernels(QPainter& painter, int device);
+
     // Geometry, all in viewport coordinates.
     int lanes() const { return static_cast<int>(layout().lanes().size()); }
     int lanePitch() const;           ///< height of a lane that was given none of its own

@@ -230,6 +230,19 @@ void RunErrors::refresh()
                          worst == 0 ? Tone::Good : toneOf(*worstShare)});
     else
         facts.push_back({tr("peak memory"), tr("not recorded"), tr("The trace holds no memory"), Tone::Plain});
+    if (overlay->kernels) {
+        const KernelTotals& totals = overlay->kernels->totals;
+        const double launching = totals.byEvents > 0 ? double(totals.launching) / double(totals.byEvents) : 0;
+        facts.push_back({tr("launch-bound"), percentText(launching),
+                         tr("Of the blocks' time: the GPU had nothing of the block to do, since the host had not "
+                            "launched the next kernel. %1")
+                             .arg(QString::fromStdString(blockTimesText(totals))),
+                         toneOf(launching)});
+        facts.push_back(
+            {tr("recording took"), durationText(totals.overhead),
+             tr("CUPTI's own work in this step, part of what was measured: %1 records").arg(totals.overheads),
+             Tone::Plain});
+    }
     if (comparison.unmatched > 0)
         facts.push_back({tr("blocks not recorded"), QString::number(comparison.unmatched),
                          tr("The run was cut short or records were dropped"), Tone::Bad});
