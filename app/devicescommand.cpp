@@ -1,13 +1,22 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+#include "app/cancel.h"
 #include "app/command.h"
+#include "app/gpus.h"
+#include "app/progress.h"
 #include "app/ranks.h"
+#include "app/table.h"
 #include "app/terminal.h"
 
+#include "core/base/textfile.h"
+#include "core/presets/clusterfile.h"
 #include "executor/cuda/gpushares.h"
 #include "executor/cuda/loader.h"
+#include "executor/machine/machinemeasure.h"
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <memory>
 #include <optional>
@@ -137,21 +146,152 @@ Json toJson(const HostDevice& host, const CudaStatus& cuda, const std::optional<
     return {{"host", std::move(entry)}, {"cuda", toJson(cuda, mapping)}, {"mpi", mpi}};
 }
 
+struct DevicesOptions {
+    explicit DevicesOptions(Command command)
+    {
+        command.option("file", file, "a design: also check whether its devices can use the GPUs that it names")
+            .typeName("FILE");
+        command.flag("--measure", measure,
+                     "measure rates, latencies and bandwidths, and write the machine as a cluster for --cluster");
+        command.option("-o,--output", output, "with --measure: the cluster's file, NAME.json").typeName("FILE");
+        command.option("--backend", backend, "with --measure: host (threads, the default) or cuda (GPUs)")
+            .typeName("BACKEND");
+        command.option("--devices", devices, "with --measure: how many (host: a thread for each core, 2 to 8)")
+            .typeName("N")
+            .range(1, 64);
+        command.option("--progress", progressStyle, "auto, bar, json or none").typeName("STYLE");
+        command.flag("--force", force, "replace the file if it exists");
+        command.flag("--json", json, "print one JSON object");
+    }
+    std::string file, output, backend = "host", progressStyle = "auto";
+    int devices = 0;
+    bool measure = false, force = false, json = false;
+};
+
+void checkMeasureOptions(const DevicesOptions& options)
+{
+    if (!options.measure) {
+        for (const auto& [given, name] :
+             {std::pair(!options.output.empty(), "--output"), std::pair(options.backend != "host", "--backend"),
+              std::pair(options.devices > 0, "--devices"), std::pair(options.force, "--force")})
+            if (given)
+                throw Error(name, "is for measuring", "add --measure");
+        return;
+    }
+    if (!options.file.empty())
+        throw Error(options.file, "a design and --measure together", "give one of the two");
+    if (!namesClusterFile(options.output))
+        throw Error("--output", "no file for the cluster", "-o NAME.json");
+    if (options.backend != "host" && options.backend != "cuda")
+        throw Error("--backend", "\"" + options.backend + "\" cannot be measured", "host or cuda");
+    checkProgressStyle(options.progressStyle);
+}
+
+Json toJson(const MachineMeasurement& machine, const Cluster& cluster, const DevicesOptions& options)
+{
+    Json object{{"output", options.output}, {"backend", options.backend}};
+    object["devices"] = Json::array();
+    for (const MachineMeasurement::Device& device : machine.devices)
+        object["devices"].push_back({{"name", device.name},
+                                     {"memory_bytes", device.memory},
+                                     {"flops_alone", device.alone},
+                                     {"flops_together", device.together},
+                                     {"copied_bytes_per_second", device.copying}});
+    object["links"] = Json::array();
+    for (const MachineMeasurement::Pair& pair : machine.pairs)
+        object["links"].push_back({{"first", pair.first},
+                                   {"second", pair.second},
+                                   {"latency_ns", pair.latency},
+                                   {"bytes_per_second", pair.bandwidth}});
+    object["crowding"] = machine.crowding > 0 ? Json(machine.crowding) : Json();
+    object["links_share_a_wire"] = machine.linksShareAWire();
+    object["link"] = {{"latency_ns", cluster.link.latency}, {"bytes_per_second", cluster.link.bandwidth}};
+    return object;
+}
+
+void print(const MachineMeasurement& machine, const Cluster& cluster, const DevicesOptions& options)
+{
+    TextTable devices({"device", "memory", "products alone", "all together", "copies"});
+    for (const MachineMeasurement::Device& d : machine.devices)
+        devices.addRow({d.name, d.memory > 0 ? formatSize(d.memory) : "not known",
+                        fmt::format("{:.1f} GFLOP/s", d.alone * 1e-9), fmt::format("{:.1f} GFLOP/s", d.together * 1e-9),
+                        fmt::format("{:.1f} GB/s", d.copying * 1e-9)});
+    devices.print();
+    if (!machine.pairs.empty()) {
+        printText("\n");
+        TextTable links({"between", "latency", "bandwidth"});
+        for (const MachineMeasurement::Pair& pair : machine.pairs)
+            links.addRow({fmt::format("{} and {}", pair.first, pair.second), formatDuration(pair.latency),
+                          fmt::format("{:.2f} GB/s", pair.bandwidth * 1e-9)});
+        links.print();
+    }
+    if (machine.crowding > 0)
+        printText("\nmessages of two pairs at once take {:.2f} times as long, so links {} one wire\n", machine.crowding,
+                  machine.linksShareAWire() ? "share" : "do not share");
+    else
+        printText("\nwhether links share a wire takes four devices to measure\n");
+    printText("\n{}: {} devices, {} and {:.2f} GB/s between them; use it with --cluster {}\n", options.output,
+              cluster.devices.size(), formatDuration(cluster.link.latency), cluster.link.bandwidth * 1e-9,
+              options.output);
+}
+
+void measureThisMachine(const DevicesOptions& options)
+{
+    const HostDevice host = lookAtHost();
+    std::unique_ptr<Backend> backend;
+    if (options.backend == "cuda") {
+        const CudaStatus cuda = probeCuda();
+        const int count = options.devices > 0 ? options.devices : static_cast<int>(cuda.devices.size());
+        Diagnostics notes;
+        backend = cudaBackend({}, std::max(1, count), notes)(count);
+        printDiagnostics(notes);
+    } else {
+        const unsigned cores = host.cores > 0 ? host.cores : host.threads;
+        const int count = options.devices > 0 ? options.devices : static_cast<int>(std::clamp(cores, 2u, 8u));
+        backend = thisMachine(count);
+    }
+    ProgressPrinter printer(options.progressStyle);
+    MachineMeasureOptions how;
+    how.cancel = cancelOnSignals();
+    how.progress = [&](double fraction, const std::string& what) {
+        printer.show(
+            fraction, [&] { return what; },
+            [&] {
+                return Json{{"fraction", fraction}, {"what", what}}.dump();
+            });
+    };
+    const MachineMeasurement machine = measureMachine(*backend, how);
+    const Cluster cluster = clusterOf(machine, std::filesystem::path(options.output).stem().string());
+    const std::string title =
+        fmt::format("{} {} of {}", cluster.devices.size(), options.backend == "cuda" ? "GPUs" : "threads", host.name);
+    writeFileAtomically(options.output,
+                        clusterFileText(cluster, title,
+                                        "measured by pipewright devices --measure: achieved rates of fp32 products of "
+                                        "512 rows and columns, half of round trips of messages"),
+                        options.force);
+    if (options.json)
+        printJson(toJson(machine, cluster, options));
+    else
+        print(machine, cluster, options);
+}
+
 } // namespace
 
 void addDevicesCommand(CommandLine& line, int& exitCode)
 {
     Command command = line.add("devices", "Lists the backends that can run here, and why others cannot");
-    const auto json = std::make_shared<bool>(false);
-    const auto file = std::make_shared<std::string>();
-    command.option("file", *file, "a design: also check whether its devices can use the GPUs that it names")
-        .typeName("FILE");
-    command.flag("--json", *json, "print one JSON object");
-    command.onCall([json, file, &exitCode] {
+    const auto options = std::make_shared<DevicesOptions>(command);
+    command.onCall([options, &exitCode] {
+        checkMeasureOptions(*options);
+        if (options->measure) {
+            measureThisMachine(*options);
+            exitCode = exitSuccess;
+            return;
+        }
         const HostDevice host = lookAtHost();
         const CudaStatus cuda = probeCuda();
-        const std::optional<Mapping> mapping = mappingOf(*file, cuda);
-        if (*json)
+        const std::optional<Mapping> mapping = mappingOf(options->file, cuda);
+        if (options->json)
             printJson(toJson(host, cuda, mapping));
         else
             print(host, cuda, mapping);

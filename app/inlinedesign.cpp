@@ -72,7 +72,8 @@ InlineDesign::InlineDesign(Command command, bool acceptFile)
                 "times hold where none are given")
         .typeName("PRESET|FILE");
     group.option("--device", m_device, "device preset to run the model on").typeName("PRESET");
-    group.option("--cluster", m_cluster, "cluster preset: devices and links").typeName("PRESET");
+    group.option("--cluster", m_cluster, "cluster preset, or the file that devices --measure wrote: devices and links")
+        .typeName("PRESET|FILE");
     group.option("--sequence", m_sequence, "tokens per sequence").typeName("N");
     group.option("--microbatch-size", m_microbatchSize, "sequences per microbatch").typeName("N");
     group.option("--layers-per-stage", m_layersPerStage, "partition of the model, such as 3,3,2")

@@ -2,6 +2,7 @@
 # The rooms of the executor, from the ground up.
 pipewright_room(executor/runtime USES kernels traces/store core/predict PRECOMPILE fmt/format.h)
 pipewright_room(executor/host USES executor/runtime)
+pipewright_room(executor/machine USES executor/host)
 pipewright_room(executor/training USES executor/runtime core/presets)
 pipewright_room(executor/cuda USES executor/runtime)
 pipewright_room(executor/mpi USES executor/host executor/cuda EXCLUDE "/mpimesh\\.cpp$")

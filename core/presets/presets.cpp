@@ -3,6 +3,7 @@
 
 #include "core/base/limits.h"
 #include "core/base/textfile.h"
+#include "core/presets/clusterfile.h"
 #include "core/presets/modeljson.h"
 #include "core/workload/transformer.h"
 
@@ -162,6 +163,8 @@ Cluster PresetLibrary::cluster(std::string_view name, int devices) const
 {
     if (devices < 0 || devices > maxDevices)
         throw Error("devices", fmt::format("{} devices", devices), fmt::format("between 1 and {}", maxDevices));
+    if (namesClusterFile(name))
+        return readClusterFile(std::string(name), devices);
     const LocatedJson document = readPreset(m_directory, PresetKind::Cluster, name);
     Diagnostics diagnostics;
     ObjectReader reader(document, document.value, "", diagnostics);

@@ -9,6 +9,7 @@
 #include "gui/memory/memorybars.h"
 #include "gui/model/parallelismfields.h"
 #include "gui/model/partitionbar.h"
+#include "gui/model/thismachine.h"
 #include "gui/widgets/labels.h"
 #include "gui/widgets/valuetable.h"
 #include "gui/widgets/words.h"
@@ -76,6 +77,7 @@ ModelWindow::ModelWindow(Document& document, QWidget* parent)
                                 tr("memory bandwidth"), tr("runs on GPU"), tr("multiprocessors")},
                                this)),
       m_mapping(makeCaption({}, TextSize::Small, this)),
+      m_machine(new ThisMachine([this] { return m_document.design().schedule.devices(); }, this)),
       m_links(new ValueTable(tr("Links"), {tr("between"), tr("name"), tr("latency"), tr("bandwidth")}, this)),
       m_groups(new ParallelismFields(240, this)), m_inGroups(makeCaption({}, TextSize::Small, this)),
       m_memory(new MemoryBars(this)), m_source(makeCaption({}, TextSize::Small, this)), m_fault(new QLabel(this))
@@ -180,6 +182,10 @@ QWidget* ModelWindow::buildDevices()
     layout->setSpacing(10);
     layout->addWidget(m_mapping); // above the table, which is usually shorter than the page
     layout->addWidget(m_devices, 1);
+    layout->addWidget(m_machine);
+    connect(m_machine, &ThisMachine::measured, this, [this](const Cluster& cluster) {
+        commit(tr("Take this machine"), [&] { return withCluster(m_document.design(), cluster); });
+    });
     return page;
 }
 

@@ -17,6 +17,7 @@ namespace pipewright {
 class MemoryBars;
 class ParallelismFields;
 class PartitionBar;
+class ThisMachine;
 class ValueTable;
 
 class ModelWindow : public QDialog {
@@ -32,6 +33,7 @@ public:
     ValueTable& links() { return *m_links; }
     MemoryBars& memory() { return *m_memory; }
     ParallelismFields& groups() { return *m_groups; }
+    ThisMachine& machine() { return *m_machine; }
     QTabWidget* tabs() const { return m_tabs; }
     QString fault() const;   ///< why the last edit was refused
     QString effect() const;  ///< of a drag in progress
@@ -80,6 +82,7 @@ private:
     ValueTable* m_layers;
     ValueTable* m_devices;
     QLabel* m_mapping;
+    ThisMachine* m_machine;
     ValueTable* m_links;
     ParallelismFields* m_groups;
     QLabel* m_inGroups;

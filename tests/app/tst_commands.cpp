@@ -225,6 +225,25 @@ private Q_SLOTS:
         QVERIFY(without["reason"].toString().contains("plugin"));
         QVERIFY(!without.contains("gpus"));
     }
+
+    void thisMachineIsMeasuredIntoAClusterThatDesignsUse()
+    {
+        const Outcome measured = m_work.run("devices --measure --devices 2 -o mine.json --json");
+        QVERIFY2(measured.code == 0, qPrintable(measured.errors));
+        QCOMPARE(measured.json()["devices"].toArray().size(), 2);
+        QVERIFY(measured.json()["devices"].toArray()[0].toObject()["flops_alone"].toDouble() > 0);
+        QVERIFY(measured.json()["links"].toArray()[0].toObject()["latency_ns"].toDouble() > 0);
+        QVERIFY(measured.json()["crowding"].isNull());
+        const Outcome made =
+            m_work.run("new 1f1b --model byte-gpt --cluster mine.json --microbatches 4 -o on-mine.json");
+        QVERIFY2(made.code == 0, qPrintable(made.errors));
+        QCOMPARE(m_work.run("predict on-mine.json").code, 0);
+        QVERIFY(m_work.read("on-mine.json").contains("\"measured\""));
+        QCOMPARE(m_work.run("devices --measure --devices 2 -o mine.json").code, 2); // it exists
+        for (const char* wrong : {"devices --measure", "devices -o mine.json", "devices --measure -o mine.txt",
+                                  "devices --measure --backend mpi -o other.json", "devices --devices 2"})
+            QVERIFY2(m_work.run(wrong).code == 2, wrong);
+    }
 };
 
 PIPEWRIGHT_TEST(TestCommands, QCoreApplication)

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// A machine measured through a backend, and what becomes of it as a cluster. How fast this one is decides nothing.
+#include "core/base/diagnostic.h"
+#include "executor/host/hostbackend.h"
+#include "executor/machine/machinemeasure.h"
+#include "testmain.h"
+
+#include <QTest>
+
+using namespace pipewright;
+
+namespace {
+
+MachineMeasureOptions quick()
+{
+    MachineMeasureOptions options;
+    options.productSize = 32;
+    options.copyBytes = 4096;
+    options.smallMessage = 64;
+    options.largeMessage = 65'536;
+    options.repetitions = 3;
+    return options;
+}
+
+} // namespace
+
+class TestMachineMeasure : public QObject {
+    Q_OBJECT
+
+private Q_SLOTS:
+    void everyDeviceAndEveryPairIsMeasured()
+    {
+        const auto backend = createHostBackend(4, Bytes{64} << 20);
+        MachineMeasureOptions options = quick();
+        std::vector<double> fractions;
+        std::string last;
+        options.progress = [&](double fraction, const std::string& what) {
+            fractions.push_back(fraction);
+            last = what;
+        };
+        const MachineMeasurement machine = measureMachine(*backend, options);
+        QCOMPARE(machine.devices.size(), std::size_t{4});
+        for (const MachineMeasurement::Device& device : machine.devices) {
+            QVERIFY(device.alone > 0 && device.together > 0 && device.copying > 0);
+            QCOMPARE(device.memory, Bytes{64} << 20);
+            QVERIFY(!device.name.empty());
+        }
+        QCOMPARE(machine.pairs.size(), std::size_t{6});
+        for (const MachineMeasurement::Pair& pair : machine.pairs)
+            QVERIFY(pair.first < pair.second && pair.latency > 0 && pair.bandwidth > 0);
+        QVERIFY(machine.crowding > 0);
+        QCOMPARE(fractions.size(), std::size_t{4 + 2 + 6 + 1});
+        QVERIFY(std::is_sorted(fractions.begin(), fractions.end()) && fractions.back() < 1);
+        QCOMPARE(last, std::string("messages of two pairs at once"));
+    }
+
+    void twoDevicesSayNothingAboutWhatLinksShare()
+    {
+        const auto backend = createHostBackend(2);
+        const MachineMeasurement machine = measureMachine(*backend, quick());
+        QCOMPARE(machine.crowding, 0.0);
+        QVERIFY(!machine.linksShareAWire());
+        QCOMPARE(machine.pairs.size(), std::size_t{1});
+    }
+
+    void measuringCanBeCancelled()
+    {
+        const auto backend = createHostBackend(2);
+        std::atomic<bool> cancel = false;
+        MachineMeasureOptions options = quick();
+        options.cancel = &cancel;
+        int steps = 0;
+        options.progress = [&](double, const std::string&) { cancel = ++steps == 3; };
+        bool thrown = false;
+        try {
+            (void)measureMachine(*backend, options);
+        } catch (const Error& error) {
+            thrown = std::string(error.what()).find("cancelled") != std::string::npos;
+        }
+        QVERIFY(thrown);
+        QCOMPARE(steps, 3);
+    }
+
+    void aDeviceWithoutTheMemoryIsAnErrorAndNoHang()
+    {
+        const auto backend = createHostBackend(2, 1024);
+        QVERIFY_EXCEPTION_THROWN((void)measureMachine(*backend, quick()), Error);
+    }
+
+    void theClusterHasWhatWasAchieved()
+    {
+        MachineMeasurement machine;
+        for (int d = 0; d < 4; ++d)
+            machine.devices.push_back({"thread " + std::to_string(d), 1 << 20, 100e9, d == 3 ? 40e9 : 80e9, 10e9});
+        for (int a = 0; a < 4; ++a)
+            for (int b = a + 1; b < 4; ++b)
+                machine.pairs.push_back({a, b, 5'000, a == 2 && b == 3 ? 2e9 : 10e9});
+        machine.crowding = 1.9;
+        const Cluster cluster = clusterOf(machine, "mine");
+        QCOMPARE(cluster.name, std::string("mine"));
+        QCOMPARE(cluster.devices[0].peakFlops * cluster.devices[0].efficiency, 80e9);
+        QCOMPARE(cluster.devices[3].peakFlops * cluster.devices[3].efficiency, 40e9);
+        QCOMPARE(cluster.devices[0].memoryBandwidth, 10e9);
+        QCOMPARE(cluster.devices[0].memory, Bytes{1 << 20});
+        QCOMPARE(cluster.link.latency, 5'000);
+        QCOMPARE(cluster.link.bandwidth, 10e9);
+        QCOMPARE(cluster.link.bus, std::string("shared"));
+        QCOMPARE(cluster.linkOfPair.size(), std::size_t{2}); // both ways between 2 and 3
+        QCOMPARE(cluster.linkOfPair.at({3, 2}).bandwidth, 2e9);
+        machine.crowding = 1.1;
+        QVERIFY(clusterOf(machine, "mine").link.bus.empty());
+    }
+};
+
+PIPEWRIGHT_TEST(TestMachineMeasure, QCoreApplication)
+#include "tst_machinemeasure.moc"
