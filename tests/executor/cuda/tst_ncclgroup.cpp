@@ -98,7 +98,7 @@ private Q_SLOTS:
         const auto members = joinNccl(std::span(&gpu, 1), 1'000'000'000);
         std::vector<float> values(4);
         members[0]->beginGroup();
-        QVERIFY_EXCEPTION_THROWN(members[0]->allReduce(stream, values, values), std::exception);
+        QVERIFY_THROWS_EXCEPTION(std::exception, members[0]->allReduce(stream, values, values));
         QCOMPARE(depth.load(), 0);
         members[0]->abort();
         QVERIFY(aborted);

@@ -195,16 +195,15 @@ ncclResult_t launch(std::vector<Transfer> transfers)
     std::map<ncclComm*, std::vector<Transfer>> byCommunicator;
     for (const Transfer& each : transfers)
         byCommunicator[each.communicator].push_back(each);
-    for (auto& [communicator, own] : byCommunicator) {
+    for (const auto& each : byCommunicator) {
+        ncclComm* const communicator = each.first;
+        const std::vector<Transfer>& own = each.second;
         const Use use(communicator);
         if (!use.known)
             return ncclInvalidArgument;
         setCurrentDevice(communicator->device);
         const bool stalls = failsFromNow("nccl");
         Stream& stream = *own.front().stream;
-        std::uint64_t bytes = 0;
-        for (const Transfer& each : own)
-            bytes += each.count * each.size;
         count("kernels of NCCL");
         const std::shared_ptr<Group> group = communicator->group;
         const std::string name = own.front().kind == 0 ? "ncclDevKernel_SendRecv()" : "ncclDevKernel_Generic()";

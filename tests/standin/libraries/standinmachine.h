@@ -42,7 +42,7 @@ struct StandInOutcome {
     {
         QString text;
         for (const QJsonObject& report : reports) {
-            for (const QJsonValue& each : report["broken"].toArray())
+            for (const auto& each : report["broken"].toArray())
                 text += each.toString() + "; ";
             const QJsonObject held = report["held"].toObject();
             for (auto each = held.begin(); each != held.end(); ++each)
