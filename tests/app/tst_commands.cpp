@@ -18,8 +18,9 @@ private:
 private Q_SLOTS:
     void everyCommandHasHelp()
     {
-        for (const char* command : {"", "new", "predict", "check", "run", "compare", "calibrate", "render", "devices",
-                                    "explain", "query", "search", "export", "import", "experiment", "shard"}) {
+        for (const char* command :
+             {"", "new", "predict", "check", "run", "compare", "calibrate", "render", "devices", "explain", "query",
+              "search", "export", "import", "experiment", "shard", "profile"}) {
             const Outcome outcome = m_work.run(QString(command) + " --help");
             QCOMPARE(outcome.code, 0);
             QVERIFY(outcome.output.contains("Usage"));
@@ -30,6 +31,13 @@ private Q_SLOTS:
     {
         QTest::addColumn<QString>("words");
         QTest::addColumn<QString>("message");
+        QTest::newRow("a module without PyTorch") << "run a.json --backend host --steps 1 -o a.db --module m.py:build"
+                                                  << "--module: error: is for PyTorch's ranks";
+        QTest::newRow("PyTorch without a module") << "run a.json --backend torch --steps 1 -o a.db"
+                                                  << "--module: error: is missing";
+        QTest::newRow("PyTorch with another backend's option")
+            << "run a.json --backend torch --steps 1 -o a.db --module m.py:build --clock virtual"
+            << "--clock: error: is for the built-in backends";
         QTest::newRow("an unknown command") << "frobnicate"
                                             << "neither a command nor a file";
         QTest::newRow("an unknown option") << "predict 1f1b --devices 2 --microbatches 2 --colour red"
