@@ -106,7 +106,7 @@ private Q_SLOTS:
         QVERIFY(3 * found.json()["best_ns"].toDouble() < 2 * kept.json()["best_ns"].toDouble());
         const Outcome run = m_work.run("run half.json --backend host --steps 1 -o half.db --json");
         QVERIFY2(run.code == 0, qPrintable(run.errors));
-        QCOMPARE(run.json()["gradient_check"]["bit_equal"].toBool(), true);
+        QCOMPARE(run.json()["gradient_check"].toObject()["bit_equal"].toBool(), true);
         QCOMPARE(run.json()["peak_bytes"], run.json()["predicted_peak_bytes"]);
         QCOMPARE(run.json()["allocated_bytes"], run.json()["predicted_allocated_bytes"]);
         QCOMPARE(greatest(run.json()["peak_bytes"]),

@@ -172,9 +172,14 @@ private Q_SLOTS:
         QVERIFY2(fixture.window->fault().contains(QLatin1String("use none, selective, full")),
                  qPrintable(fixture.window->fault()));
         all->setCurrentIndex(1);
-        Q_EMIT all->activated(1);
-        QCOMPARE(fixture.window->stages().text(0, 10), QStringLiteral("selective"));
-        QCOMPARE(schedule.recomputeOf(1), Recompute::Selective);
+        Q_EMIT all->activated(1); // this model's attention keeps nothing of its core
+        QVERIFY2(fixture.window->fault().contains(QLatin1String("nothing to recompute selectively")),
+                 qPrintable(fixture.window->fault()));
+        QCOMPARE(all->currentText(), QStringLiteral("recomputed: as listed"));
+        all->setCurrentIndex(2);
+        Q_EMIT all->activated(2);
+        QCOMPARE(fixture.window->stages().text(0, 10), QStringLiteral("full"));
+        QVERIFY(fixture.window->fault().isEmpty());
         for (int i = 0; i < 2; ++i)
             fixture.document.undoStack()->undo();
         QCOMPARE(fixture.document.design(), before);
