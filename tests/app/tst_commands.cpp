@@ -243,7 +243,7 @@ private Q_SLOTS:
         QVERIFY(measured.json()["links"].toArray()[0].toObject()["latency_ns"].toDouble() > 0);
         QVERIFY(measured.json()["crowding"].isNull());
         const Outcome made =
-            m_work.run("new 1f1b --model byte-gpt --cluster mine.json --microbatches 4 -o on-mine.json");
+            m_work.run("new 1f1b --model byte-gpt --cluster mine.json --devices 2 --microbatches 4 -o on-mine.json");
         QVERIFY2(made.code == 0, qPrintable(made.errors));
         QCOMPARE(m_work.run("predict on-mine.json").code, 0);
         QVERIFY(m_work.read("on-mine.json").contains("\"measured\""));
