@@ -29,7 +29,7 @@ std::string gradientsText(const GradientCheck& check)
                        check.worst.empty() ? "" : " in " + check.worst, check.within);
 }
 
-void print(const RunResult& result)
+void printTorchRun(const RunResult& result)
 {
     printText("{} steps of {} on {} ranks (PyTorch)\n", result.stepTimes.size(),
               result.maths == "synthetic" ? "stages that take the design's times" : "the module", result.devices);
@@ -123,7 +123,7 @@ int TorchRunOptions::run(const std::string& designFile, TorchOptions common, con
     if (json)
         printText("{}\n", result.toJson());
     else
-        print(result);
+        printTorchRun(result);
     printDiagnostics(result.notes);
     if (result.cancelled) {
         printDiagnostics(

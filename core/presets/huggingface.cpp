@@ -16,8 +16,8 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr std::int64_t anySize = std::int64_t(1) << 53; // checkShape() knows the real limits
-constexpr std::int64_t usualSequence = 4096;            // configurations only say the longest
+constexpr std::int64_t anyNumber = std::int64_t(1) << 53; // checkShape() knows the real limits
+constexpr std::int64_t usualSequence = 4096;              // configurations only say the longest
 
 /// What an architecture has whatever its configuration says, and what holds where that says nothing.
 struct ArchitectureFacts {
@@ -28,7 +28,7 @@ struct ArchitectureFacts {
     std::string_view expertCount = "num_local_experts", expertWidth = "intermediate_size";
 };
 
-constexpr std::array<ArchitectureFacts, 12> architectures{{
+constexpr std::array<ArchitectureFacts, 12> knownArchitectures{{
     {.type = "llama"},
     {.type = "mistral"},
     {.type = "qwen2", .queryKeyValueBias = true},
@@ -64,9 +64,9 @@ public:
         std::string type;
         m_reader.read("model_type", type, Presence::Required);
         raise();
-        const auto* facts = std::find_if(architectures.begin(), architectures.end(),
+        const auto* facts = std::find_if(knownArchitectures.begin(), knownArchitectures.end(),
                                          [&](const ArchitectureFacts& known) { return known.type == type; });
-        if (facts == architectures.end())
+        if (facts == knownArchitectures.end())
             refuseUnknown(type);
         m_type = facts->type;
         if (m_type == "gpt2")
@@ -99,7 +99,7 @@ private:
     }
     void number(std::string_view key, std::int64_t& field, std::int64_t low = 1)
     {
-        m_reader.read(key, field, low, anySize, Presence::Required);
+        m_reader.read(key, field, low, anyNumber, Presence::Required);
     }
     void number(std::string_view key, int& field, std::int64_t low = 1)
     {
@@ -126,7 +126,7 @@ private:
     [[noreturn]] void refuseUnknown(const std::string& type)
     {
         std::vector<std::string_view> known, lacking;
-        for (const ArchitectureFacts& each : architectures)
+        for (const ArchitectureFacts& each : knownArchitectures)
             known.push_back(each.type);
         for (const std::string_view key : neededByDecoders)
             if (!has(key))

@@ -12,14 +12,14 @@
 
 namespace pipewright {
 
-namespace {
-
-namespace fs = std::filesystem;
-
 bool isAbsolute(const std::string& path)
 {
     return !path.empty() && path.front() == '/';
 }
+
+namespace {
+
+namespace fs = std::filesystem;
 
 /// The entries of a variable such as PATH; an empty one, which means the current folder, too.
 std::vector<std::string> entriesOf(const char* variable)

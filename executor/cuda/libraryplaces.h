@@ -12,6 +12,8 @@ namespace pipewright {
 /// The file's path in the first place that has it; empty: none has. `wheel` is its folder in Python's "nvidia".
 std::string whereLibraryIs(const std::string& file, const std::string& wheel, const std::vector<std::string>& folders);
 
+bool isAbsolute(const std::string& path);
+
 /// The path that the loader's cache has for a library of 64 bits; empty: it has none, or is not of a known form.
 std::string inLoaderCache(const std::string& file, const std::string& cache = "/etc/ld.so.cache");
 

@@ -59,11 +59,6 @@ std::string whyNoDriver(const std::string& name, int& version)
     return {};
 }
 
-bool isAbsolute(const std::string& path)
-{
-    return !path.empty() && path.front() == '/';
-}
-
 /// A library is code: one that stands in the folder where somebody happens to be is never opened. Names without a
 /// folder are the system's to find.
 std::string whyNotOpened(const CudaSearch& search)

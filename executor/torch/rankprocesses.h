@@ -33,7 +33,7 @@ public:
     RankProcesses& operator=(const RankProcesses&) = delete;
 
     /// Waits for something to report, at most so long. A process's lines all come before its end.
-    std::vector<ProcessEvent> wait(std::chrono::milliseconds atMost);
+    std::vector<ProcessEvent> wait(std::chrono::milliseconds atMost = std::chrono::milliseconds(100));
     bool anyRuns() const;
     /// Asks all to end, and ends those that do not follow within `grace`.
     void end(std::chrono::milliseconds grace = std::chrono::milliseconds(2000));

@@ -22,7 +22,6 @@ namespace {
 
 using SteadyTime = std::chrono::steady_clock::time_point;
 
-constexpr auto listenFor = std::chrono::milliseconds(100);
 constexpr auto waitForReasons = std::chrono::seconds(2); ///< after the first failure: the others' may say more
 constexpr Nanoseconds leastForStart = 300'000'000'000;   ///< importing torch from a cold disk
 
@@ -114,7 +113,7 @@ public:
     void run()
     {
         while (m_processes.anyRuns()) {
-            for (const ProcessEvent& event : m_processes.wait(listenFor))
+            for (const ProcessEvent& event : m_processes.wait())
                 take(event);
             if (m_options.cancel != nullptr && m_options.cancel->load()) {
                 m_processes.end();

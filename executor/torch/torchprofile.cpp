@@ -22,7 +22,6 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr auto listenFor = std::chrono::milliseconds(100);
 constexpr int mostRounds = 200;
 
 /// What the measuring process reported so far.
@@ -109,7 +108,7 @@ TorchProfile profileWithTorch(const TorchProfileOptions& options)
         {pythonProcess(options.python, "pipewright.profile", {folder.file("job.json"), "--record", "fd:3"})});
     Reports reports(options);
     while (process.anyRuns()) {
-        for (const ProcessEvent& event : process.wait(listenFor))
+        for (const ProcessEvent& event : process.wait())
             if (!event.ended)
                 reports.take(event.line);
             else if (!reports.done)

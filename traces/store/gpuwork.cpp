@@ -13,13 +13,13 @@ namespace pipewright {
 
 namespace {
 
-struct Lane {
+struct StreamLane {
     int rank = 0, device = -1;
 };
 
-std::vector<Lane> lanesOf(SQLite::Database& database)
+std::vector<StreamLane> lanesOf(SQLite::Database& database)
 {
-    std::vector<Lane> lanes;
+    std::vector<StreamLane> lanes;
     SQLite::Statement query(database, "SELECT rank, taskDeviceId FROM LANES ORDER BY laneId");
     while (query.executeStep())
         lanes.push_back({query.getColumn(0).getInt(), query.getColumn(1).isNull() ? -1 : query.getColumn(1).getInt()});
@@ -32,7 +32,7 @@ std::uint64_t callOf(int rank, std::int64_t correlation)
 }
 
 /// When each call was done, by process and correlation; of several (the runtime's calls the driver's) the first.
-std::unordered_map<std::uint64_t, Nanoseconds> callsOf(SQLite::Database& database, const std::vector<Lane>& lanes,
+std::unordered_map<std::uint64_t, Nanoseconds> callsOf(SQLite::Database& database, const std::vector<StreamLane>& lanes,
                                                        int step)
 {
     std::unordered_map<std::uint64_t, Nanoseconds> calls;
@@ -76,7 +76,7 @@ GpuWork readGpuWork(SQLite::Database& database, const std::string& path, int ste
     GpuWork work;
     if (!holdsGpuWork(database))
         return work;
-    const std::vector<Lane> lanes = lanesOf(database);
+    const std::vector<StreamLane> lanes = lanesOf(database);
     SQLite::Statement names(database, "SELECT value FROM StringIds ORDER BY id");
     while (names.executeStep())
         work.names.push_back(names.getColumn(0).getString());
