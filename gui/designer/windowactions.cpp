@@ -133,7 +133,7 @@ QList<ShortcutList::Group> WindowActions::groups() const
         {tr("File"), {newSchedule, open, save, saveAs, exportPicture, print, quit}},
         {tr("Edit"), {undo, redo, history, place, completeRest, emptyTimeline, takeSuggestion, find}},
         {tr("Explore"), {search, improveSelection, buildingBlock, compare, tradeOffs, experiment, sharding, model}},
-        {tr("Run and compare"), {run, openOverlay, clearOverlay, calibrate}},
+        {tr("Run and compare"), {run, openOverlay, clearOverlay, calibrate, traceLanes}},
         {tr("Window"), {palette, diagnostics, theme, shortcuts}}};
     return groups + m_views;
 }

@@ -18,7 +18,6 @@
 
 #include <QTemporaryDir>
 #include <QTest>
-
 #include <SQLiteCpp/SQLiteCpp.h>
 
 #include <numeric>
@@ -480,10 +479,11 @@ private slots:
         CONTAINS(all[2].hint, "at most 54 each");
     }
 
-    void gpusThatNcclDoesNotConnectAreGivenUpAfterTheDeadline()
+    void ncclThatIsMissingOrDoesNotConnectIsSaid()
     {
         CudaSetup setup = setupFor(2);
         setup.transport = CudaTransport::Nccl;
+        CONTAINS(failureOf([&] { createCudaBackend(pretended::table(), setup); }), "NCCL was not found");
         setup.nccl = "libnccl.so.2";
         setup.deadline = 50'000'000;
         pretended::absentGpu = 1;
@@ -493,13 +493,6 @@ private slots:
             CONTAINS(why, "not all of the GPUs 0, 1 have come within 50 ms");
         pretended::absentGpu = -1;
         QCOMPARE(backend->createCommunicators().size(), std::size_t{2});
-    }
-
-    void ncclThatIsMissingIsSaid()
-    {
-        CudaSetup setup = setupFor(2);
-        setup.transport = CudaTransport::Nccl;
-        CONTAINS(failureOf([&] { createCudaBackend(pretended::table(), setup); }), "NCCL was not found");
     }
 };
 
