@@ -14,6 +14,7 @@
 #include <chrono>
 #include <cstring>
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <poll.h>
@@ -283,8 +284,8 @@ private:
     std::string refusals() const
     {
         return m_otherSecrets == 0 ? std::string()
-                                   : "; " + std::to_string(m_otherSecrets) + " came with another secret ("
-                                         + rankSecretVariable + " is to be the same for all)";
+                                   : fmt::format("; {} came with another secret ({} is to be the same for all)",
+                                                 m_otherSecrets, rankSecretVariable);
     }
 
     std::string missing() const
@@ -348,7 +349,7 @@ private:
             const ssize_t got = ::poll(&waiting, 1, millisecondsLeft()) > 0 ? recv(socket, place, bytes, 0) : -1;
             if (got <= 0)
                 give("rank 0 went away, has waited in vain for other ranks, or knows another secret",
-                     std::string("look at what rank 0 says; ") + rankSecretVariable + " is to be the same for all");
+                     fmt::format("look at what rank 0 says; {} is to be the same for all", rankSecretVariable));
             place += got;
             bytes -= static_cast<std::size_t>(got);
         }

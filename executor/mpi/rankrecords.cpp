@@ -53,7 +53,7 @@ void PostingSink::append(const std::vector<GpuRecord>& records)
     for (const GpuRecord& r : records) {
         const auto [name, isNew] = numbers.try_emplace(r.name, static_cast<std::uint32_t>(numbers.size()));
         if (isNew)
-            names.append(r.name.c_str()).push_back('\0');
+            names.append(r.name, 0, r.name.find('\0')).push_back('\0');
         sent.push_back({r.start, r.end, r.bytes, r.thread, r.graphNode, r.task, name->second, r.correlation, r.step,
                         r.device, r.stream, r.copyKind, r.toDevice, r.kind});
     }
