@@ -184,7 +184,8 @@ private:
             setsockopt(m_listener, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
             if (six)
                 setsockopt(m_listener, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
-            if (bind(m_listener, reinterpret_cast<sockaddr*>(&place), length) == 0 && listen(m_listener, m_size) == 0) {
+            if (bind(m_listener, reinterpret_cast<sockaddr*>(&place), length) == 0
+                && listen(m_listener, SOMAXCONN) == 0) {
                 getsockname(m_listener, reinterpret_cast<sockaddr*>(&place), &length);
                 m_ownPort = ntohs(portThere);
                 return;

@@ -90,7 +90,7 @@ private Q_SLOTS:
         QVERIFY(second["idle_ns"].toObject()["link"].toDouble() > 0);
         QVERIFY(second["idle_ns"].toObject()["other_slice"].toDouble() > 0);
         double sum = second["running_ns"].toDouble();
-        for (const QJsonValue& part : second["idle_ns"].toObject())
+        for (const QJsonValue part : second["idle_ns"].toObject())
             sum += part.toDouble();
         QCOMPARE(sum, double(m_prediction.metrics.makespan));
         QCOMPARE(json["kernels"].toObject()["recorder_ns"].toDouble(), 5000.0);

@@ -51,6 +51,23 @@ private:
                 QString::fromUtf8(first.readAllStandardOutput()), QString::fromUtf8(first.readAllStandardError())};
     }
 
+    /// Another program plays mpirun.
+    Outcome runUnder(const QByteArray& mpirun, const QString& before, const QString& behind) const
+    {
+        QDir(m_work.path({})).mkpath("bin");
+        QFile script(m_work.path("bin/mpirun"));
+        if (!script.open(QIODevice::WriteOnly | QIODevice::Truncate) || script.write("#!/bin/sh\n" + mpirun) < 0)
+            qFatal("cannot write a script");
+        script.close();
+        script.setPermissions(QFile::ReadOwner | QFile::WriteOwner | QFile::ExeOwner);
+        return m_work.shell(before
+                            + " PATH=\"$PWD/bin:$PATH\" \"$pipewright\" run design.json --backend mpi --steps 1 "
+                              "--force -o played.db "
+                            + behind);
+    }
+
+    static bool isProcess(const QByteArray& number) { return QFile::exists("/proc/" + QString(number.trimmed())); }
+
 private Q_SLOTS:
     void ranksGiveTheBitsOfThreads_data()
     {
@@ -156,21 +173,6 @@ private Q_SLOTS:
         QVERIFY2(outcome.errors.contains("not every process has come within 2 s"), qPrintable(outcome.errors));
     }
 
-    /// Another program plays mpirun.
-    Outcome runUnder(const QByteArray& mpirun, const QString& before, const QString& behind) const
-    {
-        QDir(m_work.path({})).mkpath("bin");
-        QFile script(m_work.path("bin/mpirun"));
-        if (!script.open(QIODevice::WriteOnly | QIODevice::Truncate) || script.write("#!/bin/sh\n" + mpirun) < 0)
-            qFatal("cannot write a script");
-        script.close();
-        script.setPermissions(QFile::ReadOwner | QFile::WriteOwner | QFile::ExeOwner);
-        return m_work.shell(before
-                            + " PATH=\"$PWD/bin:$PATH\" \"$pipewright\" run design.json --backend mpi --steps 1 "
-                              "--force -o played.db "
-                            + behind);
-    }
-
     /// A rank that stands still keeps mpirun waiting, though the run is over.
     void aLauncherThatNeverEndsIsEnded()
     {
@@ -184,8 +186,6 @@ private Q_SLOTS:
         QVERIFY(!m_work.read("played.pid").isEmpty());
         QVERIFY(!isProcess(m_work.read("played.pid")));
     }
-
-    static bool isProcess(const QByteArray& number) { return QFile::exists("/proc/" + QString(number.trimmed())); }
 
     void theLauncherEndsWithThisProgram()
     {

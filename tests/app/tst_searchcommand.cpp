@@ -85,7 +85,7 @@ private Q_SLOTS:
     {
         const auto greatest = [](const QJsonValue& devices) {
             double most = 0;
-            for (const QJsonValue& device : devices.toArray())
+            for (const QJsonValue device : devices.toArray())
                 most = std::max(most, device.isObject() ? device["peak_bytes"].toDouble() : device.toDouble());
             return most;
         };

@@ -211,13 +211,13 @@ private slots:
         QCOMPARE(withPartition(design, {1, 4}).costs.stages[0].forward, Nanoseconds(1'000'000));
         // What the table cannot follow is refused.
         request.sequence = 128;
-        QVERIFY_EXCEPTION_THROWN(makeDesign(request), Error);
+        QVERIFY_THROWS_EXCEPTION(Error, makeDesign(request));
         request.sequence.reset();
         request.family = "seq1f1b";
-        QVERIFY_EXCEPTION_THROWN(makeDesign(request), Error);
+        QVERIFY_THROWS_EXCEPTION(Error, makeDesign(request));
         request.family = "1f1b";
         request.parallel = Parallelism{.tensor = 2};
-        QVERIFY_EXCEPTION_THROWN(makeDesign(request), Error);
+        QVERIFY_THROWS_EXCEPTION(Error, makeDesign(request));
     }
 
     void theLongestStageOfATableIsAsShortAsCanBe()
@@ -228,7 +228,7 @@ private slots:
             layers[i].forwardTime = times[i];
         QCOMPARE(balancedPartition(layers, 3), (std::vector<int>{1, 5, 1}));
         QCOMPARE(balancedPartition(layers, 7), std::vector<int>(7, 1));
-        QVERIFY_EXCEPTION_THROWN(balancedPartition(layers, 8), Error);
+        QVERIFY_THROWS_EXCEPTION(Error, balancedPartition(layers, 8));
     }
 
     void aFaultyTableIsRefusedByLineAndCell_data()

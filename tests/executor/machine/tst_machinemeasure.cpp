@@ -84,7 +84,7 @@ private Q_SLOTS:
     void aDeviceWithoutTheMemoryIsAnErrorAndNoHang()
     {
         const auto backend = createHostBackend(2, 1024);
-        QVERIFY_EXCEPTION_THROWN((void)measureMachine(*backend, quick()), Error);
+        QVERIFY_THROWS_EXCEPTION(Error, (void)measureMachine(*backend, quick()));
     }
 
     void theClusterHasWhatWasAchieved()

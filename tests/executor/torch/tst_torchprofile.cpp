@@ -75,7 +75,7 @@ private slots:
         TorchProfileOptions options;
         options.module = "net.py:build";
         options.python = python.program();
-        QVERIFY_EXCEPTION_THROWN(profileWithTorch(options), Error);
+        QVERIFY_THROWS_EXCEPTION(Error, profileWithTorch(options));
     }
 };
 
