@@ -39,6 +39,7 @@ private:
             environment.insert("WORLD_SIZE", QString::number(ranks));
             environment.insert("MASTER_ADDR", "127.0.0.1");
             environment.insert("MASTER_PORT", QString::number(port));
+            environment.insert("XDG_STATE_HOME", m_work.path("state"));
             process->setProcessEnvironment(environment);
             process->setWorkingDirectory(m_work.path({}));
             process->start(PIPEWRIGHT_PROGRAM, words.split(' '));
