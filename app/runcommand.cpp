@@ -21,7 +21,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cmath>
 #include <memory>
 #include <utility>
 
@@ -220,10 +219,7 @@ void print(const RunResult& result)
     if (exact)
         printText("every device allocated exactly as many bytes as were predicted before the run\n");
     printText("\n");
-    if (!result.stepTimes.empty())
-        printText("last step   {}\n", formatDuration(result.stepTimes.back()));
-    if (!result.losses.empty() && !std::isnan(result.losses.back()))
-        printText("loss        {:.4f} -> {:.4f}\n", result.losses.front(), result.losses.back());
+    printLastStep(result);
     if (result.gradients)
         printText("{}   {}\n", result.gradients->lagged ? "weights  " : "gradients",
                   result.gradients->bitEqual ? fmt::format("bit-equal to the {} reference", referenceOf(result))

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "app/runprogress.h"
 
+#include "app/terminal.h"
+
 #include "core/base/units.h"
 #include "core/json/jsonvalue.h"
 
@@ -9,6 +11,14 @@
 #include <cmath>
 
 namespace pipewright::app {
+
+void printLastStep(const RunResult& result)
+{
+    if (!result.stepTimes.empty())
+        printText("last step   {}\n", formatDuration(result.stepTimes.back()));
+    if (!result.losses.empty() && !std::isnan(result.losses.back()))
+        printText("loss        {:.4f} -> {:.4f}\n", result.losses.front(), result.losses.back());
+}
 
 void showStep(ProgressPrinter& printer, const RunProgress& now, int steps)
 {

@@ -7,6 +7,9 @@
 
 namespace pipewright::app {
 
+/// The last step's time, and the loss at first and at last where there is one.
+void printLastStep(const RunResult& result);
+
 void showStep(ProgressPrinter& printer, const RunProgress& now, int steps);
 
 } // namespace pipewright::app

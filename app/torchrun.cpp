@@ -12,7 +12,6 @@
 
 #include <fmt/format.h>
 
-#include <cmath>
 
 namespace pipewright::app {
 
@@ -42,10 +41,7 @@ void printTorchRun(const RunResult& result)
         table.print();
     }
     printText("\n");
-    if (!result.stepTimes.empty())
-        printText("last step   {}\n", formatDuration(result.stepTimes.back()));
-    if (!result.losses.empty() && !std::isnan(result.losses.back()))
-        printText("loss        {:.4f} -> {:.4f}\n", result.losses.front(), result.losses.back());
+    printLastStep(result);
     if (result.gradients)
         printText("gradients   {}\n", gradientsText(*result.gradients));
     printText("trace       {}\n", result.trace);

@@ -342,17 +342,19 @@ private:
     std::vector<std::unique_ptr<CudaDevice>> m_devices;
 };
 
+/// There is no other number: a plugin of another version of the table is refused.
 GpuRecord::Kind kindOf(std::int32_t kind)
 {
-    switch (kind) {
+    switch (static_cast<PipewrightGpuActivityKind>(kind)) {
+    case PIPEWRIGHT_GPU_KERNEL: return GpuRecord::Kind::Kernel;
     case PIPEWRIGHT_GPU_COPY: return GpuRecord::Kind::Copy;
     case PIPEWRIGHT_GPU_SET: return GpuRecord::Kind::Set;
     case PIPEWRIGHT_GPU_WAIT: return GpuRecord::Kind::Wait;
     case PIPEWRIGHT_GPU_OVERHEAD: return GpuRecord::Kind::Overhead;
     case PIPEWRIGHT_GPU_MEMORY: return GpuRecord::Kind::Memory;
     case PIPEWRIGHT_GPU_CALL: return GpuRecord::Kind::Call;
-    default: return GpuRecord::Kind::Kernel; // a plugin of another ABI is refused, so there is no further kind
     }
+    return GpuRecord::Kind::Kernel;
 }
 
 struct Taken {

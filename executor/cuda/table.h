@@ -26,7 +26,7 @@ typedef struct PipewrightCudaDevice {
 } PipewrightCudaDevice;
 
 /* What a recorder on the GPU saw; times are of steadyNow(). */
-enum {
+enum PipewrightGpuActivityKind {
     PIPEWRIGHT_GPU_KERNEL = 0,
     PIPEWRIGHT_GPU_COPY = 1,
     PIPEWRIGHT_GPU_SET = 2,

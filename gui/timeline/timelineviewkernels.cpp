@@ -160,30 +160,20 @@ void TimelineView::Private::showKernels(int device, bool shown)
 
 void TimelineView::Private::addKernelActions()
 {
-    const auto add = [this](const char* name, const QString& text, const QString& tip, const QKeySequence& key,
-                            auto run) {
-        auto* action = new QAction(text, &view);
-        action->setObjectName(QLatin1String(name));
-        action->setShortcut(key);
-        action->setToolTip(tip);
-        action->setShortcutContext(Qt::WidgetWithChildrenShortcut);
-        QObject::connect(action, &QAction::triggered, &view, run);
-        view.addAction(action);
-    };
-    add("laneKernels", TimelineView::tr("Show the lane's kernels"),
-        TimelineView::tr("Below its measured blocks, what the GPU ran for them"), Qt::Key_K, [this] {
-            const int lane = laneForKeys();
-            if (lane >= 0)
-                showKernels(lane, !strip.showsKernels(lane));
-        });
-    add("allKernels", TimelineView::tr("Show the kernels of all lanes"),
-        TimelineView::tr("Or hide them all, when they are shown"), Qt::SHIFT | Qt::Key_K, [this] {
-            bool all = true;
-            for (int lane = 0; lane < strip.lanes(); ++lane)
-                all = all && strip.showsKernels(lane);
-            for (int lane = 0; lane < strip.lanes(); ++lane)
-                showKernels(lane, !all);
-        });
+    addAction("laneKernels", TimelineView::tr("Show the lane's kernels"),
+              TimelineView::tr("Below its measured blocks, what the GPU ran for them"), Qt::Key_K, [this] {
+                  const int lane = laneForKeys();
+                  if (lane >= 0)
+                      showKernels(lane, !strip.showsKernels(lane));
+              });
+    addAction("allKernels", TimelineView::tr("Show the kernels of all lanes"),
+              TimelineView::tr("Or hide them all, when they are shown"), Qt::SHIFT | Qt::Key_K, [this] {
+                  bool all = true;
+                  for (int lane = 0; lane < strip.lanes(); ++lane)
+                      all = all && strip.showsKernels(lane);
+                  for (int lane = 0; lane < strip.lanes(); ++lane)
+                      showKernels(lane, !all);
+              });
 }
 
 std::vector<std::pair<QRectF, QString>> TimelineView::visibleKernels(int device) const

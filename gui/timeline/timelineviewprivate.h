@@ -14,8 +14,11 @@
 #include "gui/timeline/timelinepainter.h"
 #include "gui/timeline/timelineview.h"
 
+#include <QAction>
 #include <QElapsedTimer>
+#include <QKeySequence>
 
+#include <functional>
 #include <initializer_list>
 #include <unordered_set>
 
@@ -106,6 +109,9 @@ struct TimelineView::Private {
     QString transferName(const Transfer& transfer) const;
     QString transferText(int device, std::size_t index) const;
     bool hoverTransfer(QPoint position);
+    /// One that the view's keys reach while it has the focus; `run` is called when it is triggered.
+    QAction* addAction(const char* name, const QString& text, const QString& tip, const QKeySequence& key,
+                       const std::function<void()>& run);
     void addTransferActions();
     void paintTransfers(QPainter& painter, int device);
 

@@ -220,56 +220,59 @@ bool TimelineView::Private::hoverTransfer(QPoint position)
 
 // ---- By key ---------------------------------------------------------------------------------------
 
+QAction* TimelineView::Private::addAction(const char* name, const QString& text, const QString& tip,
+                                          const QKeySequence& key, const std::function<void()>& run)
+{
+    auto* action = new QAction(text, &view);
+    action->setObjectName(QLatin1String(name));
+    action->setShortcut(key);
+    action->setToolTip(tip);
+    action->setShortcutContext(Qt::WidgetWithChildrenShortcut);
+    QObject::connect(action, &QAction::triggered, &view, run);
+    view.addAction(action);
+    return action;
+}
+
 void TimelineView::Private::addTransferActions()
 {
-    const auto add = [this](const char* name, const QString& text, const QString& tip, const QKeySequence& key,
-                            auto run) {
-        auto* action = new QAction(text, &view);
-        action->setObjectName(QLatin1String(name));
-        action->setShortcut(key);
-        action->setToolTip(tip);
-        action->setShortcutContext(Qt::WidgetWithChildrenShortcut);
-        QObject::connect(action, &QAction::triggered, &view, run);
-        view.addAction(action);
-        return action;
-    };
-    add("laneTransfers", TimelineView::tr("Show the lane's transfers"),
-        TimelineView::tr("Below its blocks, what the device sends and receives, in order"), Qt::Key_Y, [this] {
-            const int lane = laneForKeys();
-            if (lane < 0)
-                return;
-            strip.setTransfers(lane, strip.transferHeight(lane) == 0);
-            lanesChanged();
-        });
-    add("allTransfers", TimelineView::tr("Show the transfers of all lanes"),
-        TimelineView::tr("Or hide them all, when they are shown"), Qt::SHIFT | Qt::Key_Y, [this] {
-            bool all = true;
-            for (int lane = 0; lane < strip.lanes(); ++lane)
-                all = all && strip.showsTransfers(lane);
-            for (int lane = 0; lane < strip.lanes(); ++lane)
-                strip.setTransfers(lane, !all);
-            lanesChanged();
-        });
-    add("transferNext", TimelineView::tr("Next transfer of the block"),
-        TimelineView::tr("What carries its result, in the list of its sender and then of its receiver"), Qt::Key_U,
-        [this] { view.selectNextTransfer(); });
-    add("transferEarlier", TimelineView::tr("Transfer one place earlier"),
-        TimelineView::tr("In the order in which its device issues sends and receives"), Qt::CTRL | Qt::Key_Left,
-        [this] { view.moveTransferBy(-1); });
-    add("transferLater", TimelineView::tr("Transfer one place later"),
-        TimelineView::tr("In the order in which its device issues sends and receives"), Qt::CTRL | Qt::Key_Right,
-        [this] { view.moveTransferBy(1); });
-    add("transferFree", TimelineView::tr("Transfer where its data puts it"),
-        TimelineView::tr("Forgets what was stated about its order"), Qt::CTRL | Qt::Key_Backspace, [this] {
-            const std::optional<Transfer> transfer = view.selectedTransfer();
-            if (!transfer || !isStated(*transfer)) {
-                Q_EMIT view.editRefused(
-                    transfer ? TimelineView::tr("%1 is where its data puts it already").arg(transferName(*transfer))
-                             : TimelineView::tr("Select a transfer, or a block that sends one"));
-                return;
-            }
-            applyOrRefuse(FreeTransfer{*transfer});
-        });
+    addAction("laneTransfers", TimelineView::tr("Show the lane's transfers"),
+              TimelineView::tr("Below its blocks, what the device sends and receives, in order"), Qt::Key_Y, [this] {
+                  const int lane = laneForKeys();
+                  if (lane < 0)
+                      return;
+                  strip.setTransfers(lane, strip.transferHeight(lane) == 0);
+                  lanesChanged();
+              });
+    addAction("allTransfers", TimelineView::tr("Show the transfers of all lanes"),
+              TimelineView::tr("Or hide them all, when they are shown"), Qt::SHIFT | Qt::Key_Y, [this] {
+                  bool all = true;
+                  for (int lane = 0; lane < strip.lanes(); ++lane)
+                      all = all && strip.showsTransfers(lane);
+                  for (int lane = 0; lane < strip.lanes(); ++lane)
+                      strip.setTransfers(lane, !all);
+                  lanesChanged();
+              });
+    addAction("transferNext", TimelineView::tr("Next transfer of the block"),
+              TimelineView::tr("What carries its result, in the list of its sender and then of its receiver"),
+              Qt::Key_U, [this] { view.selectNextTransfer(); });
+    addAction("transferEarlier", TimelineView::tr("Transfer one place earlier"),
+              TimelineView::tr("In the order in which its device issues sends and receives"), Qt::CTRL | Qt::Key_Left,
+              [this] { view.moveTransferBy(-1); });
+    addAction("transferLater", TimelineView::tr("Transfer one place later"),
+              TimelineView::tr("In the order in which its device issues sends and receives"), Qt::CTRL | Qt::Key_Right,
+              [this] { view.moveTransferBy(1); });
+    addAction("transferFree", TimelineView::tr("Transfer where its data puts it"),
+              TimelineView::tr("Forgets what was stated about its order"), Qt::CTRL | Qt::Key_Backspace, [this] {
+                  const std::optional<Transfer> transfer = view.selectedTransfer();
+                  if (!transfer || !isStated(*transfer)) {
+                      Q_EMIT view.editRefused(
+                          transfer
+                              ? TimelineView::tr("%1 is where its data puts it already").arg(transferName(*transfer))
+                              : TimelineView::tr("Select a transfer, or a block that sends one"));
+                      return;
+                  }
+                  applyOrRefuse(FreeTransfer{*transfer});
+              });
 }
 
 void TimelineView::selectTransfer(int device, const Transfer& transfer)
