@@ -37,6 +37,19 @@ Shares sharesOnMembers(const sharding::SharedStage& shared)
     return shares;
 }
 
+void scaleBytes(double state, double kept, StageCosts& stage)
+{
+    const auto scale = [](double share, std::initializer_list<Bytes*> sizes) {
+        for (Bytes* size : sizes)
+            *size = std::llround(share * static_cast<double>(*size));
+    };
+    scale(state, {&stage.parameters, &stage.gradients, &stage.optimizerState});
+    scale(kept, {&stage.savedUntilInputGrad, &stage.savedUntilWeightGrad, &stage.savedFromInputGrad,
+                 &stage.recomputedUntilInputGrad, &stage.recomputedUntilWeightGrad, &stage.sequenceGradient,
+                 &stage.workspaceForward, &stage.workspaceInputGrad, &stage.workspaceWeightGrad,
+                 &stage.workspaceBackward, &stage.workspaceRecompute});
+}
+
 /// Of the fullest member, in terms of the smallest memory.
 double fullest(const std::vector<double>& shares, const DeviceSpec& group)
 {
@@ -67,16 +80,16 @@ void applyGroupCosts(const sharding::SharedStage& shared, const DeviceSpec& grou
         if (const double bandwidth = shared.machine.memoryBandwidth[d]; bandwidth > 0)
             update = std::max(update, shares.state[d] * touched / bandwidth);
     stage.update = nanoseconds(update);
-    const auto scale = [](double share, std::initializer_list<Bytes*> sizes) {
-        for (Bytes* size : sizes)
-            *size = std::llround(share * static_cast<double>(*size));
-    };
-    scale(fullest(shares.state, group), {&stage.parameters, &stage.gradients, &stage.optimizerState});
-    scale(fullest(shares.kept, group),
-          {&stage.savedUntilInputGrad, &stage.savedUntilWeightGrad, &stage.savedFromInputGrad,
-           &stage.recomputedUntilInputGrad, &stage.recomputedUntilWeightGrad, &stage.sequenceGradient,
-           &stage.workspaceForward, &stage.workspaceInputGrad, &stage.workspaceWeightGrad, &stage.workspaceBackward,
-           &stage.workspaceRecompute});
+    scaleBytes(fullest(shares.state, group), fullest(shares.kept, group), stage);
+}
+
+std::vector<StageCosts> memberCosts(const sharding::SharedStage& shared, const StageCosts& whole)
+{
+    const Shares shares = sharesOnMembers(shared);
+    std::vector<StageCosts> members(shares.state.size(), whole);
+    for (std::size_t m = 0; m < members.size(); ++m)
+        scaleBytes(shares.state[m], shares.kept[m], members[m]);
+    return members;
 }
 
 } // namespace pipewright

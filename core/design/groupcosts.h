@@ -14,4 +14,8 @@ namespace pipewright {
 /// `stage` holds the bytes of a single device; its times and bytes become those of the group's lane. O(instructions).
 void applyGroupCosts(const sharding::SharedStage& shared, const DeviceSpec& group, StageCosts& stage);
 
+/// The bytes of every member, of a stage that has `whole` on a single device; times are left as they are. Outputs are
+/// whole: what a member really sends is in groupstages.h. O(instructions · members).
+std::vector<StageCosts> memberCosts(const sharding::SharedStage& shared, const StageCosts& whole);
+
 } // namespace pipewright

@@ -24,6 +24,7 @@ std::string_view categoryOf(const Task& task)
     case TaskKind::Update:
     case TaskKind::PutInPlace:
     case TaskKind::SetOut: return "update";
+    case TaskKind::Collective: return "collective";
     }
     return {};
 }

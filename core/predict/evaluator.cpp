@@ -41,6 +41,12 @@ Evaluator::Evaluator(const Program& program, Times times) : m_program(program), 
     std::partial_sum(m_extraBegin.begin(), m_extraBegin.end(), m_extraBegin.begin());
 }
 
+void Evaluator::setDurations(std::span<const Nanoseconds> durations)
+{
+    for (TaskId t = 0; t < m_nodes.size(); ++t)
+        m_nodes[t].duration = durations[t];
+}
+
 void Evaluator::setCosts(const Costs& costs)
 {
     // Transfers of the chain are alike per directed pair and size; remember the last one looked up.
@@ -54,6 +60,7 @@ void Evaluator::setCosts(const Costs& costs)
         case TaskKind::Update: duration = costs.duration(task.op, task.stage); break;
         case TaskKind::PutInPlace:
         case TaskKind::SetOut: duration = 0; break;
+        case TaskKind::Collective: duration = 0; break; // a member program has durations of its own: setDurations()
         case TaskKind::Reduce: duration = costs.reduce; break;
         case TaskKind::ReplicaSum: duration = replicaSumTime(task, costs); break;
         case TaskKind::Transfer: {

@@ -34,6 +34,8 @@ public:
     Evaluator(const Program& program, const Costs& costs) : Evaluator(program) { setCosts(costs); }
     /// New durations, same order. O(tasks).
     void setCosts(const Costs& costs);
+    /// One per task: those of a member program (program/memberprogram.h).
+    void setDurations(std::span<const Nanoseconds> durations);
     /// Fills timeline.start and timeline.end; leaves timeline.memory alone. Allocates nothing when the
     /// timeline already has the right size. O(tasks), about 1 ns each; with buses some twenty, and scratch memory.
     void evaluate(Timeline& timeline) const;

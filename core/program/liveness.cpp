@@ -73,6 +73,7 @@ public:
                 if (here != nullptr)
                     update(*here, t);
                 break;
+            case TaskKind::Collective: collective(t, task); break;
             }
         }
         if (m_program.versioned())
@@ -136,6 +137,12 @@ private:
         const auto count = static_cast<TaskId>(m_program.tasks.size());
         for (TaskId t = 0; t < count; ++t) {
             const Task& task = m_program.tasks[t];
+            if (task.kind == TaskKind::Collective) { // without buffers: the parts around it have them
+                for (std::int32_t member = task.device; member <= task.peer; ++member)
+                    if (Lane* const lane = laneOf(member))
+                        ++lane->expected;
+                continue;
+            }
             Lane* const here = laneOf(task.device);
             Lane* const there = task.peer != task.device ? laneOf(task.peer) : nullptr;
             if (here == nullptr && there == nullptr)
@@ -180,11 +187,21 @@ private:
         if (isPersistent(buffer.kind)) {
             lane.persistent += buffer.bytes;
             use.local = use.transfer = none;
-        } else if (buffer.kind == BufferKind::Workspace && !endsLater) {
+        } else if (buffer.kind == BufferKind::Workspace && !endsLater && !isReadBy(use)) {
             use.local = none;
         } else {
             ++lane.expected;
         }
+    }
+
+    /// Workspace of a block that falls into parts lives from the first to the last, which reads it.
+    bool isReadBy(const BufferUse& use) const
+    {
+        if (!m_program.hasMembers())
+            return false;
+        const auto reads = m_program.reads(use.local);
+        const auto at = static_cast<std::size_t>(&use - m_uses.data());
+        return std::find(reads.begin(), reads.end(), static_cast<BufferId>(at)) != reads.end();
     }
 
     /// The other block of a task's overlapped pair; none when it has no pair.
@@ -286,7 +303,8 @@ private:
         if (m_program.shardedStates)
             closeSendsBefore(here, std::exchange(here.lastBlock, t));
         add(here, InstructionKind::Compute, t, none, kept, workspace);
-        countActivation(here, task);
+        if (!m_program.hasMembers() || m_program.partOfTask[t] == 0)
+            countActivation(here, task);
         const TaskId other = partner(t);
         if (other != none && other > t)
             return;
@@ -326,6 +344,13 @@ private:
         case Op::I:
         case Op::U: break;
         }
+    }
+
+    void collective(TaskId t, const Task& task)
+    {
+        for (std::int32_t member = task.device; member <= task.peer; ++member)
+            if (Lane* const lane = laneOf(member))
+                add(*lane, InstructionKind::Collective, t, none);
     }
 
     void transfer(Lane* source, Lane* destination, TaskId t, const Task& task)

@@ -23,7 +23,10 @@ std::string Program::label(TaskId id) const
 {
     const Task& task = tasks[id];
     switch (task.kind) {
-    case TaskKind::Compute: return toString(task.block());
+    case TaskKind::Compute:
+        return hasMembers() ? fmt::format("{} part {}", toString(task.block()), partOfTask[id])
+                            : toString(task.block());
+    case TaskKind::Collective: return fmt::format("{} collective {}", toString(task.block()), partOfTask[id]);
     case TaskKind::Transfer:
         return fmt::format("{} from device {} to device {}", toString(task.block()), task.device, task.peer);
     case TaskKind::ReplicaSum: return fmt::format("reduce stage {} over replicas", task.stage);

@@ -36,6 +36,7 @@ enum class TaskKind : std::uint8_t {
     Update,
     PutInPlace, ///< weights that another device updated become this one's
     SetOut,     ///< sharded states: a stage's first weights are copied for their way from block to block
+    Collective, ///< what all members of a group do together amid a block
 };
 
 constexpr bool isReduction(TaskKind kind)
@@ -47,7 +48,8 @@ constexpr bool isReduction(TaskKind kind)
     case TaskKind::Transfer:
     case TaskKind::Update:
     case TaskKind::PutInPlace:
-    case TaskKind::SetOut: return false;
+    case TaskKind::SetOut:
+    case TaskKind::Collective: return false;
     }
     return false;
 }
@@ -62,7 +64,8 @@ constexpr bool isUpdate(TaskKind kind)
     case TaskKind::Compute:
     case TaskKind::Transfer:
     case TaskKind::Reduce:
-    case TaskKind::ReplicaSum: return false;
+    case TaskKind::ReplicaSum:
+    case TaskKind::Collective: return false;
     }
     return false;
 }
@@ -73,9 +76,9 @@ struct Task {
     std::uint16_t replica = 0;
     std::int32_t stage = 0; ///< Compute, Update: its stage; Transfer: the producing stage; Reduce: the root's stage
     std::int32_t microbatch = 0; ///< reductions: the other owner's stage
-    std::int32_t device = 0;     ///< where it runs; a transfer's source; the reduction's root
-    std::int32_t peer =
-        -1; ///< a transfer's destination; the reduction's other owner; PutInPlace, SetOut: the weights' owner
+    std::int32_t device = 0;     ///< where it runs; a transfer's source; the reduction's root; a group's first member
+    std::int32_t peer = -1; ///< a transfer's destination; the reduction's other owner; PutInPlace, SetOut: the weights'
+                            ///< owner; a collective: the group's last member, all between taking part
 
     Block block() const { return {op, stage, microbatch, replica}; }
     bool operator==(const Task&) const = default;
@@ -130,7 +133,7 @@ struct WeightUse {
     bool operator==(const WeightUse&) const = default;
 };
 
-enum class InstructionKind : std::uint8_t { Compute, Send, Receive, Reduce, Update, Free };
+enum class InstructionKind : std::uint8_t { Compute, Send, Receive, Reduce, Update, Free, Collective };
 
 struct Instruction {
     InstructionKind kind = InstructionKind::Compute;
@@ -209,6 +212,12 @@ public:
     bool versioned() const { return !weights.empty(); }
 
     bool blockingTransfers = false; ///< a device computes nothing while it sends or receives
+
+    /// Where the devices are members of groups (memberprogram.h): per device, the schedule's device that it is a member
+    /// of, and per task, the how manieth part or collective of its block it is. Else empty.
+    std::vector<std::int32_t> groupOfDevice;
+    std::vector<std::int32_t> partOfTask;
+    bool hasMembers() const { return !groupOfDevice.empty(); }
 
     /// The bus of each pair of devices, from and to, whose transfers pass a wire that others pass too; others have a
     /// wire of their own. A bus serves first who is ready first, of several the lowest task, each for its bytes and not

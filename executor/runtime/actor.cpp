@@ -133,6 +133,7 @@ bool Actor::execute(const PlannedInstruction& instruction)
     case InstructionKind::Compute:
     case InstructionKind::Update: return compute(instruction);
     case InstructionKind::Reduce: return reduce(instruction);
+    case InstructionKind::Collective: return collective(instruction);
     case InstructionKind::Send: return send(instruction.send);
     case InstructionKind::Receive: acquire(instruction); return receive(instruction.receive);
     case InstructionKind::Free:
@@ -175,7 +176,8 @@ bool Actor::compute(const PlannedInstruction& instruction)
                               slice(instruction.writes),
                               m_stream.get(),
                               &m_run.stopped,
-                              m_operations.get()};
+                              m_operations.get(),
+                              m_device};
     if (!letHostWait(instruction.task, waits))
         return false;
     Nanoseconds start = 0;
@@ -227,7 +229,8 @@ bool Actor::reduce(const PlannedInstruction& instruction)
         views.subspan(instruction.writes.begin, instruction.writes.end - instruction.writes.begin),
         m_stream.get(),
         &m_run.stopped,
-        m_operations.get()};
+        m_operations.get(),
+        m_device};
     acquire(instruction);
     if (sumOf(instruction.sum)) {
         if (instruction.postsSum)
@@ -265,6 +268,28 @@ bool Actor::reduce(const PlannedInstruction& instruction)
     else if (task.device == m_device)
         recordTask(instruction.task, start, now());
     releaseTransient(instruction);
+    return true;
+}
+
+/// From when the last member has come; the first member records it.
+bool Actor::collective(const PlannedInstruction& instruction)
+{
+    const Task& task = m_run.program->tasks[instruction.task];
+    const int group = m_run.program->groupOfDevice[static_cast<std::size_t>(m_device)];
+    const auto latest = m_run.meetings[static_cast<std::size_t>(group)]->meet(m_clock, m_run.stopped);
+    if (!latest)
+        return false;
+    makeProgress();
+    const Nanoseconds start = m_run.options.virtualClock ? *latest : now();
+    m_run.work->collective(
+        {instruction.task, &task, m_run.step, {}, {}, m_stream.get(), &m_run.stopped, m_operations.get(), m_device});
+    if (m_run.options.virtualClock)
+        m_clock = start + m_run.options.durations[instruction.task];
+    if (m_run.stopped.load(std::memory_order_relaxed))
+        return false;
+    m_lastEnd = now();
+    if (task.device == m_device)
+        recordTask(instruction.task, start, m_lastEnd);
     return true;
 }
 

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "executor/runtime/bus.h"
+#include "executor/runtime/meeting.h"
 #include "executor/runtime/memorymeter.h"
 #include "executor/runtime/plan.h"
 #include "executor/runtime/recorder.h"
@@ -70,6 +71,7 @@ struct RunState {
     std::vector<std::unique_ptr<PairSum>> sums;        ///< per pair of the plan; null: sent over links
     std::vector<std::unique_ptr<Event>> arrived, sent; ///< per transfer
     std::vector<std::unique_ptr<Bus>> buses;
+    std::vector<std::unique_ptr<Meeting>> meetings; ///< per group, where the devices are members of such
     StageWork* work = nullptr;
     Recorder* recorder = nullptr; ///< may be null
     RuntimeOptions options;
@@ -116,6 +118,7 @@ private:
     bool execute(const PlannedInstruction& instruction);
     bool compute(const PlannedInstruction& instruction);
     bool reduce(const PlannedInstruction& instruction);
+    bool collective(const PlannedInstruction& instruction);
     PairSum* sumOf(int sum) const;
     void postSum(int sum);
     void recordSums();

@@ -189,6 +189,7 @@ private:
                 if (planned.sum >= 0)
                     placePost(plan, planned, device, posts);
                 break;
+            case InstructionKind::Collective: break;
             case InstructionKind::Compute:
             case InstructionKind::Update:
                 addViews(plan, planned, device);

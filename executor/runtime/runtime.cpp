@@ -30,6 +30,11 @@ Runtime::Runtime(const Program& program, Backend& backend, StageWork& work, Reco
     for (const BusUse& use : busUses)
         while (static_cast<int>(m_run.buses.size()) <= use.bus)
             m_run.buses.push_back(std::make_unique<Bus>());
+    for (auto first = program.groupOfDevice.begin(); first != program.groupOfDevice.end();) {
+        const auto end = std::find_if(first, program.groupOfDevice.end(), [first](int group) { return group != *first; });
+        m_run.meetings.push_back(std::make_unique<Meeting>(static_cast<int>(end - first)));
+        first = end;
+    }
     if (static_cast<int>(program.devices.size()) > backend.devices())
         throw Error("run",
                     "the program has " + std::to_string(program.devices.size()) + " devices, the " + backend.name()

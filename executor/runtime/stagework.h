@@ -30,6 +30,7 @@ struct TaskContext {
     const std::atomic<bool>* stopped = nullptr; ///< long work gives up when it turns true
     /// The device's; in its memory lies all that is read and written.
     const kernels::Operations* operations = &kernels::hostOperations();
+    int device = 0; ///< that does it; of a collective each member in turn
 };
 
 class StageWork {
@@ -53,6 +54,8 @@ public:
     /// Whether compute() of this task only issues, and the same in every step.
     virtual bool repeats(const Task&) const { return false; }
     virtual void update(const TaskContext& context) = 0;
+    /// Called by every member of the group, each from its own thread, when all have come.
+    virtual void collective(const TaskContext&) {}
     /// The part of a stage's gradient sums that this reduction adds up: a shared parameter's, or all of it
     /// when the two owners are replicas of the same stage.
     virtual Region sharedPart(const Task& reduce, const BufferView& gradients) = 0;

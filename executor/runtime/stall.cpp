@@ -158,6 +158,7 @@ std::string describeInstruction(const Program& program, int device, std::uint32_
                                  : "free of a buffer after " + program.label(what.task);
     case InstructionKind::Compute:
     case InstructionKind::Reduce:
+    case InstructionKind::Collective:
     case InstructionKind::Update: break;
     }
     return program.label(what.task);

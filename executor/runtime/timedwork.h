@@ -42,6 +42,7 @@ public:
     double endStep(int) override { return noLoss; }
     void compute(const TaskContext& context) override { spend(context); }
     void update(const TaskContext& context) override { spend(context); }
+    void collective(const TaskContext& context) override { spend(context); }
     Region sharedPart(const Task&, const BufferView& gradients) override { return gradients.region; }
     void reduce(const TaskContext& context, Region, Region, bool) override { spend(context); }
 

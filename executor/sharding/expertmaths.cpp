@@ -105,7 +105,7 @@ void forEachExpert(const Shape& x, Work work)
             work((g * static_cast<std::size_t>(x[1]) + e) * static_cast<std::size_t>(x[2]), e);
 }
 
-std::span<float> part(const Tensor& values, std::size_t first, std::size_t count)
+std::span<float> piece(const Tensor& values, std::size_t first, std::size_t count)
 {
     return values.data.subspan(first, count);
 }
@@ -121,34 +121,37 @@ Tensor expertLinear(MemberDevice& member, const Node&, const Operands& in, const
     forEachExpert(x, [&](std::size_t first, std::size_t e) {
         member.operations().run(
             kernels::LinearForward{{static_cast<int>(rows), static_cast<int>(inputs), static_cast<int>(outputs)},
-                                   part(*in[0], first * inputs, rows * inputs),
-                                   part(*in[1], e * inputs * outputs, inputs * outputs),
+                                   piece(*in[0], first * inputs, rows * inputs),
+                                   piece(*in[1], e * inputs * outputs, inputs * outputs),
                                    {},
-                                   part(out, first * outputs, rows * outputs),
+                                   piece(out, first * outputs, rows * outputs),
                                    kernels::Store::Replace});
     });
     return out;
 }
 
 Gradients expertLinearBack(MemberDevice& member, const Node&, const Operands& in, const Tensor&, const Tensor& grad,
-                           const LocalPart&)
+                           const LocalPart& part)
 {
     const Shape &x = in[0]->shape, &w = in[1]->shape;
-    Gradients grads{member.zeros(x), member.zeros(w)};
+    Gradients grads{part.inputGrads ? member.zeros(x) : Tensor(), part.weightGrads ? member.zeros(w) : Tensor()};
     const auto rows = static_cast<std::size_t>(x[2]), inputs = static_cast<std::size_t>(w[2]),
                outputs = static_cast<std::size_t>(w[1]);
     const kernels::LinearShape shape{static_cast<int>(rows), static_cast<int>(inputs), static_cast<int>(outputs)};
     if (rows * inputs * outputs > 0)
         forEachExpert(x, [&](std::size_t first, std::size_t e) {
-            const auto gradRows = part(grad, first * outputs, rows * outputs);
-            member.operations().run(kernels::LinearInputGrad{shape, gradRows,
-                                                             part(*in[1], e * inputs * outputs, inputs * outputs),
-                                                             part(grads[0], first * inputs, rows * inputs)});
-            member.operations().run(kernels::LinearWeightGrad{shape,
-                                                              part(*in[0], first * inputs, rows * inputs),
-                                                              gradRows,
-                                                              part(grads[1], e * inputs * outputs, inputs * outputs),
-                                                              {}});
+            const auto gradRows = piece(grad, first * outputs, rows * outputs);
+            if (part.inputGrads)
+                member.operations().run(kernels::LinearInputGrad{shape, gradRows,
+                                                                 piece(*in[1], e * inputs * outputs, inputs * outputs),
+                                                                 piece(grads[0], first * inputs, rows * inputs)});
+            if (part.weightGrads)
+                member.operations().run(
+                    kernels::LinearWeightGrad{shape,
+                                              piece(*in[0], first * inputs, rows * inputs),
+                                              gradRows,
+                                              piece(grads[1], e * inputs * outputs, inputs * outputs),
+                                              {}});
         });
     return grads;
 }

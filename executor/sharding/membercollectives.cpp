@@ -35,8 +35,16 @@ void MemberCollectives::wait()
         m_changed.notify_all();
         return;
     }
-    m_changed.wait(lock, [this, round = m_round] { return m_failed || m_round != round; });
-    if (m_failed)
+    constexpr auto pollInterval = std::chrono::milliseconds(20);
+    const auto stopped = [this] {
+        const std::atomic<bool>* flag = m_stopped.load(std::memory_order_relaxed);
+        return flag && flag->load(std::memory_order_relaxed);
+    };
+    const std::uint64_t round = m_round;
+    while (!m_changed.wait_for(lock, pollInterval, [&] { return m_failed || m_round != round; }))
+        if (stopped())
+            break;
+    if (m_failed || m_round == round)
         throw Stopped();
 }
 
@@ -57,26 +65,27 @@ namespace {
 
 class ReadingCollectives final : public MemberCollectives {
 public:
-    explicit ReadingCollectives(std::vector<MemberDevice*> members)
-        : MemberCollectives(std::move(members)), m_shown(m_members.size())
+    explicit ReadingCollectives(std::vector<MemberDevice*> members, bool alone = false)
+        : MemberCollectives(std::move(members)), m_alone(alone), m_shown(m_members.size())
     {
     }
 
     Tensor allGather(int device, const Tensor& piece, const Cut& cut) override
     {
-        return together(device, piece, [&](const Seen& seen) { return joined(member(device), seen, cut.dim); });
+        return together(device, piece, &cut, [&](const Seen& seen) { return joined(member(device), seen, cut.dim); });
     }
     Tensor allReduce(int device, const Tensor& part) override
     {
-        return together(device, part, [&](const Seen& seen) { return sum(device, seen); });
+        return together(device, part, nullptr, [&](const Seen& seen) { return sum(device, seen); });
     }
     Tensor reduceScatter(int device, const Tensor& part, const Cut& cut) override
     {
-        return together(device, part, [&](const Seen& seen) { return sum(device, piecesOf(device, seen, cut)); });
+        return together(device, part, nullptr,
+                        [&](const Seen& seen) { return sum(device, piecesOf(device, seen, cut)); });
     }
     Tensor allToAll(int device, const Tensor& piece, const Cut& from, const Cut& to) override
     {
-        return together(device, piece, [&](const Seen& seen) {
+        return together(device, piece, &from, [&](const Seen& seen) {
             if (from.dim == to.dim)
                 return cut(member(device), joined(member(device), seen, from.dim), to.dim, to.first(device),
                            to.length(device));
@@ -90,10 +99,13 @@ private:
         std::vector<Tensor> own;
     };
 
+    /// `cut`: how the devices' tensors differ in length; null: they do not.
     template<typename Work>
-    Tensor together(int device, const Tensor& mine, Work work)
+    Tensor together(int device, const Tensor& mine, const Cut* cut, Work work)
     {
         MemberDevice& here = member(device);
+        if (m_alone)
+            return work(imagined(mine, cut));
         here.synchronize();
         m_shown[device] = &mine;
         wait();
@@ -103,6 +115,21 @@ private:
         wait();
         clock(device) = latest;
         return result;
+    }
+
+    /// Everyone's tensor as it would be, without any memory.
+    Seen imagined(const Tensor& mine, const Cut* cut)
+    {
+        Seen seen;
+        seen.own.reserve(m_members.size());
+        for (int d = 0; d < devices(); ++d) {
+            Tensor& other = seen.own.emplace_back(Tensor{mine.shape, {}, {}});
+            if (cut)
+                other.shape[static_cast<std::size_t>(cut->dim)] = cut->length(d);
+            other.data = {mine.data.data(), product(other.shape.begin(), other.shape.end())};
+            seen.push_back(&other);
+        }
+        return seen;
     }
 
     Seen seenBy(int device)
@@ -155,10 +182,17 @@ private:
         return made;
     }
 
+    bool m_alone;
     std::vector<const Tensor*> m_shown;
 };
 
 } // namespace
+
+std::unique_ptr<MemberCollectives> createLoneCollectives(MemberDevice& member, int devices)
+{
+    return std::make_unique<ReadingCollectives>(std::vector<MemberDevice*>(static_cast<std::size_t>(devices), &member),
+                                                true);
+}
 
 std::unique_ptr<MemberCollectives> createCollectives(std::vector<MemberDevice*> members,
                                                      std::vector<std::unique_ptr<Communicator>> communicators)

@@ -12,6 +12,7 @@
 #include "executor/runtime/collectives.h"
 #include "executor/sharding/memberdevice.h"
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
@@ -39,8 +40,10 @@ public:
     virtual ~MemberCollectives() = default;
 
     int devices() const { return static_cast<int>(m_members.size()); }
-    /// Until all devices are here. Throws Stopped when one has failed.
+    /// Until all devices are here. Throws Stopped when one has failed, or when `stopped` has turned true.
     void wait();
+    /// Looked at while a device waits; null: only fail() ends a wait.
+    void stopWith(const std::atomic<bool>* stopped) { m_stopped.store(stopped, std::memory_order_relaxed); }
     /// Once a device has failed: lets the others go, from any thread.
     void fail();
     /// The device's own; nobody else reads it but in a collective.
@@ -66,10 +69,15 @@ private:
     int m_come = 0;
     std::uint64_t m_round = 0;
     bool m_failed = false;
+    std::atomic<const std::atomic<bool>*> m_stopped{nullptr};
 };
 
 /// Through `communicators`, one per member, or, when there are none, by reading each other's memory.
 std::unique_ptr<MemberCollectives> createCollectives(std::vector<MemberDevice*> members,
                                                      std::vector<std::unique_ptr<Communicator>> communicators);
+
+/// Of one device that does all of it alone: it makes the tensors that it would make with the others there, whose own
+/// hold nothing. For finding out how much memory it takes.
+std::unique_ptr<MemberCollectives> createLoneCollectives(MemberDevice& member, int devices);
 
 } // namespace pipewright::sharding

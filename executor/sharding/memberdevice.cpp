@@ -80,6 +80,10 @@ MemberDevice::~MemberDevice()
 
 std::shared_ptr<void> MemberDevice::memory(std::size_t bytes, std::byte*& data)
 {
+    if (m_given) {
+        data = m_given->take(bytes);
+        return {data, [given = m_given, bytes](void* at) { given->giveBack(static_cast<std::byte*>(at), bytes); }};
+    }
     std::unique_ptr<Allocation> block = m_pool->take(bytes);
     data = block->region().data;
     return {data,

@@ -28,6 +28,15 @@ inline std::int64_t count(const Tensor& tensor)
     return static_cast<std::int64_t>(tensor.elements());
 }
 
+/// Where a member's tensors come from, when that is not the member's own blocks: a part of a Program's buffer.
+class TensorMemory {
+public:
+    virtual ~TensorMemory() = default;
+    /// Of the device's memory, aligned to 64 bytes. Throws Error when there is not so much.
+    virtual std::byte* take(std::size_t bytes) = 0;
+    virtual void giveBack(std::byte* data, std::size_t bytes) = 0;
+};
+
 class MemberDevice {
 public:
     explicit MemberDevice(Device& device);
@@ -38,6 +47,9 @@ public:
     Device& device() { return m_device; }
     Stream& stream() { return *m_stream; }
     const kernels::Operations& operations() const { return *m_operations; }
+
+    /// From now on; null: the member's own blocks again. Must outlive the tensors that are made in it.
+    void useMemory(TensorMemory* memory) { m_given = memory; }
 
     Tensor make(Shape shape); ///< contents undefined
     Tensor zeros(Shape shape);
@@ -64,6 +76,7 @@ private:
     std::unique_ptr<Stream> m_stream;
     std::unique_ptr<kernels::Operations> m_operations;
     std::shared_ptr<Pool> m_pool;
+    TensorMemory* m_given = nullptr;
 };
 
 /// Elements [first, first + length) along a dimension.

@@ -45,11 +45,13 @@ Tensor linear(MemberDevice& member, const Node&, const Operands& in, const Local
 }
 
 Gradients linearBack(MemberDevice& member, const Node&, const Operands& in, const Tensor&, const Tensor& grad,
-                     const LocalPart&)
+                     const LocalPart& part)
 {
-    Gradients grads{member.zeros(in[0]->shape), member.zeros(in[1]->shape)};
-    if (in.size() > 2)
-        grads.push_back(member.zeros(in[2]->shape));
+    Gradients grads(in.size());
+    if (part.inputGrads)
+        grads[0] = member.zeros(in[0]->shape);
+    for (std::size_t o = 1; o < in.size() && part.weightGrads; ++o)
+        grads[o] = member.zeros(in[o]->shape);
     if (grad.elements() == 0)
         return grads;
     const std::span<float> biasGrad = in.size() > 2 ? grads[2].data : std::span<float>();
@@ -59,9 +61,11 @@ Gradients linearBack(MemberDevice& member, const Node&, const Operands& in, cons
                         {grad.data.data()}, biasGrad.data());
         return grads;
     }
-    member.operations().run(kernels::LinearInputGrad{linearShape(in), grad.data, in[1]->data, grads[0].data});
-    member.operations().run(
-        kernels::LinearWeightGrad{linearShape(in), in[0]->data, grad.data, grads[1].data, biasGrad});
+    if (part.inputGrads)
+        member.operations().run(kernels::LinearInputGrad{linearShape(in), grad.data, in[1]->data, grads[0].data});
+    if (part.weightGrads)
+        member.operations().run(
+            kernels::LinearWeightGrad{linearShape(in), in[0]->data, grad.data, grads[1].data, biasGrad});
     return grads;
 }
 
@@ -95,16 +99,21 @@ Tensor layerNorm(MemberDevice& member, const Node&, const Operands& in, const Lo
 }
 
 Gradients layerNormBack(MemberDevice& member, const Node&, const Operands& in, const Tensor&, const Tensor& grad,
-                        const LocalPart&)
+                        const LocalPart& part)
 {
-    Gradients grads{member.zeros(in[0]->shape), member.zeros(in[1]->shape), member.zeros(in[1]->shape)};
+    Gradients grads(3);
+    if (part.inputGrads)
+        grads[0] = member.zeros(in[0]->shape);
+    for (std::size_t o = 1; o < grads.size() && part.weightGrads; ++o)
+        grads[o] = member.zeros(in[1]->shape);
     const int columns = static_cast<int>(in[0]->shape.back());
-    if (const int rows = static_cast<int>(grad.elements()) / columns; rows > 0) {
+    const int rows = static_cast<int>(grad.elements()) / columns;
+    if (part.inputGrads && rows > 0)
         member.operations().run(
             kernels::LayerNormInputGrad{rows, columns, in[0]->data, in[1]->data, grad.data, grads[0].data});
+    if (part.weightGrads && rows > 0)
         member.operations().run(
             kernels::LayerNormWeightGrad{rows, columns, in[0]->data, grad.data, grads[1].data, grads[2].data});
-    }
     grads.resize(in.size());
     return grads;
 }

@@ -15,6 +15,9 @@ namespace pipewright::sharding {
 struct LocalPart {
     std::int64_t firstRow = 0; ///< of an embedding's table that is cut by rows
     bool countsOnce = true;    ///< false: leave out the bias, another device adds it
+    // Backward: which gradients are asked for; of the others there are empty tensors, or what came along.
+    bool inputGrads = true;  ///< of operands that are no parameters
+    bool weightGrads = true; ///< of parameters
 };
 
 using Operands = std::vector<const Tensor*>;

@@ -21,7 +21,7 @@ Operands OneDevice::operandsOf(const Node& node) const
     return operands;
 }
 
-void OneDevice::step()
+void OneDevice::step(float weight)
 {
     for (int t = 0; t < m_graph.size(); ++t)
         if (const Node& node = m_graph.node(t); node.leaf == Leaf::None)
@@ -30,7 +30,7 @@ void OneDevice::step()
     m_gradients.clear();
     for (const Tensor& value : m_values)
         m_gradients.push_back(m_member.zeros(value.shape));
-    m_member.operations().run(kernels::Fill{m_gradients.back().data, 1});
+    m_member.operations().run(kernels::Fill{m_gradients.back().data, weight});
     for (int t = m_graph.size() - 1; t >= 0; --t) {
         const Node& node = m_graph.node(t);
         if (node.leaf != Leaf::None)

@@ -13,8 +13,8 @@ public:
     /// Throws Error with whyNotRunnable().
     OneDevice(MemberDevice& member, const TensorGraph& graph, const LeafValues& leaves);
 
-    /// Issues one step; the member knows when it is done.
-    void step();
+    /// Issues one step; the member knows when it is done. `weight`: of the loss, in what the gradients are of.
+    void step(float weight = 1);
     /// Of the last step, brought to the host.
     SingleRun result();
 

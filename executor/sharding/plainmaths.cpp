@@ -132,12 +132,17 @@ Tensor rmsNorm(MemberDevice& member, const Node&, const Operands& in, const Loca
     return inRows(member, TensorOperation::RmsNorm, {in[0], &inverse, in[1]});
 }
 Gradients rmsNormBack(MemberDevice& member, const Node&, const Operands& in, const Tensor&, const Tensor& grad,
-                      const LocalPart&)
+                      const LocalPart& part)
 {
     const Tensor inverse = ofRows(member, TensorOperation::InverseRms, *in[0]);
-    const Tensor dot = ofRows(member, TensorOperation::RowDot, grad, in[0], in[1]);
-    Gradients grads{inRows(member, TensorOperation::RmsNormInputGrad, {in[0], &inverse, in[1], &grad, &dot}),
-                    member.zeros(in[1]->shape)};
+    Gradients grads(2);
+    if (part.inputGrads) {
+        const Tensor dot = ofRows(member, TensorOperation::RowDot, grad, in[0], in[1]);
+        grads[0] = inRows(member, TensorOperation::RmsNormInputGrad, {in[0], &inverse, in[1], &grad, &dot});
+    }
+    if (!part.weightGrads)
+        return grads;
+    grads[1] = member.zeros(in[1]->shape);
     const Rows is(*in[0]);
     member.call(TensorOperation::RmsNormWeightGrad, {is.rows, is.columns},
                 {in[0]->data.data(), inverse.data.data(), grad.data.data()}, grads[1].data.data());
@@ -172,9 +177,12 @@ Tensor positions(MemberDevice& member, const Node&, const Operands& in, const Lo
     return out;
 }
 Gradients positionsBack(MemberDevice& member, const Node&, const Operands& in, const Tensor&, const Tensor& grad,
-                        const LocalPart&)
+                        const LocalPart& part)
 {
-    Gradients grads{grad, member.zeros(in[1]->shape)};
+    Gradients grads{grad, Tensor()};
+    if (!part.weightGrads)
+        return grads;
+    grads[1] = member.zeros(in[1]->shape);
     if (grad.elements() > 0)
         member.call(TensorOperation::SumRepeated, {count(grad), count(*in[1])}, {grad.data.data()},
                     grads[1].data.data());

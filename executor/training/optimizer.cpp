@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <utility>
 
 namespace pipewright {
 
@@ -14,6 +15,11 @@ StageOptimizer::StageOptimizer(const ParameterLayout& layout, const OptimizerSet
             m_ranges.push_back({parameter.offset, 0, parameter.isMatrix()});
         m_ranges.back().count += parameter.count();
     }
+}
+
+StageOptimizer::StageOptimizer(std::size_t count, std::vector<Range> ranges, const OptimizerSettings& settings)
+    : m_settings(settings), m_count(count), m_ranges(std::move(ranges))
+{
 }
 
 std::size_t StageOptimizer::stateElements() const

@@ -21,7 +21,14 @@ struct OptimizerSettings {
 
 class StageOptimizer {
 public:
+    struct Range { ///< neighbouring parameters that are treated alike
+        std::size_t offset = 0, count = 0;
+        bool decays = false;
+    };
+
     StageOptimizer(const ParameterLayout& layout, const OptimizerSettings& settings);
+    /// Of parameters that lie in other ways; `ranges` cover [0, count) in order.
+    StageOptimizer(std::size_t count, std::vector<Range> ranges, const OptimizerSettings& settings);
 
     /// Floats of state. AdamW, Adam: all first moments, then all second moments. SGD: the momentum. RMSProp: the mean
     /// squares, then the last gradient. Starts as zeros.
@@ -37,11 +44,6 @@ public:
                  std::span<const float> state, std::span<float> predicted) const;
 
 private:
-    struct Range { ///< neighbouring parameters that are treated alike
-        std::size_t offset = 0, count = 0;
-        bool decays = false;
-    };
-
     OptimizerSettings m_settings;
     std::size_t m_count;
     std::vector<Range> m_ranges;

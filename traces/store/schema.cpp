@@ -127,6 +127,7 @@ std::string_view nameOf(TaskKind kind)
     case TaskKind::Update:
     case TaskKind::PutInPlace:
     case TaskKind::SetOut: return "update";
+    case TaskKind::Collective: return "collective";
     }
     return "unknown";
 }

@@ -72,6 +72,7 @@ public:
                 }
             };
             switch (instruction.kind) {
+            case InstructionKind::Collective: fault = "a collective in a program without members"; break;
             case InstructionKind::Compute:
             case InstructionKind::Update:
             case InstructionKind::Send:
@@ -287,6 +288,7 @@ private:
         const Instruction& instruction = m_program.devices[static_cast<std::size_t>(device)].instructions[lane.next];
         const TaskId t = instruction.task;
         switch (instruction.kind) {
+        case InstructionKind::Collective:
         case InstructionKind::Free: break;
         case InstructionKind::Compute:
         case InstructionKind::Update: {

@@ -27,11 +27,17 @@ inline QString checkLifetimes(const Program& program)
                 bytes += b.bytes;
         const Bytes persistent = bytes;
         Bytes peak = bytes;
+        // A block that falls into parts has its workspace until its last part, which reads it.
+        std::set<BufferId> read;
+        for (TaskId t = 0; t < program.tasks.size(); ++t)
+            for (const BufferId b : program.reads(t))
+                read.insert(b);
         for (const Instruction& i : program.devices[d].instructions) {
             Bytes workspace = 0;
             const auto define = [&](BufferId b) -> QString {
                 // An overlapped pair's first block needs its workspace until the second has run.
-                if (program.buffers[b].kind == BufferKind::Workspace && overlapsWith(program, i.task) == none) {
+                if (program.buffers[b].kind == BufferKind::Workspace && overlapsWith(program, i.task) == none
+                    && !read.contains(b)) {
                     workspace += program.buffers[b].bytes;
                     return {};
                 }
@@ -43,6 +49,7 @@ inline QString checkLifetimes(const Program& program)
             };
             QString fault;
             switch (i.kind) {
+            case InstructionKind::Collective: break;
             case InstructionKind::Compute:
             case InstructionKind::Update:
             case InstructionKind::Send:

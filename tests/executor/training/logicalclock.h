@@ -93,6 +93,7 @@ inline double LogicalClock::runStep(int step)
                 std::memcpy(writes[i].region.data, reads[i].region.data,
                             static_cast<std::size_t>(reads[i].region.bytes));
             break;
+        case TaskKind::Collective:
         case TaskKind::Reduce:
         case TaskKind::ReplicaSum: break; // refused at the start
         }

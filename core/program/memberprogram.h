@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// The Program of a design whose stages are held by groups, with every member a device of its own: blocks fall apart
+// into the parts that each member does and the collectives between them, transfers go from member to member, buffers
+// are a member's. It is what runs; the Program whose devices are the groups is what a person sees and edits, and each
+// task here says of which task there it is a part.
+#pragma once
+
+#include "core/design/groupstages.h"
+#include "core/program/program.h"
+
+namespace pipewright {
+
+struct MemberProgram {
+    Program program;
+    std::vector<Nanoseconds> durations; ///< per task; what predictor and emulation go by
+    std::vector<TaskId> blockOfTask;    ///< per task: of the groups' Program
+};
+
+/// `groups` is the Program compiled of the design whose stages these are. The order of a device's blocks is that of its
+/// members' parts. Throws Error for tasks that groups do not run (whyNoMembers() says so beforehand).
+/// O(tasks · parts · members).
+MemberProgram memberProgram(const Program& groups, const GroupStages& stages, const Costs& costs);
+
+} // namespace pipewright

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// What the members of a group do of a stage's program, pass by pass: the forward instructions in their order, and the
+// input and weight gradients as mirror images of them (arXiv 2401.05965: relations are dual between the passes). A pass
+// is a list of steps. Some are collectives, which all members do together; between two of them lies a part that each
+// member does on its own. The predictor takes times from this list, the compiler parts, and the executor does it.
+#pragma once
+
+#include "core/sharding/shardingprogram.h"
+
+#include <vector>
+
+namespace pipewright::sharding {
+
+enum class MemberStepKind : std::uint8_t {
+    Load,           ///< forward: a parameter, the data, or what came from the stage before, as it is stored
+    Compute,        ///< forward: a node
+    Slice,          ///< forward: a piece of what is whole
+    Exchange,       ///< forward, collective: another relation of a tensor
+    InputGrad,      ///< of a node's operands that are no parameters; the result's gradient is kept for WeightGrad
+    SliceGrad,      ///< a piece's gradient in its place
+    ExchangeGrad,   ///< collective: the dual of Exchange
+    ReceivedSum,    ///< collective: what goes back to the stage before, where every member received all of it
+    WeightGrad,     ///< of a node's parameters
+    GatherFactors,  ///< collective: the rows of a node's input and of its result's gradient, of all members
+    FactorGrad,     ///< a node's whole weight gradient from those
+    ParameterSum,   ///< collective: the gradient of a parameter that every member has whole
+    StoreParameter, ///< a parameter's gradient of this microbatch is added to its sum
+};
+
+/// Whether all members do it together. Of a group of one nothing is.
+constexpr bool isCollective(MemberStepKind kind)
+{
+    switch (kind) {
+    case MemberStepKind::Exchange:
+    case MemberStepKind::ExchangeGrad:
+    case MemberStepKind::ReceivedSum:
+    case MemberStepKind::GatherFactors:
+    case MemberStepKind::ParameterSum: return true;
+    case MemberStepKind::Load:
+    case MemberStepKind::Compute:
+    case MemberStepKind::Slice:
+    case MemberStepKind::InputGrad:
+    case MemberStepKind::SliceGrad:
+    case MemberStepKind::WeightGrad:
+    case MemberStepKind::FactorGrad:
+    case MemberStepKind::StoreParameter: return false;
+    }
+    return false;
+}
+
+struct MemberStep {
+    MemberStepKind kind = MemberStepKind::Load;
+    int instruction = 0; ///< of the program
+    bool operator==(const MemberStep&) const = default;
+};
+
+using MemberPass = std::vector<MemberStep>;
+
+struct MemberPasses {
+    MemberPass forward, inputGrad, weightGrad;
+};
+
+/// O(instructions).
+MemberPasses memberPasses(const ShardingProgram& program, const TensorGraph& graph);
+
+/// Where a pass falls apart: collective i is step `collectives[i]`, and part i lies before it; one more lies behind the
+/// last. `members` 1: one part.
+std::vector<std::size_t> collectivesOf(const MemberPass& pass, int members);
+
+/// Seconds of a pass at the ratios: of part i on each member, and of each collective. Summed over parts and collectives
+/// with the slowest member for every charge this is the pass's share of costOf().
+struct PartSeconds {
+    std::vector<std::vector<double>> parts;
+    std::vector<double> collectives;
+};
+PartSeconds partSeconds(const MemberPass& pass, const ShardingProgram& program, const Machine& machine,
+                        const Ratios& ratios);
+
+} // namespace pipewright::sharding

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "executor/runtime/meeting.h"
+
+#include <algorithm>
+#include <chrono>
+
+namespace pipewright {
+
+std::optional<Nanoseconds> Meeting::meet(Nanoseconds clock, const std::atomic<bool>& stopped)
+{
+    std::unique_lock lock(m_mutex);
+    m_latest = m_come == 0 ? clock : std::max(m_latest, clock);
+    if (++m_come == m_members) {
+        m_come = 0;
+        m_agreed = m_latest;
+        ++m_round;
+        m_changed.notify_all();
+        return m_agreed;
+    }
+    constexpr auto pollInterval = std::chrono::milliseconds(20); // how late a stop may be noticed
+    const std::uint64_t round = m_round;
+    while (!m_changed.wait_for(lock, pollInterval, [&] { return m_round != round; }))
+        if (stopped.load(std::memory_order_relaxed))
+            return std::nullopt;
+    return m_agreed;
+}
+
+} // namespace pipewright

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Where the members of a group come together amid a block: none goes on before all are there. Each brings its clock and
+// learns the latest.
+#pragma once
+
+#include "core/base/units.h"
+
+#include <atomic>
+#include <condition_variable>
+#include <mutex>
+#include <optional>
+
+namespace pipewright {
+
+class Meeting {
+public:
+    explicit Meeting(int members) : m_members(members) {}
+
+    /// Nothing when `stopped` turned true before all had come; the meeting is then of no further use.
+    std::optional<Nanoseconds> meet(Nanoseconds clock, const std::atomic<bool>& stopped);
+
+private:
+    const int m_members;
+    std::mutex m_mutex; ///< guards what follows
+    std::condition_variable m_changed;
+    int m_come = 0;
+    std::uint64_t m_round = 0;
+    Nanoseconds m_latest = 0, m_agreed = 0;
+};
+
+} // namespace pipewright

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Every member of every stage does F, I, W and then F, B once, alone: O(instructions · members) allocations.
+#include "executor/sharding/drydevice.h"
+
+#include "executor/sharding/groupmember.h"
+
+#include <cstdint>
+
+namespace pipewright::sharding {
+
+namespace {
+
+class DryStream final : public Stream {
+public:
+    bool wait(Event&) override { return true; }
+    bool synchronize() override { return true; }
+    void interrupt() override {}
+    void resume() override {}
+};
+
+class DryOperations final : public kernels::Operations {
+public:
+    std::size_t attentionSaved(const kernels::AttentionShape& shape) const override
+    {
+        return kernels::hostOperations().attentionSaved(shape);
+    }
+
+private:
+    void issue(kernels::Operation, const void*, std::size_t) const override {}
+};
+
+class DryDevice final : public Device {
+public:
+    std::string name() const override { return "dry run"; }
+    Capabilities capabilities() const override { return {.hostAddressable = true}; }
+    std::unique_ptr<Allocation> allocate(Bytes) override
+    {
+        throw Error("dry run", "a member's tensor lies outside of its block's buffers",
+                    "this is a fault of the program: please report it with the design");
+    }
+    Bytes heldBytes() const override { return 0; }
+    std::unique_ptr<Stream> createStream() override { return std::make_unique<DryStream>(); }
+    std::unique_ptr<Event> createEvent(Stream&) override { return nullptr; }
+    std::unique_ptr<kernels::Operations> createOperations(Stream&) override
+    {
+        return std::make_unique<DryOperations>();
+    }
+    void write(Stream&, Region, const void*) override {}
+    void read(Stream&, Region, void*) override {}
+    void fetch(Stream&, Region, const Device&, Region) override {}
+    bool reaches(const Device&) const override { return true; }
+};
+
+/// Addresses that nothing is read from or written to, far apart so that no two regions touch.
+Region nowhere(int number)
+{
+    constexpr std::uintptr_t apart = std::uintptr_t{1} << 44;
+    return {reinterpret_cast<std::byte*>(apart * static_cast<std::uintptr_t>(1 + number)),
+            static_cast<Bytes>(apart / 2)};
+}
+
+class Measurement {
+public:
+    Measurement(int member, const GroupStages& stages, std::size_t stage, const Theory& theory)
+        : m_device(m_dry), m_collectives(createLoneCollectives(m_device, theory.machine().devices())),
+          m_stage(stages.stages[stage]), m_before(stage > 0 ? &stages.stages[stage - 1] : nullptr),
+          m_hasNext(stage + 1 < stages.stages.size()), m_index(member),
+          m_member(member, m_device, theory, stages.plans[stage], *m_collectives, m_before, m_stage, 1)
+    {
+        for (const Node& node : stages.plans[stage].graph.nodes())
+            if (node.leaf == Leaf::Input)
+                m_data.emplace(node.name, HostTensor(node.shape));
+        m_member.setData([this](const std::string& leaf, int) -> const HostTensor& { return m_data.at(leaf); });
+    }
+
+    StageCosts bytes(int stateValues)
+    {
+        StageCosts found;
+        found.parameters = found.gradients = static_cast<Bytes>(m_member.parameterCount() * sizeof(float));
+        found.optimizerState = found.parameters * stateValues;
+        found.workspaceForward = run(Op::F);
+        found.savedUntilWeightGrad = m_member.savedUsed();
+        found.workspaceInputGrad = run(Op::I);
+        found.savedFromInputGrad = m_member.savedFromInputGradUsed();
+        found.workspaceWeightGrad = run(Op::W);
+        run(Op::F);
+        found.workspaceBackward = run(Op::B);
+        return found;
+    }
+
+private:
+    /// Workspace that was used.
+    Bytes run(Op op)
+    {
+        GroupMember::Block block;
+        block.op = op;
+        const Region parameters = nowhere(0);
+        block.parameters = block.gradients = {reinterpret_cast<float*>(parameters.data), m_member.parameterCount()};
+        block.saved = nowhere(1);
+        block.savedFromInputGrad = nowhere(2);
+        block.workspace = nowhere(3);
+        const auto add = [&](const std::vector<BoundaryPiece>& pieces, bool arriving, std::vector<Region>& regions) {
+            for (const BoundaryPiece& piece : pieces)
+                if ((arriving ? piece.to : piece.from) == m_index)
+                    regions.push_back({nowhere(4).data, piece.bytes});
+        };
+        if (op == Op::F && m_before)
+            add(m_before->output, true, block.arrived);
+        if (op == Op::F && m_hasNext)
+            add(m_stage.output, false, block.handed);
+        if (makesInputGrad(op) && m_hasNext)
+            add(m_stage.gradients, true, block.arrived);
+        if (makesInputGrad(op) && m_before)
+            add(m_before->gradients, false, block.handed);
+        m_member.begin(block);
+        const auto& parts = m_stage.passes[indexOf(op)].parts;
+        for (std::size_t part = 0; part < parts.size(); ++part) {
+            m_member.part(static_cast<int>(part));
+            if (part + 1 < parts.size())
+                m_member.collective(static_cast<int>(part));
+        }
+        m_member.end();
+        return m_member.workspaceUsed();
+    }
+
+    DryDevice m_dry;
+    MemberDevice m_device;
+    std::unique_ptr<MemberCollectives> m_collectives;
+    const GroupStage& m_stage;
+    const GroupStage* m_before;
+    bool m_hasNext;
+    int m_index;
+    std::map<std::string, HostTensor> m_data;
+    GroupMember m_member;
+};
+
+} // namespace
+
+void measureMembers(GroupStages& stages, int stateValues)
+{
+    for (std::size_t s = 0; s < stages.stages.size(); ++s) {
+        const SharedStage& plan = stages.plans[s];
+        if (Diagnostics why = whyNotRunnable(plan.graph); !why.empty())
+            throw Error(std::move(why));
+        const Theory theory(plan.graph, plan.machine, plan.plan.ratios);
+        for (int m = 0; m < plan.machine.devices(); ++m) {
+            Measurement measurement(m, stages, s, theory);
+            StageCosts& member = stages.stages[s].members[static_cast<std::size_t>(m)];
+            const Bytes output = member.output;
+            member = measurement.bytes(stateValues);
+            member.output = output;
+        }
+    }
+}
+
+} // namespace pipewright::sharding

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// How much memory a member's blocks take: the blocks are done on a device that computes nothing and has no memory, so
+// that what is counted is what the real ones ask for.
+#pragma once
+
+#include "core/design/groupstages.h"
+
+namespace pipewright::sharding {
+
+/// Replaces the bytes of every member of every stage by those that training needs; a parameter has `stateValues` values
+/// of optimizer state. Throws Error where a stage's graph has an operation without maths.
+void measureMembers(GroupStages& stages, int stateValues);
+
+} // namespace pipewright::sharding

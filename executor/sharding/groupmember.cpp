@@ -1,0 +1,461 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Each step is an instruction's forward, or one of its two mirror images (arXiv 2401.05965): what is whole has a
+// gradient that is a sum over members, and the reverse; pieces stay pieces.
+#include "executor/sharding/groupmember.h"
+
+#include "core/sharding/shards.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace pipewright::sharding {
+
+namespace {
+
+/// Whether the program chose to move pieces of exact sizes at this site.
+bool movesExactPieces(const ShardingInstruction& instruction, bool forwards)
+{
+    return std::any_of(instruction.charges.begin(), instruction.charges.end(), [forwards](const Charge& charge) {
+        return charge.communicates && (charge.pass == Pass::Forward) == forwards
+               && (charge.collective == Collective::GroupedBroadcast || charge.collective == Collective::GroupedReduce);
+    });
+}
+
+bool countsOnce(const ShardingInstruction& instruction, std::size_t operand)
+{
+    return rules()[static_cast<std::size_t>(instruction.rule)].operands[operand].need == Need::Once;
+}
+
+} // namespace
+
+GroupMember::GroupMember(int member, MemberDevice& device, const Theory& theory, const SharedStage& stage,
+                         MemberCollectives& collectives, const GroupStage* before, const GroupStage& own,
+                         int microbatches)
+    : m_member(member), m_device(device), m_theory(theory), m_stage(stage), m_collectives(collectives),
+      m_before(before), m_own(own), m_passes(memberPasses(stage.plan.program, stage.graph)), m_full(m_passes.inputGrad),
+      m_microbatches(static_cast<std::size_t>(microbatches))
+{
+    m_full.insert(m_full.end(), m_passes.weightGrad.begin(), m_passes.weightGrad.end());
+    std::set<int> loaded;
+    for (const ShardingInstruction& instruction : stage.plan.program.instructions) {
+        if (instruction.computes() || instruction.action != Action::Load)
+            continue;
+        if (!loaded.insert(instruction.tensor).second)
+            throw Error(stage.graph.node(instruction.tensor).name, "is loaded in two ways, which a group does not run",
+                        "give the sharding other ratios");
+        if (leafOf(instruction.after) == Leaf::Received)
+            m_received = instruction.after;
+        if (leafOf(instruction.after) != Leaf::Parameter)
+            continue;
+        const Shape shape = shapeOf(instruction.after);
+        m_parameterAt[instruction.after] = m_parameters.size();
+        m_parameters.push_back(
+            {instruction.after, m_parameterCount, product(shape.begin(), shape.end()), shape.size()});
+        m_parameterCount += m_parameters.back().count;
+    }
+}
+
+HostTensor GroupMember::pieceOf(const HostTensor& whole, const Property& stored) const
+{
+    if (stored.relation.kind != RelationKind::Gather)
+        return whole;
+    const Cut cut = cutOf(stored);
+    return sharding::cut(whole, cut.dim, cut.first(m_member), cut.length(m_member));
+}
+
+const MemberPass& GroupMember::passOf(Op op) const
+{
+    switch (op) {
+    case Op::F: return m_passes.forward;
+    case Op::I: return m_passes.inputGrad;
+    case Op::W: return m_passes.weightGrad;
+    case Op::B: return m_full;
+    case Op::U:
+    case Op::R: break;
+    }
+    throw Error("group", fmt::format("a group's members do not run a {}", describe(op)), "use forwards and backwards");
+}
+
+void GroupMember::begin(const Block& block)
+{
+    m_block = block;
+    m_collectivesOfPass = collectivesOf(passOf(block.op), m_theory.machine().devices());
+    m_device.useMemory(&m_passing);
+    m_passing.rewind(block.workspace);
+    m_gradients.clear();
+    if (block.op == Op::F) {
+        kept() = {};
+        m_kept.rewind(block.saved);
+    }
+    if (makesInputGrad(block.op))
+        m_keptGradients.rewind(block.savedFromInputGrad);
+    if (makesInputGrad(block.op)) {
+        const Property last = m_stage.plan.program.instructions.back().after;
+        if (!isHandOver(m_stage.plan.program.instructions.back())) {
+            // Of a loss that is a sum over members the gradient is the weight everywhere; of a whole one it is a sum.
+            Tensor one = m_device.make(Shape{});
+            const bool counts = last.relation.kind == RelationKind::Reduce || m_member == 0;
+            m_device.operations().run(kernels::Fill{one.data, counts ? block.lossWeight : 0});
+            m_gradients[last] = std::move(one);
+        }
+    }
+}
+
+void GroupMember::part(int index)
+{
+    const auto at = static_cast<std::size_t>(index);
+    const std::size_t from = at == 0 ? 0 : m_collectivesOfPass[at - 1] + 1;
+    const std::size_t to = at < m_collectivesOfPass.size() ? m_collectivesOfPass[at] : passOf(m_block.op).size();
+    run(from, to);
+}
+
+void GroupMember::collective(int index)
+{
+    const std::size_t at = m_collectivesOfPass[static_cast<std::size_t>(index)];
+    run(at, at + 1);
+}
+
+void GroupMember::run(std::size_t from, std::size_t to)
+{
+    const MemberPass& pass = passOf(m_block.op);
+    for (std::size_t i = from; i < to; ++i)
+        run(pass[i]);
+}
+
+void GroupMember::end()
+{
+    const ShardingInstruction& last = m_stage.plan.program.instructions.back();
+    if (m_block.op == Op::F) {
+        if (isHandOver(last)) {
+            handOut(value(last.before.front()), last.before.front(), m_own.output);
+        } else {
+            const Property loss = last.after;
+            const bool counts = loss.relation.kind == RelationKind::Reduce || m_member == 0;
+            m_loss = counts ? static_cast<double>(m_device.get(value(loss)).data.front()) : 0;
+        }
+    }
+    if (makesInputGrad(m_block.op) && m_received)
+        handOut(takeGradient(*m_received), *m_received, m_before->gradients);
+    m_gradients.clear();
+    m_factorRows = m_factorGrads = {};
+    if (makesWeightGrad(m_block.op))
+        kept() = {};
+    m_device.useMemory(nullptr);
+}
+
+void GroupMember::run(const MemberStep& step)
+{
+    const ShardingInstruction& instruction = at(step);
+    switch (step.kind) {
+    case MemberStepKind::Load: load(instruction); return;
+    case MemberStepKind::Compute: compute(instruction); return;
+    case MemberStepKind::Slice: {
+        const Cut cut = cutOf(instruction.after);
+        kept().values[instruction.after] = keep(sharding::cut(m_device, value(instruction.before.front()), cut.dim,
+                                                              cut.first(m_member), cut.length(m_member)),
+                                                m_kept);
+        return;
+    }
+    case MemberStepKind::Exchange: exchange(instruction); return;
+    case MemberStepKind::InputGrad: inputGrad(instruction); return;
+    case MemberStepKind::SliceGrad: sliceGrad(instruction); return;
+    case MemberStepKind::ExchangeGrad: exchangeGrad(instruction); return;
+    case MemberStepKind::ReceivedSum:
+    case MemberStepKind::ParameterSum: {
+        const Tensor part = takeGradient(instruction.after);
+        m_gradients[instruction.after] = m_collectives.allReduce(m_member, part);
+        return;
+    }
+    case MemberStepKind::WeightGrad: weightGrad(instruction); return;
+    case MemberStepKind::GatherFactors: gatherFactors(instruction); return;
+    case MemberStepKind::FactorGrad: factorGrad(instruction); return;
+    case MemberStepKind::StoreParameter: storeParameter(instruction); return;
+    }
+}
+
+bool GroupMember::isHandOver(const ShardingInstruction& instruction) const
+{
+    return instruction.computes()
+           && operations()[static_cast<std::size_t>(m_stage.graph.node(instruction.tensor).operation)].name
+                  == "hand_over";
+}
+
+Cut GroupMember::cutOf(const Property& property, bool exact) const
+{
+    return {property.relation.dim, shardLengths(m_theory, property.tensor, property.relation), exact};
+}
+
+std::vector<std::int64_t> GroupMember::firstOf(const Property& property) const
+{
+    std::vector<std::int64_t> first(m_stage.graph.node(property.tensor).shape.size(), 0);
+    if (property.relation.kind == RelationKind::Gather)
+        first[static_cast<std::size_t>(property.relation.dim)] = cutOf(property).first(m_member);
+    return first;
+}
+
+Shape GroupMember::shapeOf(const Property& property) const
+{
+    Shape shape = m_stage.graph.node(property.tensor).shape;
+    if (property.relation.kind == RelationKind::Gather)
+        shape[static_cast<std::size_t>(property.relation.dim)] = cutOf(property).length(m_member);
+    return shape;
+}
+
+Operands GroupMember::operandsOf(const ShardingInstruction& instruction)
+{
+    Operands operands;
+    for (const Property& property : instruction.before)
+        operands.push_back(&value(property));
+    return operands;
+}
+
+LocalPart GroupMember::partOf(const ShardingInstruction& instruction) const
+{
+    LocalPart part;
+    // What stands under a sum over members counts once: rules write it as 1, and a tensor that others use as well as
+    // whole.
+    for (std::size_t o = 0; o < instruction.before.size(); ++o)
+        if (countsOnce(instruction, o))
+            part.countsOnce = m_member == 0;
+    const Node& node = m_stage.graph.node(instruction.tensor);
+    if (operations()[static_cast<std::size_t>(node.operation)].name == "embedding")
+        if (const Property& table = instruction.before[1];
+            table.relation.kind == RelationKind::Gather && table.relation.dim == 0)
+            part.firstRow = cutOf(table).first(m_member);
+    return part;
+}
+
+/// In kept memory; what lies there, or among the parameters, is not copied.
+Tensor GroupMember::keep(Tensor tensor, KeptMemory& memory)
+{
+    const auto isIn = [&tensor](std::span<const float> values) {
+        return tensor.data.data() >= values.data() && tensor.data.data() < values.data() + values.size();
+    };
+    if (tensor.elements() == 0 || memory.owns(tensor.data.data()) || m_kept.owns(tensor.data.data())
+        || isIn(m_block.parameters)) {
+        tensor.memory.reset();
+        return tensor;
+    }
+    std::byte* const data = memory.take(tensor.data.size_bytes());
+    const std::span<float> here(reinterpret_cast<float*>(data), tensor.elements());
+    m_device.operations().copy(std::span<const float>(tensor.data), here);
+    return {std::move(tensor.shape), here, nullptr};
+}
+
+Region GroupMember::regionOf(const Tensor& tensor) const
+{
+    return {reinterpret_cast<std::byte*>(tensor.data.data()), static_cast<Bytes>(tensor.data.size_bytes())};
+}
+
+void GroupMember::load(const ShardingInstruction& instruction)
+{
+    const Property& stored = instruction.after;
+    Tensor tensor{shapeOf(stored), {}, nullptr};
+    if (const auto parameter = m_parameterAt.find(stored); parameter != m_parameterAt.end()) {
+        const MemberParameter& place = m_parameters[parameter->second];
+        tensor.data = m_block.parameters.subspan(place.offset, place.count);
+    } else if (m_received == stored) {
+        tensor = keep(assembled(stored, m_before->output), m_kept);
+    } else if (product(tensor.shape.begin(), tensor.shape.end()) > 0) {
+        const HostTensor piece = pieceOf(m_data(m_stage.graph.node(stored.tensor).name, m_block.microbatch), stored);
+        std::byte* const data = m_kept.take(piece.data.size() * sizeof(float));
+        tensor.data = {reinterpret_cast<float*>(data), piece.data.size()};
+        m_device.device().write(m_device.stream(), regionOf(tensor), piece.data.data());
+    }
+    kept().values[stored] = std::move(tensor);
+}
+
+void GroupMember::compute(const ShardingInstruction& instruction)
+{
+    if (isHandOver(instruction))
+        return;
+    const Node& node = m_stage.graph.node(instruction.tensor);
+    kept().values[instruction.after] =
+        keep(forward(m_device, node, operandsOf(instruction), partOf(instruction)), m_kept);
+}
+
+void GroupMember::exchange(const ShardingInstruction& instruction)
+{
+    const Property &from = instruction.before.front(), &to = instruction.after;
+    const Tensor& mine = value(from);
+    const bool exact = movesExactPieces(instruction, true);
+    Tensor result;
+    switch (instruction.action) {
+    case Action::AllGather: result = m_collectives.allGather(m_member, mine, cutOf(from, exact)); break;
+    case Action::AllReduce: result = m_collectives.allReduce(m_member, mine); break;
+    case Action::ReduceScatter: result = m_collectives.reduceScatter(m_member, mine, cutOf(to, exact)); break;
+    case Action::AllToAll: result = m_collectives.allToAll(m_member, mine, cutOf(from), cutOf(to)); break;
+    case Action::Load:
+    case Action::Slice: break;
+    }
+    kept().values[to] = keep(std::move(result), m_kept);
+}
+
+void GroupMember::exchangeGrad(const ShardingInstruction& instruction)
+{
+    const Property &from = instruction.before.front(), &to = instruction.after;
+    const Tensor grad = takeGradient(to);
+    const bool exact = movesExactPieces(instruction, false);
+    switch (instruction.action) {
+    case Action::AllGather: addGradient(from, m_collectives.reduceScatter(m_member, grad, cutOf(from, exact))); break;
+    case Action::AllReduce: addGradient(from, m_collectives.allReduce(m_member, grad)); break;
+    case Action::ReduceScatter: addGradient(from, m_collectives.allGather(m_member, grad, cutOf(to, exact))); break;
+    case Action::AllToAll: addGradient(from, m_collectives.allToAll(m_member, grad, cutOf(to), cutOf(from))); break;
+    case Action::Load:
+    case Action::Slice: break;
+    }
+}
+
+void GroupMember::sliceGrad(const ShardingInstruction& instruction)
+{
+    const Property &from = instruction.before.front(), &to = instruction.after;
+    const Tensor grad = takeGradient(to);
+    Tensor whole = m_device.zeros(m_stage.graph.node(from.tensor).shape);
+    paste(m_device, whole, grad, to.relation.dim, cutOf(to).first(m_member));
+    addGradient(from, std::move(whole));
+}
+
+Tensor GroupMember::takeGradient(const Property& property)
+{
+    const auto found = m_gradients.find(property);
+    if (found == m_gradients.end())
+        return m_device.zeros(shapeOf(property)); // nothing came back this way
+    Tensor gradient = std::move(found->second);
+    m_gradients.erase(found);
+    return gradient;
+}
+
+void GroupMember::addGradient(const Property& property, Tensor gradient)
+{
+    const auto [found, isNew] = m_gradients.try_emplace(property, std::move(gradient));
+    if (!isNew)
+        accumulate(m_device, found->second, gradient);
+}
+
+void GroupMember::addOperandGradients(const ShardingInstruction& instruction, std::vector<Tensor> found,
+                                      bool ofParameters)
+{
+    for (std::size_t o = 0; o < found.size(); ++o) {
+        const Leaf leaf = leafOf(instruction.before[o]);
+        if (leaf == Leaf::Input || (leaf == Leaf::Parameter) != ofParameters)
+            continue;
+        // What only the first member counted has its gradient there, unless everyone keeps it whole for itself.
+        if (countsOnce(instruction, o) && instruction.kinds[o] != Need::Once && m_member != 0)
+            continue;
+        addGradient(instruction.before[o], std::move(found[o]));
+    }
+}
+
+void GroupMember::inputGrad(const ShardingInstruction& instruction)
+{
+    if (isHandOver(instruction)) {
+        addGradient(instruction.before.front(), assembled(instruction.before.front(), m_own.gradients));
+        return;
+    }
+    Tensor grad = takeGradient(instruction.after);
+    bool inputs = false, parameters = false;
+    for (const Property& operand : instruction.before) {
+        parameters = parameters || leafOf(operand) == Leaf::Parameter;
+        inputs = inputs || leafOf(operand) == Leaf::None || leafOf(operand) == Leaf::Received;
+    }
+    if (inputs) {
+        LocalPart part = partOf(instruction);
+        part.weightGrads = false;
+        addOperandGradients(instruction,
+                            backward(m_device, m_stage.graph.node(instruction.tensor), operandsOf(instruction),
+                                     value(instruction.after), grad, part),
+                            false);
+    }
+    if (parameters)
+        kept().gradients[instruction.after] = keep(std::move(grad), m_keptGradients);
+}
+
+void GroupMember::weightGrad(const ShardingInstruction& instruction)
+{
+    LocalPart part = partOf(instruction);
+    part.inputGrads = false;
+    addOperandGradients(instruction,
+                        backward(m_device, m_stage.graph.node(instruction.tensor), operandsOf(instruction),
+                                 value(instruction.after), kept().gradients.at(instruction.after), part),
+                        true);
+}
+
+void GroupMember::gatherFactors(const ShardingInstruction& instruction)
+{
+    const bool exact = movesExactPieces(instruction, false);
+    const Property& input = instruction.before.front();
+    m_factorRows = m_collectives.allGather(m_member, value(input), cutOf(input, exact));
+    m_factorGrads =
+        m_collectives.allGather(m_member, kept().gradients.at(instruction.after), cutOf(instruction.after, exact));
+}
+
+/// Everyone has the rows of the input and of the result's gradient, and makes the whole weight gradient of them.
+void GroupMember::factorGrad(const ShardingInstruction& instruction)
+{
+    Operands operands = operandsOf(instruction);
+    operands[0] = &m_factorRows;
+    const Node& node = m_stage.graph.node(instruction.tensor);
+    LocalPart part;
+    part.inputGrads = false;
+    std::vector<Tensor> found =
+        backward(m_device, node, operands, Tensor{node.shape, {}, nullptr}, m_factorGrads, part);
+    for (std::size_t o = 1; o < found.size(); ++o)
+        addGradient(instruction.before[o], std::move(found[o]));
+    m_factorRows = m_factorGrads = {};
+}
+
+void GroupMember::storeParameter(const ShardingInstruction& instruction)
+{
+    const Tensor grad = takeGradient(instruction.after);
+    const MemberParameter& place = m_parameters[m_parameterAt.at(instruction.after)];
+    if (place.count > 0)
+        m_device.operations().run(
+            kernels::Add{m_block.gradients.subspan(place.offset, place.count), std::span<const float>(grad.data)});
+}
+
+/// Of the pieces that arrived; zeros where none did.
+Tensor GroupMember::assembled(const Property& property, const std::vector<BoundaryPiece>& pieces)
+{
+    Tensor tensor = m_device.zeros(shapeOf(property));
+    const std::vector<std::int64_t> first = firstOf(property);
+    std::size_t arrived = 0;
+    for (const BoundaryPiece& piece : pieces) {
+        if (piece.to != m_member)
+            continue;
+        const Region region = m_block.arrived[arrived++];
+        Tensor block{
+            piece.length, {reinterpret_cast<float*>(region.data), static_cast<std::size_t>(region.bytes) / 4}, nullptr};
+        // Put in place along one dimension after the other, from the last: a dimension that is shorter than the whole's
+        // is widened.
+        for (std::size_t d = piece.length.size(); d-- > 0;) {
+            if (block.shape[d] == tensor.shape[d])
+                continue;
+            Shape wide = block.shape;
+            wide[d] = tensor.shape[d];
+            Tensor widened = m_device.zeros(std::move(wide));
+            paste(m_device, widened, block, static_cast<int>(d), piece.first[d] - first[d]);
+            block = std::move(widened);
+        }
+        accumulate(m_device, tensor, block);
+    }
+    return tensor;
+}
+
+void GroupMember::handOut(const Tensor& tensor, const Property& property, const std::vector<BoundaryPiece>& pieces)
+{
+    const std::vector<std::int64_t> first = firstOf(property);
+    std::size_t handed = 0;
+    for (const BoundaryPiece& piece : pieces) {
+        if (piece.from != m_member)
+            continue;
+        Tensor block = tensor;
+        for (std::size_t d = 0; d < piece.length.size(); ++d)
+            block = cut(m_device, block, static_cast<int>(d), piece.first[d] - first[d], piece.length[d]);
+        const Region region = m_block.handed[handed++];
+        m_device.operations().copy(std::span<const float>(block.data),
+                                   {reinterpret_cast<float*>(region.data), static_cast<std::size_t>(region.bytes) / 4});
+    }
+}
+
+} // namespace pipewright::sharding

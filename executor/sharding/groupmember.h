@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// One member's side of a stage that a group holds: it does the steps of a pass (core/sharding/memberpasses.h) on real
+// tensors in uneven pieces, part by part, in memory that the Program's buffers give it. What a forward makes is kept
+// until the weight gradient; gradients pass through the workspace, but for those that the weight gradient needs.
+//
+// The same steps on a device that computes nothing (drydevice.h) say how large the buffers must be.
+#pragma once
+
+#include "core/design/groupstages.h"
+#include "executor/sharding/membercollectives.h"
+#include "executor/sharding/nodemaths.h"
+#include "executor/sharding/partmemory.h"
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+
+namespace pipewright::sharding {
+
+/// Where a parameter that a member has, or a piece of it, lies among the member's parameters.
+struct MemberParameter {
+    Property stored;
+    std::size_t offset = 0, count = 0; ///< floats
+    std::size_t rank = 0;
+    bool isMatrix() const { return rank > 1; }
+};
+
+class GroupMember {
+public:
+    /// `theory` is for the plan's ratios; all must outlive this. `before` is what the stage before hands over, `after`
+    /// what this one does; null at the model's ends. Throws Error for a program that loads a tensor twice.
+    GroupMember(int member, MemberDevice& device, const Theory& theory, const SharedStage& stage,
+                MemberCollectives& collectives, const GroupStage* before, const GroupStage& own, int microbatches);
+
+    const std::vector<MemberParameter>& parameters() const { return m_parameters; }
+    std::size_t parameterCount() const { return m_parameterCount; }
+    /// What the member has of a leaf: [first, first + length) of its dimension, or all of it.
+    HostTensor pieceOf(const HostTensor& whole, const Property& stored) const;
+
+    /// Of what the member has of a tensor.
+    Shape shapeOf(const Property& property) const;
+
+    /// Where a block works, and what comes and goes at its ends. Pieces are in the order of the stage's boundary pieces
+    /// that concern this member.
+    struct Block {
+        Op op = Op::F;
+        int microbatch = 0;
+        std::span<float> parameters, gradients;
+        Region saved, savedFromInputGrad, workspace;
+        std::vector<Region> arrived, handed;
+        float lossWeight = 1; ///< of the loss, in what the gradients are of
+    };
+    /// F takes its data from here: `leaf` is "tokens" or "targets"; whole.
+    using Data = std::function<const HostTensor&(const std::string& leaf, int microbatch)>;
+    void setData(Data data) { m_data = std::move(data); }
+
+    void begin(const Block& block);
+    void part(int index);       ///< of the block that was begun
+    void collective(int index); ///< with all other members, each on its own thread
+    void end();
+
+    /// After an F in the stage with the loss: what this member has to add to it.
+    double loss() const { return m_loss; }
+    Bytes workspaceUsed() const { return m_passing.highest(); }
+    Bytes savedUsed() const { return m_kept.used(); }
+    Bytes savedFromInputGradUsed() const { return m_keptGradients.used(); }
+
+private:
+    struct Kept { ///< of a microbatch
+        std::map<Property, Tensor> values, gradients;
+    };
+    const ShardingInstruction& at(const MemberStep& step) const
+    {
+        return m_stage.plan.program.instructions[static_cast<std::size_t>(step.instruction)];
+    }
+    Kept& kept() { return m_microbatches[static_cast<std::size_t>(m_block.microbatch)]; }
+    const Tensor& value(const Property& property) { return kept().values.at(property); }
+    const MemberPass& passOf(Op op) const;
+    void run(std::size_t from, std::size_t to);
+    void run(const MemberStep& step);
+
+    void load(const ShardingInstruction& instruction);
+    void compute(const ShardingInstruction& instruction);
+    void exchange(const ShardingInstruction& instruction);
+    void exchangeGrad(const ShardingInstruction& instruction);
+    void inputGrad(const ShardingInstruction& instruction);
+    void weightGrad(const ShardingInstruction& instruction);
+    void gatherFactors(const ShardingInstruction& instruction);
+    void factorGrad(const ShardingInstruction& instruction);
+    void sliceGrad(const ShardingInstruction& instruction);
+    void storeParameter(const ShardingInstruction& instruction);
+    void addOperandGradients(const ShardingInstruction& instruction, std::vector<Tensor> found, bool ofParameters);
+
+    bool isHandOver(const ShardingInstruction& instruction) const;
+    Leaf leafOf(const Property& property) const { return m_stage.graph.node(property.tensor).leaf; }
+    Cut cutOf(const Property& property, bool exact = false) const;
+    std::vector<std::int64_t> firstOf(const Property& property) const;
+    Operands operandsOf(const ShardingInstruction& instruction);
+    LocalPart partOf(const ShardingInstruction& instruction) const;
+    Tensor keep(Tensor tensor, KeptMemory& memory);
+    Tensor takeGradient(const Property& property);
+    void addGradient(const Property& property, Tensor gradient);
+    Tensor assembled(const Property& property, const std::vector<BoundaryPiece>& pieces);
+    void handOut(const Tensor& tensor, const Property& property, const std::vector<BoundaryPiece>& pieces);
+    Region regionOf(const Tensor& tensor) const;
+
+    int m_member;
+    MemberDevice& m_device;
+    const Theory& m_theory;
+    const SharedStage& m_stage;
+    MemberCollectives& m_collectives;
+    const GroupStage* m_before; ///< the stage before
+    const GroupStage& m_own;
+    MemberPasses m_passes;
+    MemberPass m_full; ///< input gradient, then weight gradient
+    std::vector<MemberParameter> m_parameters;
+    std::map<Property, std::size_t> m_parameterAt;
+    std::size_t m_parameterCount = 0;
+    std::optional<Property> m_received;
+    Data m_data;
+
+    Block m_block;
+    std::vector<std::size_t> m_collectivesOfPass;
+    std::vector<Kept> m_microbatches;
+    std::map<Property, Tensor> m_gradients; ///< of the present pass
+    Tensor m_factorRows, m_factorGrads;
+    KeptMemory m_kept, m_keptGradients;
+    PassingMemory m_passing;
+    double m_loss = 0;
+};
+
+} // namespace pipewright::sharding

@@ -1,0 +1,382 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Binds the buffers of a member Program to the members' blocks, and puts pieces together for whoever looks on.
+#include "executor/sharding/grouptraining.h"
+
+#include "core/base/diagnostic.h"
+#include "executor/host/hostbackend.h"
+#include "executor/sharding/onedevice.h"
+#include "executor/training/blockmemory.h"
+#include "executor/training/counterrandom.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <tuple>
+
+namespace pipewright::sharding {
+
+namespace {
+
+/// Of a loss summed over the tokens of a microbatch, in the mean of a step.
+float lossWeight(const ModelShape& shape, int microbatches)
+{
+    return 1.0f / static_cast<float>(shape.tokens() * microbatches);
+}
+
+HostTensor initialValue(const Node& node, std::uint64_t seed)
+{
+    HostTensor value(node.shape);
+    const std::string& name = node.name;
+    if (name.ends_with(".bias"))
+        return value;
+    if (name.ends_with(".gain")) {
+        std::fill(value.data.begin(), value.data.end(), 1.0f);
+        return value;
+    }
+    const bool table = name.ends_with(".table");
+    const double deviation = table ? 0.02 : 1 / std::sqrt(static_cast<double>(node.shape.back()));
+    const CounterRandom random(seed, name);
+    for (std::size_t i = 0; i < value.elements(); ++i)
+        value.data[i] = static_cast<float>(deviation * random.normal(i));
+    return value;
+}
+
+HostTensor asFloats(std::span<const std::int32_t> values, const ModelShape& shape)
+{
+    HostTensor tensor(Shape{shape.microbatchSize, shape.sequence});
+    std::copy(values.begin(), values.end(), tensor.data.begin());
+    return tensor;
+}
+
+/// The first transformer layer of a stage, as the model counts them, and as the graph of its plan does.
+struct FirstLayers {
+    int inModel = 0, inPlan = 0;
+};
+
+FirstLayers firstLayers(const Workload& workload, int first, int count)
+{
+    const LayerRange range = rangeOf(workload, first, count);
+    return {range.first, workload.shape.experts > 0 ? std::min(range.first, workload.shape.denseLayers) : 0};
+}
+
+} // namespace
+
+struct GroupTraining::Member {
+    GroupMember work;
+    StageOptimizer optimizer;
+    std::span<float> parameters, gradients, state;
+    std::vector<double> losses; ///< per microbatch: what this member has to add
+};
+
+Diagnostics whyGroupsDoNotTrain(const ModelShape& shape)
+{
+    Diagnostics why;
+    const auto need = [&why](bool holds, const char* field, const char* what, const char* hint) {
+        if (!holds)
+            why.push_back({Severity::Error, std::string("model.") + field, what, hint});
+    };
+    need(shape.architecture == Architecture::Decoder, "architecture", "groups train decoders", "use a decoder");
+    need(shape.dataType == DataType::Fp32, "data_type", "groups train in fp32", "use fp32");
+    need(!shape.dropout, "dropout", "groups train without dropout", "switch it off");
+    need(shape.learnedPositions, "learned_positions", "groups train with a table of positions, not rotary ones",
+         "\"learned_positions\": true");
+    need(!shape.queryKeyNorm, "query_key_norm", "groups train without a norm on queries and keys", "switch it off");
+    need(!shape.postNorm, "post_norm", "groups train without norms behind attention and MLP", "switch it off");
+    need(!shape.attentionSinks, "attention_sinks", "groups train without attention sinks", "switch it off");
+    need(shape.keyValueLatent == 0 && shape.queryLatent == 0, "key_value_latent",
+         "groups train without latent attention", "use 0");
+    need(!shape.projectionBias, "projection_bias", "groups train with all biases or none", "switch it off");
+    need(!shape.expertBias && !shape.routerBias, "expert_bias", "groups train experts without biases",
+         "switch them off");
+    need(!shape.tiedHead, "tied_head", "groups do not sum the gradients of a head that is the embedding",
+         "\"tied_head\": false");
+    need(shape.sequencePieces == 1, "sequence_pieces", "groups train whole sequences", "use 1");
+    return why;
+}
+
+WholeTensors initialParameters(const TensorGraph& whole, std::uint64_t seed)
+{
+    WholeTensors values;
+    for (const Node& node : whole.nodes())
+        if (node.leaf == Leaf::Parameter)
+            values.emplace(node.name, initialValue(node, seed));
+    return values;
+}
+
+StepData sampleStep(const TrainingData& data, const ModelShape& shape, int step, int microbatches)
+{
+    StepData found;
+    std::vector<std::int32_t> tokens(static_cast<std::size_t>(shape.inputs()));
+    std::vector<std::int32_t> targets(static_cast<std::size_t>(shape.tokens()));
+    for (int m = 0; m < microbatches; ++m) {
+        data.sample(step, m, tokens, targets);
+        found.tokens.push_back(asFloats(tokens, shape));
+        found.targets.push_back(asFloats(targets, shape));
+    }
+    return found;
+}
+
+ReferenceStep referenceStep(const Workload& workload, const WholeTensors& parameters, const StepData& data)
+{
+    const TensorGraph graph = transformerGraph(workload.shape, workload.state);
+    const auto host = createHostBackend(1);
+    MemberDevice member(host->device(0));
+    LeafValues leaves;
+    for (const auto& [name, value] : parameters)
+        leaves[graph.find(name)] = value;
+    ReferenceStep result;
+    const int microbatches = static_cast<int>(data.tokens.size());
+    const float weight = lossWeight(workload.shape, microbatches);
+    for (std::size_t m = 0; m < data.tokens.size(); ++m) {
+        leaves[graph.find("tokens")] = data.tokens[m];
+        leaves[graph.find("targets")] = data.targets[m];
+        OneDevice device(member, graph, leaves);
+        device.step(weight);
+        const SingleRun run = device.result();
+        result.loss += run.loss * static_cast<double>(weight);
+        for (const auto& [tensor, gradient] : run.gradients) {
+            const auto [sum, isNew] = result.gradients.try_emplace(graph.node(tensor).name, gradient);
+            if (!isNew)
+                accumulate(sum->second, gradient);
+        }
+    }
+    return result;
+}
+
+GroupTraining::GroupTraining(const Design& design, const GroupStages& stages, const OptimizerSettings& optimizer,
+                             const TrainingData& data, std::uint64_t seed)
+    : m_design(design), m_stages(stages), m_optimizer(optimizer), m_data(data), m_seed(seed)
+{
+    if (Diagnostics why = whyGroupsDoNotTrain(design.workload->shape); !why.empty())
+        throw Error(std::move(why));
+    int first = 0;
+    for (std::size_t s = 0; s < stages.plans.size(); ++s) {
+        const SharedStage& plan = stages.plans[s];
+        m_theories.push_back(std::make_unique<Theory>(plan.graph, plan.machine, plan.plan.ratios));
+        const FirstLayers layers = firstLayers(*design.workload, first, design.layersPerStage[s]);
+        m_firstLayer.push_back(layers.inModel - layers.inPlan);
+        first += design.layersPerStage[s];
+    }
+}
+
+GroupTraining::~GroupTraining() = default;
+
+std::string GroupTraining::nameOf(std::size_t stage, int tensor) const
+{
+    const std::string& name = m_stages.plans[stage].graph.node(tensor).name;
+    int layer = 0;
+    const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), layer);
+    return error == std::errc() ? std::to_string(layer + m_firstLayer[stage]) + std::string(end) : name;
+}
+
+GroupTraining::Member& GroupTraining::memberAt(int stage, int device) const
+{
+    const int first = m_stages.firstOf(m_design.schedule.deviceOfStage[static_cast<std::size_t>(stage)]);
+    return *m_members[static_cast<std::size_t>(stage)][static_cast<std::size_t>(device - first)];
+}
+
+void GroupTraining::prepare(const Program& program, std::span<const Region> regions)
+{
+    m_program = &program;
+    for (std::size_t d = 0; d < program.devices.size(); ++d) {
+        Device& device = m_backend->device(static_cast<int>(d));
+        if (!device.capabilities().hostAddressable)
+            throw Error(device.name(), "groups train in memory that the host can touch", "use --backend host");
+        m_devices.push_back(std::make_unique<MemberDevice>(device));
+    }
+    for (std::size_t group = 0; group < m_stages.membersOfDevice.size(); ++group) {
+        std::vector<MemberDevice*> members;
+        for (int m = 0; m < m_stages.membersOfDevice[group]; ++m)
+            members.push_back(m_devices[static_cast<std::size_t>(m_stages.firstOf(static_cast<int>(group)) + m)].get());
+        m_collectives.push_back(createCollectives(std::move(members), {}));
+    }
+    const WholeTensors values =
+        initialParameters(transformerGraph(m_design.workload->shape, m_design.workload->state), m_seed);
+    m_members.resize(m_stages.stages.size());
+    for (std::size_t s = 0; s < m_stages.stages.size(); ++s) {
+        const auto group = static_cast<std::size_t>(m_design.schedule.deviceOfStage[s]);
+        for (int m = 0; m < m_stages.membersOfDevice[group]; ++m) {
+            const auto device = static_cast<std::size_t>(m_stages.firstOf(static_cast<int>(group)) + m);
+            GroupMember work(m, *m_devices[device], *m_theories[s], m_stages.plans[s], *m_collectives[group],
+                             s > 0 ? &m_stages.stages[s - 1] : nullptr, m_stages.stages[s], program.microbatches);
+            work.setData([this](const std::string& leaf, int microbatch) -> const HostTensor& {
+                return (leaf == "tokens" ? m_step.tokens : m_step.targets)[static_cast<std::size_t>(microbatch)];
+            });
+            std::vector<StageOptimizer::Range> ranges;
+            for (const MemberParameter& parameter : work.parameters())
+                ranges.push_back({parameter.offset, parameter.count, parameter.isMatrix()});
+            StageOptimizer optimizer(work.parameterCount(), std::move(ranges), m_optimizer);
+            m_members[s].push_back(std::unique_ptr<Member>(
+                new Member{std::move(work),
+                           std::move(optimizer),
+                           {},
+                           {},
+                           {},
+                           std::vector<double>(static_cast<std::size_t>(program.microbatches), 0.0)}));
+        }
+    }
+    for (BufferId b = 0; b < program.buffers.size(); ++b) {
+        const Buffer& buffer = program.buffers[b];
+        if (buffer.kind == BufferKind::Parameters)
+            memberAt(buffer.stage, buffer.device).parameters = floats(regions[b]);
+        else if (buffer.kind == BufferKind::Gradients)
+            memberAt(buffer.stage, buffer.device).gradients = floats(regions[b]);
+        else if (buffer.kind == BufferKind::OptimizerState)
+            memberAt(buffer.stage, buffer.device).state = floats(regions[b]);
+    }
+    for (std::size_t s = 0; s < m_members.size(); ++s)
+        for (const auto& member : m_members[s]) {
+            for (const MemberParameter& parameter : member->work.parameters()) {
+                const HostTensor piece =
+                    member->work.pieceOf(values.at(nameOf(s, parameter.stored.tensor)), parameter.stored);
+                std::copy(piece.data.begin(), piece.data.end(),
+                          member->parameters.begin() + static_cast<std::ptrdiff_t>(parameter.offset));
+            }
+            std::fill(member->state.begin(), member->state.end(), 0.0f);
+        }
+    bindBlocks(regions);
+}
+
+void GroupTraining::bindBlocks(std::span<const Region> regions)
+{
+    const Program& program = *m_program;
+    const float weight = lossWeight(m_design.workload->shape, program.microbatches);
+    m_blockOfTask.assign(program.tasks.size(), nullptr);
+    std::map<std::tuple<int, int, int, Op>, GroupMember::Block*> blocks; // stage, microbatch, device
+    for (TaskId t = 0; t < program.tasks.size(); ++t) {
+        const Task& task = program.tasks[t];
+        if (task.kind != TaskKind::Compute)
+            continue;
+        GroupMember::Block*& block = blocks[{task.stage, task.microbatch, task.device, task.op}];
+        if (!block) {
+            block = m_blocks.emplace_back(std::make_unique<GroupMember::Block>()).get();
+            const Member& member = memberAt(task.stage, task.device);
+            block->op = task.op;
+            block->microbatch = task.microbatch;
+            block->parameters = member.parameters;
+            block->gradients = member.gradients;
+            block->lossWeight = weight;
+        }
+        m_blockOfTask[t] = block;
+        const bool isFirst = program.partOfTask[t] == 0;
+        for (const BufferId b : program.reads(t))
+            if (isFirst)
+                bind(program.buffers[b], regions[b], *block, true);
+        for (const BufferId b : program.writes(t))
+            bind(program.buffers[b], regions[b], *block, false);
+    }
+}
+
+void GroupTraining::bind(const Buffer& buffer, Region region, GroupMember::Block& block, bool read)
+{
+    switch (buffer.kind) {
+    case BufferKind::Output:
+    case BufferKind::ReceivedOutput:
+    case BufferKind::Gradient:
+    case BufferKind::ReceivedGradient: (read ? block.arrived : block.handed).push_back(region); return;
+    case BufferKind::SavedUntilWeightGrad: block.saved = region; return;
+    case BufferKind::SavedFromInputGrad: block.savedFromInputGrad = region; return;
+    case BufferKind::Workspace: block.workspace = region; return;
+    case BufferKind::Parameters:
+    case BufferKind::Gradients:
+    case BufferKind::OptimizerState:
+    case BufferKind::SavedUntilInputGrad:
+    case BufferKind::RecomputedUntilInputGrad:
+    case BufferKind::RecomputedUntilWeightGrad:
+    case BufferKind::SequenceGradient:
+    case BufferKind::ReduceInbox:
+    case BufferKind::WeightVersion:
+    case BufferKind::PredictedWeights:
+    case BufferKind::SentWeights:
+    case BufferKind::ReceivedWeights:
+    case BufferKind::PartialGradient:
+    case BufferKind::ReceivedPartialGradient: break;
+    }
+    throw Error("group", "a member's block has a buffer that it does not know",
+                "this is a fault of the program: please report it with the design");
+}
+
+void GroupTraining::beginStep(int step)
+{
+    m_step = sampleStep(m_data, m_design.workload->shape, step, m_program->microbatches);
+    for (const auto& stage : m_members)
+        for (const auto& member : stage) {
+            std::fill(member->gradients.begin(), member->gradients.end(), 0.0f);
+            std::fill(member->losses.begin(), member->losses.end(), 0.0);
+        }
+}
+
+double GroupTraining::endStep(int)
+{
+    double loss = 0;
+    for (int m = 0; m < m_program->microbatches; ++m)
+        for (const auto& member : m_members.back())
+            loss += member->losses[static_cast<std::size_t>(m)];
+    return loss * static_cast<double>(lossWeight(m_design.workload->shape, m_program->microbatches));
+}
+
+void GroupTraining::compute(const TaskContext& context)
+{
+    const Task& task = *context.task;
+    Member& member = memberAt(task.stage, context.device);
+    const int part = m_program->partOfTask[context.id];
+    if (part == 0)
+        member.work.begin(*m_blockOfTask[context.id]);
+    member.work.part(part);
+    const std::size_t parts =
+        m_stages.stages[static_cast<std::size_t>(task.stage)].passes[indexOf(task.op)].parts.size();
+    if (static_cast<std::size_t>(part) + 1 < parts)
+        return;
+    member.work.end();
+    if (task.op == Op::F && task.stage + 1 == m_program->stages())
+        member.losses[static_cast<std::size_t>(task.microbatch)] = member.work.loss();
+}
+
+void GroupTraining::collective(const TaskContext& context)
+{
+    const Task& task = *context.task;
+    const auto group = static_cast<std::size_t>(m_program->groupOfDevice[static_cast<std::size_t>(context.device)]);
+    m_collectives[group]->stopWith(context.stopped);
+    try {
+        memberAt(task.stage, context.device).work.collective(m_program->partOfTask[context.id]);
+    } catch (const Stopped&) { // the runtime knows
+    }
+}
+
+void GroupTraining::update(const TaskContext& context)
+{
+    Member& member = memberAt(context.task->stage, context.device);
+    member.optimizer.update(*context.operations, context.step + 1, member.parameters, member.gradients, member.state);
+}
+
+WholeTensors GroupTraining::whole(BufferKind kind) const
+{
+    WholeTensors found;
+    for (std::size_t s = 0; s < m_members.size(); ++s) {
+        const std::vector<MemberParameter>& layout = m_members[s].front()->work.parameters();
+        for (std::size_t p = 0; p < layout.size(); ++p) {
+            std::vector<HostTensor> pieces;
+            for (const auto& member : m_members[s]) {
+                const MemberParameter& place = member->work.parameters()[p];
+                const std::span<const float> values =
+                    (kind == BufferKind::Gradients ? member->gradients : member->parameters)
+                        .subspan(place.offset, place.count);
+                HostTensor piece(member->work.shapeOf(place.stored));
+                std::copy(values.begin(), values.end(), piece.data.begin());
+                pieces.push_back(std::move(piece));
+            }
+            std::vector<const HostTensor*> held;
+            for (const HostTensor& piece : pieces)
+                held.push_back(&piece);
+            const Relation relation = layout[p].stored.relation;
+            found.emplace(nameOf(s, layout[p].stored.tensor), relation.kind == RelationKind::Gather
+                                                                  ? joined(held, relation.dim)
+                                                                  : std::move(pieces.front()));
+        }
+    }
+    return found;
+}
+
+} // namespace pipewright::sharding

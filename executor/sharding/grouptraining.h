@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Training of a design whose stages are held by groups, as the runtime's work: every device of the Program is a member
+// (core/program/memberprogram.h), does its parts of each block on its pieces of the tensors, and takes part in the
+// collectives. A stage on a single device is a group of one. On devices whose memory the host can touch.
+#pragma once
+
+#include "core/design/groupstages.h"
+#include "core/program/memberprogram.h"
+#include "executor/runtime/stagework.h"
+#include "executor/sharding/groupmember.h"
+#include "executor/training/optimizer.h"
+#include "executor/training/trainingdata.h"
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace pipewright::sharding {
+
+/// Parameters, or their gradients, of the whole model, by the names of its tensor graph: "3.query.weight".
+using WholeTensors = std::map<std::string, HostTensor>;
+
+/// What keeps the model of a design with groups from being trained on this host: operations without maths, and what
+/// tensor graphs leave out (rotary positions, norms of queries and keys …). Empty: nothing.
+Diagnostics whyGroupsDoNotTrain(const ModelShape& shape);
+
+/// The first values: gains 1, biases 0, others normal, of deviation 0.02 for tables and 1 / sqrt(inputs) for matrices.
+/// They depend on the seed and the name alone, so that every cut of the model starts alike.
+WholeTensors initialParameters(const TensorGraph& whole, std::uint64_t seed);
+
+/// The data of one step, per microbatch.
+struct StepData {
+    std::vector<HostTensor> tokens, targets;
+};
+StepData sampleStep(const TrainingData& data, const ModelShape& shape, int step, int microbatches);
+
+/// One step of the whole model on one device, node by node, microbatch after microbatch.
+struct ReferenceStep {
+    WholeTensors gradients;
+    double loss = 0; ///< mean over tokens and microbatches
+};
+ReferenceStep referenceStep(const Workload& workload, const WholeTensors& parameters, const StepData& data);
+
+class GroupTraining final : public StageWork {
+public:
+    /// All must outlive this; `stages` with the bytes of measureMembers(). Throws Error with whyGroupsDoNotTrain().
+    GroupTraining(const Design& design, const GroupStages& stages, const OptimizerSettings& optimizer,
+                  const TrainingData& data, std::uint64_t seed);
+    ~GroupTraining() override;
+
+    std::string name() const override { return "training"; }
+    void useDevices(Backend& backend) override { m_backend = &backend; }
+    void prepare(const Program& program, std::span<const Region> regions) override;
+    void beginStep(int step) override;
+    double endStep(int step) override;
+    void compute(const TaskContext& context) override;
+    void update(const TaskContext& context) override;
+    void collective(const TaskContext& context) override;
+    Region sharedPart(const Task&, const BufferView& gradients) override { return gradients.region; }
+    void reduce(const TaskContext&, Region, Region, bool) override {}
+
+    /// Between steps: what the members have, put together.
+    WholeTensors parameters() const { return whole(BufferKind::Parameters); }
+    WholeTensors gradients() const { return whole(BufferKind::Gradients); }
+
+private:
+    struct Member;
+    Member& memberAt(int stage, int device) const;
+    void bindBlocks(std::span<const Region> regions);
+    static void bind(const Buffer& buffer, Region region, GroupMember::Block& block, bool read);
+    WholeTensors whole(BufferKind kind) const;
+    std::string nameOf(std::size_t stage, int tensor) const;
+
+    const Design& m_design;
+    const GroupStages& m_stages;
+    OptimizerSettings m_optimizer;
+    const TrainingData& m_data;
+    std::uint64_t m_seed;
+    Backend* m_backend = nullptr;
+    const Program* m_program = nullptr;
+    std::vector<int> m_firstLayer; ///< per stage: by how much its plan's layer numbers are too low
+    std::vector<std::unique_ptr<Theory>> m_theories;
+    std::vector<std::unique_ptr<MemberDevice>> m_devices;          ///< per device of the program
+    std::vector<std::unique_ptr<MemberCollectives>> m_collectives; ///< per group
+    std::vector<std::vector<std::unique_ptr<Member>>> m_members;   ///< per stage, then member of its group
+    std::vector<std::unique_ptr<GroupMember::Block>> m_blocks;
+    std::vector<GroupMember::Block*> m_blockOfTask; ///< null: no block
+    StepData m_step;
+};
+
+} // namespace pipewright::sharding

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Blocks of groups taken apart: every member's parts and the collectives between them, in the groups' order.
+#include "core/predict/evaluator.h"
+#include "core/predict/predict.h"
+#include "core/program/compile.h"
+#include "core/program/deadlock.h"
+#include "core/program/memberprogram.h"
+#include "lifetimes.h"
+#include "makers/groups.h"
+#include "testmain.h"
+
+#include <QTest>
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+
+using namespace pipewright;
+using namespace pipewright::test;
+
+namespace {
+
+struct Compiled {
+    Program groups;
+    GroupStages stages;
+    MemberProgram members;
+};
+
+Compiled compiled(const Design& design)
+{
+    Compiled found;
+    found.groups = compile(design.schedule, design.costs, design.dataflow);
+    found.stages = groupStages(design);
+    found.members = memberProgram(found.groups, found.stages, design.costs);
+    return found;
+}
+
+Timeline timelineOf(const MemberProgram& members)
+{
+    Evaluator evaluator(members.program);
+    evaluator.setDurations(members.durations);
+    Timeline timeline;
+    evaluator.evaluate(timeline);
+    return timeline;
+}
+
+Nanoseconds lastEnd(const Timeline& timeline)
+{
+    return *std::max_element(timeline.end.begin(), timeline.end.end());
+}
+
+} // namespace
+
+class MemberProgramTest : public QObject {
+    Q_OBJECT
+
+private Q_SLOTS:
+    void everyMemberDoesItsPartsAndAllMeetBetweenThem()
+    {
+        const Design design = groupDesign("zb-h1", {{1e9, 5e8}, {1e9, 1e9, 1e9}}, 4);
+        const Compiled found = compiled(design);
+        const Program& program = found.members.program;
+        QCOMPARE(program.devices.size(), std::size_t{5});
+        QCOMPARE(program.groupOfDevice, (std::vector<std::int32_t>{0, 0, 1, 1, 1}));
+        std::size_t collectives = 0;
+        for (TaskId t = 0; t < found.groups.tasks.size(); ++t) {
+            const Task& block = found.groups.tasks[t];
+            if (block.kind != TaskKind::Compute)
+                continue;
+            const PassParts& pass =
+                found.stages.stages[static_cast<std::size_t>(block.stage)].passes[indexOf(block.op)];
+            const auto members =
+                static_cast<std::size_t>(found.stages.membersOfDevice[static_cast<std::size_t>(block.device)]);
+            QCOMPARE(pass.parts.size(), pass.collectives.size() + 1);
+            std::map<int, std::size_t> parts;
+            std::size_t meetings = 0;
+            for (TaskId m = 0; m < program.tasks.size(); ++m) {
+                if (found.members.blockOfTask[m] != t || program.tasks[m].kind == TaskKind::Transfer)
+                    continue;
+                if (program.tasks[m].kind == TaskKind::Collective)
+                    ++meetings;
+                else
+                    ++parts[program.tasks[m].device];
+            }
+            QCOMPARE(meetings, pass.collectives.size());
+            QCOMPARE(parts.size(), members);
+            for (const auto& [device, count] : parts)
+                QCOMPARE(count, pass.parts.size());
+            collectives += meetings;
+        }
+        QVERIFY(collectives > 0);
+        // Every member issues each collective of its group.
+        std::size_t issued = 0;
+        for (const Program::Device& device : program.devices)
+            issued += static_cast<std::size_t>(
+                std::count_if(device.instructions.begin(), device.instructions.end(),
+                              [](const Instruction& one) { return one.kind == InstructionKind::Collective; }));
+        std::size_t expected = 0;
+        for (const Task& task : program.tasks)
+            if (task.kind == TaskKind::Collective)
+                expected += static_cast<std::size_t>(task.peer - task.device + 1);
+        QCOMPARE(issued, expected);
+    }
+
+    void nothingWaitsInACircleAndEveryBufferIsFreed_data()
+    {
+        QTest::addColumn<QString>("family");
+        for (const char* family : {"gpipe", "1f1b", "zb-h1", "zb-h2", "v-half", "interleaved-1f1b"})
+            QTest::newRow(family) << family;
+    }
+    void nothingWaitsInACircleAndEveryBufferIsFreed()
+    {
+        QFETCH(QString, family);
+        const Compiled found =
+            compiled(groupDesign(family.toStdString(), {{1e9, 5e8}, {1e9}, {1e9, 1e9}, {5e8, 1e9}}, 8, groupShape(6)));
+        const Program& program = found.members.program;
+        QVERIFY(checkDeadlock(program).empty());
+        QCOMPARE(checkLifetimes(program), QString());
+        for (const Program::Device& device : program.devices)
+            QCOMPARE(device.liveBytes.back(), device.persistentBytes);
+    }
+
+    void membersWaitForEachOtherAtCollectivesOnly()
+    {
+        // The groups' prediction has all members wait for the slowest at every instruction: it is never the faster one,
+        // and the same where all are alike.
+        const Design uneven = groupDesign("1f1b", {{1e9, 4e8}, {1e9, 7e8}}, 6);
+        const Compiled found = compiled(uneven);
+        Timeline groups;
+        Evaluator(found.groups, uneven.costs).evaluate(groups);
+        const Nanoseconds members = lastEnd(timelineOf(found.members));
+        QVERIFY2(members <= lastEnd(groups) + 100, qPrintable(QString("%1 %2").arg(members).arg(lastEnd(groups))));
+        QVERIFY(members > lastEnd(groups) / 2);
+    }
+
+    void aGroupOfOneIsTheDeviceItself()
+    {
+        const Design design = groupDesign("zb-h1", {{1e9}, {1e9}, {1e9}}, 6);
+        const Compiled found = compiled(design);
+        Timeline groups;
+        Evaluator(found.groups, design.costs).evaluate(groups);
+        const Timeline members = timelineOf(found.members);
+        QCOMPARE(found.members.program.tasks.size(), found.groups.tasks.size());
+        for (TaskId t = 0; t < found.members.program.tasks.size(); ++t)
+            QCOMPARE(members.end[t], groups.end[found.members.blockOfTask[t]]);
+    }
+
+    void whatGroupsDoNotRunIsNamed()
+    {
+        Design design = groupDesign("1f1b", {{1e9, 5e8}, {1e9}}, 4);
+        design.schedule.recompute = {Recompute::Full, Recompute::None};
+        const Diagnostics why = whyNoMembers(design);
+        QCOMPARE(why.size(), std::size_t{1});
+        QCOMPARE(why.front().where, std::string("schedule.recompute"));
+        QVERIFY_THROWS_EXCEPTION(Error, groupStages(design));
+    }
+};
+
+PIPEWRIGHT_TEST(MemberProgramTest, NoApplication)
+#include "tst_memberprogram.moc"

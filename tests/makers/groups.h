@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Designs for tests whose stages are held by groups of unequal devices.
+#pragma once
+
+#include "core/design/newdesign.h"
+#include "core/workload/transformer.h"
+#include "makers/models.h"
+
+namespace pipewright::test {
+
+/// One pipeline device with these rates; of one rate it is no group.
+inline DeviceSpec groupDevice(const std::vector<double>& rates, double bandwidth = 1e9, Nanoseconds latency = 2000)
+{
+    Cluster cluster;
+    cluster.name = "group";
+    for (const double rate : rates)
+        cluster.devices.push_back({"member", 0, rate, 0, 1});
+    cluster.link = {"wire", latency, bandwidth};
+    return rates.size() == 1 ? cluster.devices.front() : asOneDevice(std::move(cluster));
+}
+
+/// A decoder that groups train: a head of its own, a table of positions.
+inline ModelShape groupShape(int layers = 4)
+{
+    ModelShape shape = gptShape(layers, 16, 4, 256, 8, 4);
+    shape.tiedHead = false;
+    return shape;
+}
+
+/// `devices`: the members' rates of every pipeline device.
+inline Design groupDesign(const std::string& family, const std::vector<std::vector<double>>& devices, int microbatches,
+                          const ModelShape& shape = groupShape(), double bandwidth = 1e9)
+{
+    NewDesign request;
+    request.family = family;
+    request.workload = workloadOf(shape);
+    request.cluster.name = "groups";
+    for (const std::vector<double>& rates : devices)
+        request.cluster.devices.push_back(groupDevice(rates, bandwidth));
+    request.cluster.link = {"between", 5000, 1e9};
+    request.microbatches = microbatches;
+    return designFromModel(request);
+}
+
+} // namespace pipewright::test
