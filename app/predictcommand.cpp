@@ -12,6 +12,8 @@
 #include "core/program/weightreport.h"
 #include "core/search/tradeoffs.h"
 #include "core/workload/parallelism.h"
+#include "executor/run/backendcheck.h"
+#include "executor/run/grouprun.h"
 
 #include <fmt/format.h>
 
@@ -58,15 +60,26 @@ Parallelism parallelismOf(const Design& design)
     return design.workload ? design.workload->shape.parallel : Parallelism{};
 }
 
-Json toJson(const Design& design, const Prediction& prediction)
+/// What its members run; nothing when the design has no groups, or none that is run member by member.
+std::optional<Prediction> memberPrediction(const Design& design)
+{
+    if (!hasGroups(design) || !whyNoMembers(design).empty())
+        return std::nullopt;
+    return predictMembers(GroupRun(design, whyNotTrainable(design).empty()).members);
+}
+
+/// `ofMembers`: of a design with groups; the blocks and the critical path are the groups'.
+Json toJson(const Design& design, const Prediction& prediction, const Prediction* ofMembers)
 {
     const Parallelism parallel = parallelismOf(design);
     const auto members = static_cast<std::size_t>(parallel.members());
     const Program& program = prediction.program;
-    const Metrics& metrics = prediction.metrics;
+    const Metrics& metrics = ofMembers ? ofMembers->metrics : prediction.metrics;
     Json object;
     object["family"] = design.schedule.family;
-    object["devices"] = program.devices.size() * members;
+    object["devices"] = metrics.devices.size() * members;
+    if (ofMembers)
+        object["groups"] = {{"count", program.devices.size()}, {"makespan_ns", prediction.metrics.makespan}};
     object["stages"] = program.stages();
     object["microbatches"] = program.microbatches / program.sequencePieces;
     object["blocks"] = program.computeCount();
@@ -121,6 +134,8 @@ Json toJson(const Design& design, const Prediction& prediction)
             entry["host_ns"] = metrics.idleCauses[group].host;
         if (members > 1)
             entry["group"] = group;
+        if (ofMembers)
+            entry["group"] = ofMembers->program.groupOfDevice[device];
         object["per_device"].push_back(std::move(entry));
     }
     if (program.versioned())
@@ -134,10 +149,10 @@ Json toJson(const Design& design, const Prediction& prediction)
     return object;
 }
 
-void print(const Design& design, const Prediction& prediction)
+void print(const Design& design, const Prediction& prediction, const Prediction* ofMembers)
 {
     const Program& program = prediction.program;
-    const Metrics& metrics = prediction.metrics;
+    const Metrics& metrics = ofMembers ? ofMembers->metrics : prediction.metrics;
     printText("{}: {} on {} devices, {} stages, {} microbatches\n", design.name, design.schedule.family,
               program.devices.size(), program.stages(), program.microbatches / program.sequencePieces);
     printText("{} blocks, {} transfers; costs: {}\n", program.computeCount(), program.transferCount(),
@@ -153,6 +168,10 @@ void print(const Design& design, const Prediction& prediction)
         printText("{}: {} on each device of the schedule, {} in all\n", textOf(parallel),
                   parallel.members() == 1 ? "one" : fmt::format("a group of {}", parallel.members()),
                   static_cast<std::int64_t>(program.devices.size()) * parallel.devicesPerStage());
+    if (ofMembers)
+        printText("{} members of groups, who wait for each other at collectives only (the groups' blocks one after "
+                  "the other: {})\n",
+                  metrics.devices.size(), formatDuration(prediction.metrics.makespan));
     printText("\n");
     printText("makespan  {:>10}   idle / (devices x makespan)  {:>8}  rate_makespan\n",
               formatDuration(metrics.makespan), percent(metrics.rateMakespan));
@@ -164,6 +183,8 @@ void print(const Design& design, const Prediction& prediction)
     std::vector<std::string> head{"device", "busy", "idle", "span", "activations", "peak memory"};
     if (!gaps.empty())
         head.insert(head.begin() + 3, "of it host");
+    if (ofMembers)
+        head.insert(head.begin() + 1, "group");
     TextTable table(head);
     for (std::size_t device = 0; device < metrics.devices.size(); ++device) {
         const DeviceMetrics& d = metrics.devices[device];
@@ -175,6 +196,8 @@ void print(const Design& design, const Prediction& prediction)
                                      formatSize(d.peakBytes)};
         if (!gaps.empty())
             row.insert(row.begin() + 3, formatDuration(metrics.idleCauses[device].host));
+        if (ofMembers)
+            row.insert(row.begin() + 1, std::to_string(ofMembers->program.groupOfDevice[device]));
         table.addRow(row);
     }
     table.print();
@@ -263,16 +286,17 @@ void addPredictCommand(CommandLine& line, int& exitCode)
         if (options->families)
             return rankFamilies(located.design, *options);
         const Prediction prediction = predictOrFind(located);
+        const std::optional<Prediction> members = memberPrediction(located.design);
         const std::optional<SpreadOptions> noise = options->noise.noise(options->seed, located.design.costs);
         const StepSpread step = noise ? spreadOfStep(prediction.program, located.design.costs, *noise) : StepSpread{};
         if (options->json) {
-            Json object = toJson(located.design, prediction);
+            Json object = toJson(located.design, prediction, members ? &*members : nullptr);
             if (noise)
                 object["spread"] = spreadToJson(*noise, step);
             printJson(object);
             return;
         }
-        print(located.design, prediction);
+        print(located.design, prediction, members ? &*members : nullptr);
         if (noise)
             printText("\n{}: median {}, 95th percentile {}\n", describe(*noise), formatDuration(step.median),
                       formatDuration(step.p95));

@@ -204,12 +204,21 @@ void print(const RunResult& result)
 {
     printText("{} steps of {} maths on {} devices ({})\n\n", result.stepTimes.size(), result.maths, result.devices,
               result.backend);
-    TextTable table({"device", "peak", "predicted peak", "predicted overhead", "predicted total", "allocated"});
+    const bool groups = !result.groups.empty();
+    std::vector<std::string> titles{"device",          "peak",     "predicted peak", "predicted overhead",
+                                    "predicted total", "allocated"};
+    if (groups)
+        titles.insert(titles.begin() + 1, "group");
+    TextTable table(titles);
     bool exact = !result.cancelled;
     for (std::size_t device = 0; device < result.peakBytes.size(); ++device) {
         const HeldMemory& memory = result.memory[device];
-        table.addRow({std::to_string(device), formatSize(result.peakBytes[device]), formatSize(memory.peak),
-                      formatSize(memory.beside()), formatSize(memory.total()), formatSize(result.heldBytes[device])});
+        std::vector<std::string> row{std::to_string(device),     formatSize(result.peakBytes[device]),
+                                     formatSize(memory.peak),    formatSize(memory.beside()),
+                                     formatSize(memory.total()), formatSize(result.heldBytes[device])};
+        if (groups)
+            row.insert(row.begin() + 1, std::to_string(result.groups[device]));
+        table.addRow(row);
         exact = exact && result.heldBytes[device] == memory.total();
     }
     table.print();

@@ -3,8 +3,11 @@
 // synthesis itself.
 #include "core/design/groupcosts.h"
 
+#include "core/sharding/memberpasses.h"
+
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 namespace pipewright {
 
@@ -37,6 +40,15 @@ Shares sharesOnMembers(const sharding::SharedStage& shared)
     return shares;
 }
 
+/// Members wait for each other at collectives.
+double passSeconds(const sharding::PartSeconds& pass)
+{
+    double sum = std::accumulate(pass.collectives.begin(), pass.collectives.end(), 0.0);
+    for (const std::vector<double>& part : pass.parts)
+        sum += *std::max_element(part.begin(), part.end());
+    return sum;
+}
+
 void scaleBytes(double state, double kept, StageCosts& stage)
 {
     const auto scale = [](double share, std::initializer_list<Bytes*> sizes) {
@@ -66,11 +78,14 @@ double fullest(const std::vector<double>& shares, const DeviceSpec& group)
 
 void applyGroupCosts(const sharding::SharedStage& shared, const DeviceSpec& group, StageCosts& stage)
 {
-    const sharding::CostParts parts = sharding::costParts(shared.plan.program, shared.machine, shared.plan.ratios);
+    const sharding::MemberPasses passes = memberPasses(shared.plan.program, shared.graph);
     const auto nanoseconds = [](double seconds) { return static_cast<Nanoseconds>(std::llround(seconds * 1e9)); };
-    stage.forward = stage.recompute = nanoseconds(parts.forward);
-    stage.inputGrad = nanoseconds(parts.inputGrad);
-    stage.weightGrad = nanoseconds(parts.weightGrad);
+    const auto time = [&](const sharding::MemberPass& pass) {
+        return nanoseconds(passSeconds(partSeconds(pass, shared.plan.program, shared.machine, shared.plan.ratios)));
+    };
+    stage.forward = stage.recompute = time(passes.forward);
+    stage.inputGrad = time(passes.inputGrad);
+    stage.weightGrad = time(passes.weightGrad);
     stage.backward = stage.inputGrad + stage.weightGrad;
 
     const Shares shares = sharesOnMembers(shared);

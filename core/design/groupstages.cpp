@@ -34,6 +34,7 @@ PassParts inNanoseconds(const sharding::PartSeconds& seconds)
     }
     for (const double collective : seconds.collectives)
         parts.collectives.push_back(nanoseconds(collective));
+    parts.kinds = seconds.kinds;
     return parts;
 }
 
@@ -45,12 +46,13 @@ PassParts behind(const PassParts& first, const PassParts& second)
         both.parts.back()[m] += second.parts.front()[m];
     both.parts.insert(both.parts.end(), second.parts.begin() + 1, second.parts.end());
     both.collectives.insert(both.collectives.end(), second.collectives.begin(), second.collectives.end());
+    both.kinds.insert(both.kinds.end(), second.kinds.begin(), second.kinds.end());
     return both;
 }
 
 PassParts onePart(Nanoseconds time, int members)
 {
-    return {{std::vector<Nanoseconds>(static_cast<std::size_t>(members), time)}, {}};
+    return {{std::vector<Nanoseconds>(static_cast<std::size_t>(members), time)}, {}, {}};
 }
 
 /// A group of one, so that every stage has a plan.
@@ -171,6 +173,13 @@ Diagnostics whyNoMembers(const Design& design)
         return why;
     }
     const Schedule& schedule = design.schedule;
+    const auto lacksRate = [](const DeviceSpec& device) { return !(device.peakFlops > 0); };
+    for (const DeviceSpec& device : design.cluster.devices)
+        if (device.group && std::any_of(device.group->devices.begin(), device.group->devices.end(), lacksRate)) {
+            refuse(true, "cluster.devices", "a member of a group has no rate, so its share is not known",
+                   "set peak_flops and efficiency");
+            break;
+        }
     refuse(hasUpdates(schedule), "schedule", "groups do not run schedules that update amid the step",
            "use a synchronous family, such as 1f1b or zb-h1");
     refuse(schedule.replicas() > 1, "schedule.placement", "groups do not run schedules with replicas",

@@ -18,6 +18,7 @@ namespace pipewright {
 struct PassParts {
     std::vector<std::vector<Nanoseconds>> parts; ///< [part][member]
     std::vector<Nanoseconds> collectives;
+    std::vector<Collective> kinds; ///< of the collectives
 };
 
 /// A piece of a stage's output on its way between two members, or of that output's gradient on its way back: the

@@ -89,6 +89,11 @@ Metrics measure(const Program& program, const Timeline& timeline)
         begin = std::min(begin, timeline.start[t]);
         finish = std::max(finish, timeline.end[t]);
         const Task& task = program.tasks[t];
+        if (task.kind == TaskKind::Collective) {
+            for (std::int32_t member = task.device; member <= task.peer; ++member)
+                lanes[member].add(program, timeline, t, true, extras);
+            continue;
+        }
         if (task.kind != TaskKind::Transfer && !isReduction(task.kind))
             lanes[task.device].add(program, timeline, t, task.kind == TaskKind::Compute, extras);
     }

@@ -4,6 +4,7 @@
 
 #include "core/design/design.h"
 #include "core/predict/bubbles.h"
+#include "core/program/memberprogram.h"
 
 namespace pipewright {
 
@@ -22,5 +23,9 @@ Prediction predict(const Design& design);
 /// The same for the blocks that are placed while others still lie in the tray; no block waits for an
 /// unplaced one. For editors: such a Program must not be executed.
 Prediction predictPlaced(const Design& design);
+
+/// Of what the members of groups run. They wait for each other at collectives only, so the step is never longer than
+/// that of the groups, whose blocks are as long as their slowest members'.
+Prediction predictMembers(const MemberProgram& members);
 
 } // namespace pipewright

@@ -28,8 +28,7 @@ void addSample(std::vector<MemorySample>& curve, Nanoseconds time, Bytes bytes)
 Nanoseconds IssueClock::next(const Instruction& instruction)
 {
     const bool runs = instruction.kind == InstructionKind::Compute || instruction.kind == InstructionKind::Reduce
-                      || instruction.kind == InstructionKind::Update
-                      || instruction.kind == InstructionKind::Collective;
+                      || instruction.kind == InstructionKind::Update || instruction.kind == InstructionKind::Collective;
     if (!runs)
         return m_now;
     const Nanoseconds begin = std::max(m_now, m_timeline.start[instruction.task]);

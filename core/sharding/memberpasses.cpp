@@ -153,12 +153,14 @@ PartSeconds partSeconds(const MemberPass& pass, const ShardingProgram& program, 
         const bool together = machine.devices() > 1 && isCollective(step.kind);
         if (together) {
             times.collectives.push_back(0);
+            times.kinds.push_back(Collective::AllReduce); // where the wire is not charged for
             times.parts.emplace_back(members, 0.0);
         }
         for (const Charge& charge : instruction.charges) {
             if (!paidBy(step.kind, charge))
                 continue;
             if (together) {
+                times.kinds.back() = charge.collective;
                 times.collectives.back() += seconds(charge, machine, ratios);
                 continue;
             }

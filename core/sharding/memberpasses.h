@@ -72,6 +72,7 @@ std::vector<std::size_t> collectivesOf(const MemberPass& pass, int members);
 struct PartSeconds {
     std::vector<std::vector<double>> parts;
     std::vector<double> collectives;
+    std::vector<Collective> kinds; ///< of the collectives
 };
 PartSeconds partSeconds(const MemberPass& pass, const ShardingProgram& program, const Machine& machine,
                         const Ratios& ratios);

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "executor/run/backendcheck.h"
 
+#include "core/design/groupstages.h"
 #include "core/design/stagecosts.h"
 #include "core/predict/busqueues.h"
 #include "core/program/compile.h"
 #include "core/workload/parallelism.h"
 #include "core/workload/transformer.h"
+#include "executor/sharding/grouptraining.h"
 
 #include <fmt/format.h>
 
@@ -50,6 +52,20 @@ void noteOfTimedBlocks(const Design& design, const RunMeans& means, Diagnostics&
                  "use --backend host, or the virtual clock");
 }
 
+/// What timed blocks make of groups.
+void noteOfGroups(const Design& design, const RunMeans& means, Diagnostics& found)
+{
+    if (!hasGroups(design))
+        return;
+    const Diagnostics why = whyNoMembers(design);
+    if (means.backend != "host")
+        note(found, "cluster.devices",
+             fmt::format("the {} backend runs every group as one device, with the times of its members", means.backend),
+             "use --backend host to run member by member");
+    else if (!why.empty())
+        note(found, why.front().where, "every group runs as one device: " + why.front().what, why.front().hint);
+}
+
 } // namespace
 
 RunMeans meansOf(const RunOptions& options)
@@ -62,7 +78,13 @@ Diagnostics whyNotTrainable(const Design& design)
     if (!design.workload)
         return {{Severity::Error, "workload", "the design has costs but no model, so there is nothing to train",
                  "use timed maths, or make the design from a model"}};
-    Diagnostics why = whyNotRunnable(design.workload->shape);
+    const bool groups = hasGroups(design);
+    Diagnostics why =
+        groups ? sharding::whyGroupsDoNotTrain(design.workload->shape) : whyNotRunnable(design.workload->shape);
+    if (groups) {
+        const Diagnostics members = whyNoMembers(design);
+        why.insert(why.end(), members.begin(), members.end());
+    }
     if (why.empty() && static_cast<int>(design.layersPerStage.size()) != design.schedule.stages())
         why.push_back({Severity::Error, "layersPerStage",
                        "the partition has another number of stages than the schedule",
@@ -77,15 +99,7 @@ Diagnostics whyNotTrainable(const Design& design)
                        fmt::format("the model is cut for {} pieces of a sequence, the schedule for {}",
                                    design.workload->shape.sequencePieces, design.schedule.sequencePieces),
                        "make the design anew with --pieces, or give both the same number"});
-    const std::vector<DeviceSpec>& devices = design.cluster.devices;
-    const auto isGroup = [](const DeviceSpec& device) { return device.group != nullptr; };
-    if (const auto group = std::find_if(devices.begin(), devices.end(), isGroup); group != devices.end())
-        why.push_back(
-            {Severity::Error, "cluster.devices",
-             fmt::format("device {} is a group, whose members would have to share its stages", group - devices.begin()),
-             "use timed maths, train the sharding of one stage with `pipewright shard --run`, or take a "
-             "cluster without groups"});
-    if (why.empty()) { // a stage's output, added to another stage's input
+    if (why.empty() && !groups) { // a stage's output, added to another stage's input
         Costs ofModel;
         applyBytes(*design.workload, design.layersPerStage, design.schedule.recompute, ofModel);
         for (const SkipConnection& skip : design.dataflow.skips)
@@ -116,6 +130,11 @@ BackendCheck checkForBackend(const Design& design, const RunMeans& means)
         means.maths == RunOptions::Maths::Timed || means.maths == RunOptions::Maths::Synthetic || means.virtualClock;
     if (!wantsTimes) {
         Diagnostics why = whyNotTrainable(design);
+        if (means.backend != "host" && hasGroups(design))
+            why.push_back(
+                {Severity::Error, "cluster.devices",
+                 fmt::format("the {} backend does not train groups, whose members share stages", means.backend),
+                 "use --backend host, or a cluster without groups"});
         check.trains = why.empty();
         if (means.maths == RunOptions::Maths::Training)
             check.found.insert(check.found.end(), why.begin(), why.end());
@@ -124,6 +143,8 @@ BackendCheck checkForBackend(const Design& design, const RunMeans& means)
                 note(check.found, reason.where, "run with timed blocks instead of training: " + reason.what,
                      reason.hint);
     }
+    if (!check.trains && !hasErrors(check.found))
+        noteOfGroups(design, means, check.found);
     if (check.trains)
         noteOfTraining(design, check.found);
     else if (!hasErrors(check.found))

@@ -13,7 +13,9 @@
 #include "executor/mpi/rankrecords.h"
 #include "executor/run/backendcheck.h"
 #include "executor/run/gradientcheck.h"
+#include "executor/run/grouprun.h"
 #include "executor/run/rundump.h"
+#include "executor/run/runsetup.h"
 #include "executor/runtime/clock.h"
 #include "executor/runtime/runtime.h"
 #include "executor/runtime/timedwork.h"
@@ -26,52 +28,6 @@
 namespace pipewright {
 
 namespace {
-
-std::unique_ptr<TrainingData> loadData(const RunOptions& options, const ModelShape& shape, Diagnostics& notes)
-{
-    auto data = loadTrainingData(options.data, shape, options.seed);
-    if (options.data.empty())
-        notes.push_back({Severity::Note, "data", "trained on " + data->source(), "give --data FILE or FOLDER"});
-    return data;
-}
-
-/// Throws Error for what this backend cannot run; the rest of what checkForBackend() finds becomes notes.
-bool trainsOrThrow(const Design& design, const RunOptions& options, Diagnostics& notes)
-{
-    if (options.clock == RunOptions::Clock::Virtual && options.maths == RunOptions::Maths::Training)
-        throw Error("clock", "the virtual clock has no maths to train with", "use timed maths or the real clock");
-    if (options.clock == RunOptions::Clock::Virtual && options.maths == RunOptions::Maths::Synthetic)
-        throw Error("clock", "synthetic blocks burn real time", "use timed maths or the real clock");
-    const BackendCheck check = checkForBackend(design, meansOf(options));
-    if (hasErrors(check.found))
-        throw Error(check.found);
-    notes.insert(notes.end(), check.found.begin(), check.found.end());
-    return check.trains;
-}
-
-Design scaledDesign(const Design& design, const RunOptions& options)
-{
-    Design result = design;
-    if (options.maths == RunOptions::Maths::Synthetic)
-        result.costs = scaledCosts(design.costs, options.scale);
-    return result;
-}
-
-std::unique_ptr<Backend> backendFor(const RunOptions& options, int devices)
-{
-    if (options.createBackend)
-        return options.createBackend(devices);
-    const Bytes memory = options.runtime.deviceMemory;
-    return memory > 0 ? createHostBackend(devices, memory) : createHostBackend(devices);
-}
-
-Workload withAttention(const Workload& workload, AttentionMemory memory)
-{
-    ModelShape shape = workload.shape;
-    if (shape.architecture != Architecture::Classifier)
-        shape.attention = memory;
-    return makeWorkload(shape, workload.optimizer, workload.source);
-}
 
 /// Records of one step on the busiest device, so that a ring holds at least a step or two.
 std::size_t recordsPerStep(const Program& program)
@@ -92,8 +48,9 @@ class Execution {
 public:
     Execution(const Design& design, const RunOptions& options)
         : m_options(options), m_trains(trainsOrThrow(design, options, m_result.notes)),
-          m_design(m_trains ? trainableDesign(design) : scaledDesign(design, options)),
-          m_program(compile(m_design.schedule, m_design.costs, m_design.dataflow)),
+          m_groups(groupsOf(design, options, m_trains)), m_design(designOf(design, options)),
+          m_program(m_groups ? m_groups->members.program
+                             : compile(m_design.schedule, m_design.costs, m_design.dataflow)),
           m_backend(backendFor(options, static_cast<int>(m_program.devices.size()))), m_peers(m_backend->peers())
     {
         if (options.steps < 1)
@@ -101,7 +58,10 @@ public:
         if (!options.dump.empty() && !m_trains)
             throw Error("--dump", "the blocks are timed, and there are no parameters",
                         "run a design that trains (`check --for` says why one does not)");
-        if (m_trains)
+        if (!options.dump.empty() && m_groups)
+            throw Error("--dump", "the parameters of a group lie in pieces on its members, and are not written",
+                        "leave --dump out, or take a cluster without groups");
+        if (m_trains && !m_groups)
             fitAttention();
         m_result.speaks = !m_peers || m_peers->self() == 0;
         for (int d = 0; m_peers && d < m_peers->count(); ++d) {
@@ -110,6 +70,7 @@ public:
         }
         m_result.backend = m_backend->name();
         m_result.devices = m_backend->devices();
+        m_result.groups.assign(m_program.groupOfDevice.begin(), m_program.groupOfDevice.end());
         m_result.predictedPeakBytes = predictedPeaks();
         makeWork();
         m_result.maths = m_work->name();
@@ -170,11 +131,27 @@ public:
             }
         }
         if (m_writer && !m_result.cancelled)
-            m_writer->finish(m_result.peakBytes, m_result.droppedRecords, m_result.toJson());
+            m_writer->finish(m_groups ? m_groups->shownOf(m_result.peakBytes) : m_result.peakBytes,
+                             m_result.droppedRecords, m_result.toJson());
         return std::move(m_result);
     }
 
 private:
+    /// Of a design with groups that this backend runs member by member.
+    static std::optional<GroupRun> groupsOf(const Design& design, const RunOptions& options, bool trains)
+    {
+        if (!hasGroups(design) || options.backend != "host" || !whyNoMembers(design).empty())
+            return std::nullopt;
+        return GroupRun(trains ? design : scaledDesign(design, options), trains);
+    }
+
+    Design designOf(const Design& design, const RunOptions& options) const
+    {
+        if (m_groups)
+            return m_groups->design;
+        return m_trains ? trainableDesign(design) : scaledDesign(design, options);
+    }
+
     /// The plan is for what the devices' attention keeps.
     void fitAttention()
     {
@@ -212,19 +189,26 @@ private:
     void makeWork()
     {
         if (!m_trains) {
-            m_durations = taskDurations(m_program, m_design.costs);
+            m_durations = m_groups ? m_groups->members.durations : taskDurations(m_program, m_design.costs);
             const bool isVirtual = m_options.clock == RunOptions::Clock::Virtual;
             const bool burns = m_options.maths == RunOptions::Maths::Synthetic;
-            m_work =
-                std::make_unique<TimedWork>(workTimes(m_program, m_design.costs), isVirtual ? TimedWork::Pace::Virtual
-                                                                                  : burns   ? TimedWork::Pace::Burn
-                                                                                            : TimedWork::Pace::Sleep);
+            m_work = std::make_unique<TimedWork>(m_groups ? m_durations : workTimes(m_program, m_design.costs),
+                                                 isVirtual ? TimedWork::Pace::Virtual
+                                                 : burns   ? TimedWork::Pace::Burn
+                                                           : TimedWork::Pace::Sleep);
             return;
         }
         const Workload& workload = *m_design.workload;
         OptimizerSettings optimizer;
         optimizer.kind = m_program.versioned() ? m_program.weightPolicy.optimizer : workload.optimizer;
         m_training.emplace(Training{loadData(m_options, workload.shape, m_result.notes), optimizer});
+        if (m_groups) {
+            auto work = std::make_unique<sharding::GroupTraining>(m_design, m_groups->stages, optimizer,
+                                                                  *m_training->data, m_options.seed);
+            m_groupTraining = work.get();
+            m_work = std::move(work);
+            return;
+        }
         auto work = std::make_unique<TrainingWork>(workload, m_design.layersPerStage, m_program.microbatches, optimizer,
                                                    *m_training->data, m_options.seed, microbatchesPerUpdate(m_program),
                                                    m_program.recompute);
@@ -243,7 +227,7 @@ private:
         options.virtualClock = m_options.clock == RunOptions::Clock::Virtual;
         options.emulateLinks = !m_trains && !options.virtualClock;
         options.durations = m_durations;
-        if (!m_trains) {
+        if (!m_trains && !m_groups) {
             options.hostGaps = hostGaps(m_program, m_design.costs);
             options.busUses = busUses(m_program, m_design.costs);
         }
@@ -260,14 +244,19 @@ private:
             return;
         }
         TraceHeader header{m_result.backend, m_result.maths, {}, 0};
-        for (int d = 0; d < m_backend->devices(); ++d)
-            header.deviceNames.push_back(m_backend->device(d).name());
+        for (int d = 0; d < (m_groups ? m_design.schedule.devices() : m_backend->devices()); ++d)
+            header.deviceNames.push_back(m_groups ? m_groups->nameOf(d, *m_backend) : m_backend->device(d).name());
         const auto wall = std::chrono::system_clock::now().time_since_epoch();
         header.wallClockNs = std::chrono::duration_cast<std::chrono::nanoseconds>(wall).count() - steadyNow();
-        m_writer.emplace(m_options.trace, m_design, m_program, header, m_options.overwriteTrace);
+        m_writer.emplace(m_options.trace, m_design, m_groups ? m_groups->groups : m_program, header,
+                         m_options.overwriteTrace);
         if (m_peers)
             m_gathering.emplace(*m_peers, *m_writer);
-        createRecorder(m_gathering ? static_cast<RecordSink&>(*m_gathering) : *m_writer);
+        if (m_groups)
+            m_groupSink.emplace(*m_writer, *m_groups);
+        createRecorder(m_gathering   ? static_cast<RecordSink&>(*m_gathering)
+                       : m_groupSink ? static_cast<RecordSink&>(*m_groupSink)
+                                     : *m_writer);
         m_result.trace = m_options.trace;
         if (const std::string why = m_backend->startRecording(); !why.empty())
             m_result.notes.push_back({Severity::Note, "trace",
@@ -346,7 +335,9 @@ private:
         }
         const double checkWeight = checks ? m_result.devices : 0;
         for (int step = 0; step < m_options.steps; ++step) {
-            if (checks && step + 1 == m_options.steps) {
+            if (checks && step + 1 == m_options.steps && m_groups) {
+                m_groupStart = m_groupTraining->parameters();
+            } else if (checks && step + 1 == m_options.steps) {
                 bring(BufferKind::Parameters);
                 if (m_program.versioned())
                     bring(BufferKind::OptimizerState);
@@ -430,6 +421,15 @@ private:
 
     void checkGradients()
     {
+        if (m_groups) {
+            const sharding::StepData data = sharding::sampleStep(*m_training->data, m_design.workload->shape,
+                                                                 m_options.steps - 1, m_program.microbatches);
+            m_result.gradients = checkGroupGradients(m_groupTraining->gradients(),
+                                                     sharding::referenceStep(*m_design.workload, m_groupStart, data),
+                                                     m_options.gradientBound);
+            noteOfGradients();
+            return;
+        }
         if (!m_peers)
             m_trainingWork->fetch(m_program.versioned() ? BufferKind::Parameters : BufferKind::Gradients);
         // On the host, whose attention keeps its probabilities.
@@ -437,6 +437,11 @@ private:
         m_result.gradients = checkLastStep({workload, m_design, m_program, m_training->optimizer, *m_training->data,
                                             m_options.seed, m_options.steps - 1, m_lastStart},
                                            *m_trainingWork, m_options.gradientBound);
+        noteOfGradients();
+    }
+
+    void noteOfGradients()
+    {
         if (!m_result.gradients->holds())
             m_result.notes.push_back(
                 {Severity::Error, m_result.gradients->worst,
@@ -449,6 +454,7 @@ private:
     const RunOptions& m_options;
     RunResult m_result;
     bool m_trains;
+    std::optional<GroupRun> m_groups;
     Design m_design;
     Program m_program;
     std::unique_ptr<Backend> m_backend;
@@ -457,39 +463,19 @@ private:
     std::optional<Training> m_training;
     std::unique_ptr<StageWork> m_work;
     TrainingWork* m_trainingWork = nullptr;
+    sharding::GroupTraining* m_groupTraining = nullptr; ///< in place of the other
+    sharding::WholeTensors m_groupStart;                ///< before the last step
     std::optional<RunDump> m_dump;
     std::vector<StageStart> m_lastStart; ///< before the last step
     std::optional<TraceWriter> m_writer;
     std::optional<GatheringSink> m_gathering;             ///< process 0 of several
     std::vector<std::pair<int, RankSummary>> m_summaries; ///< of the other processes
     std::optional<PostingSink> m_posting;                 ///< the others
-    std::unique_ptr<Recorder> m_recorder;                 ///< ends before the writer it writes to
+    std::optional<GroupSink> m_groupSink;
+    std::unique_ptr<Recorder> m_recorder; ///< ends before the writer it writes to
 };
 
 } // namespace
-
-Design trainableDesign(const Design& design)
-{
-    if (Diagnostics why = whyNotTrainable(design); !why.empty())
-        throw Error(std::move(why));
-    Design result = design;
-    applyBytes(*design.workload, design.layersPerStage, design.schedule.recompute, result.costs);
-    result.dataflow.shared = sharedParametersOf(*design.workload, design.layersPerStage);
-    if (hasUpdates(design.schedule)) {
-        result.workload = makeWorkload(design.workload->shape, inModel(design.schedule.weightPolicy.optimizer),
-                                       design.workload->source);
-        applyBytes(*result.workload, result.layersPerStage, design.schedule.recompute, result.costs);
-    }
-    return result;
-}
-
-int microbatchesPerUpdate(const Program& program)
-{
-    for (TaskId t = 0; program.versioned() && t < program.tasks.size(); ++t)
-        if (program.tasks[t].kind == TaskKind::Compute)
-            return program.weights[t].batchSize;
-    return program.microbatches;
-}
 
 RunResult run(const Design& design, const RunOptions& options)
 {

@@ -6,6 +6,7 @@
 #include "core/base/diagnostic.h"
 #include "core/design/design.h"
 #include "executor/run/synthetic.h"
+#include "executor/run/trainabledesign.h"
 #include "executor/runtime/actor.h"
 #include "executor/runtime/heldmemory.h"
 
@@ -78,6 +79,7 @@ struct RunResult {
     std::vector<Nanoseconds> stepTimes;
     std::vector<double> losses;                                   ///< NaN when the maths has none
     std::vector<Bytes> peakBytes, predictedPeakBytes, arenaBytes; ///< per device
+    std::vector<int> groups;                                      ///< per device, where devices are members of groups
     std::vector<HeldMemory> memory; ///< per device: what it was to hold, from before anything was allocated
     std::vector<Bytes> heldBytes; ///< per device: what was allocated of it. A note says where it is not memory's total
     std::int64_t droppedRecords = 0;
@@ -94,12 +96,5 @@ struct RunResult {
 /// Throws Error when the design cannot run, and when a run cannot be finished; what was
 /// recorded until then stays readable in the trace.
 RunResult run(const Design& design, const RunOptions& options);
-
-/// The design as a training run takes it: the bytes of the costs, and the shared parameters, of its own
-/// workload. Throws Error, with the remedy, when its model cannot be trained.
-Design trainableDesign(const Design& design);
-
-/// Over how many microbatches an update's gradient is a mean.
-int microbatchesPerUpdate(const Program& program);
 
 } // namespace pipewright

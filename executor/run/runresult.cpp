@@ -12,6 +12,8 @@ std::string RunResult::toJson() const
     json["backend"] = backend;
     json["maths"] = maths;
     json["devices"] = devices;
+    if (!groups.empty())
+        json["group"] = groups;
     json["steps"] = stepTimes.size();
     json["step_ns"] = stepTimes;
     json["loss"] = JsonValue::array();

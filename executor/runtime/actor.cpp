@@ -271,14 +271,23 @@ bool Actor::reduce(const PlannedInstruction& instruction)
     return true;
 }
 
+Meeting& Actor::meetingOfGroup() const
+{
+    const int group = m_run.program->groupOfDevice[static_cast<std::size_t>(m_device)];
+    return *m_run.meetings[static_cast<std::size_t>(group)];
+}
+
 /// From when the last member has come; the first member records it.
 bool Actor::collective(const PlannedInstruction& instruction)
 {
     const Task& task = m_run.program->tasks[instruction.task];
-    const int group = m_run.program->groupOfDevice[static_cast<std::size_t>(m_device)];
-    const auto latest = m_run.meetings[static_cast<std::size_t>(group)]->meet(m_clock, m_run.stopped);
+    Meeting& meeting = meetingOfGroup();
+    m_meetings.store(meeting.rounds(), std::memory_order_relaxed);
+    setState(State::WaitsForMembers);
+    const auto latest = meeting.meet(m_clock, m_run.stopped);
     if (!latest)
         return false;
+    setState(State::Running);
     makeProgress();
     const Nanoseconds start = m_run.options.virtualClock ? *latest : now();
     m_run.work->collective(
@@ -454,6 +463,8 @@ ActorStatus Actor::status() const
         status.transfer = m_transfer.load(std::memory_order_relaxed);
         const auto& events = status.state == State::WaitsForArrival ? m_run.arrived : m_run.sent;
         status.ready = events[status.transfer]->complete();
+    } else if (status.state == State::WaitsForMembers) {
+        status.ready = meetingOfGroup().rounds() != m_meetings.load(std::memory_order_relaxed);
     }
     return status;
 }

@@ -54,7 +54,17 @@ struct RuntimeOptions {
 
 /// Where an actor stands.
 struct ActorStatus {
-    enum class State : std::uint8_t { Idle, Running, WaitsForArrival, WaitsForSend, Stalled, Dead, Failed, Done };
+    enum class State : std::uint8_t {
+        Idle,
+        Running,
+        WaitsForArrival,
+        WaitsForSend,
+        WaitsForMembers,
+        Stalled,
+        Dead,
+        Failed,
+        Done
+    };
     State state = State::Idle;
     std::uint32_t instruction = 0;
     int transfer = -1; ///< that it waits for
@@ -119,6 +129,7 @@ private:
     bool compute(const PlannedInstruction& instruction);
     bool reduce(const PlannedInstruction& instruction);
     bool collective(const PlannedInstruction& instruction);
+    Meeting& meetingOfGroup() const;
     PairSum* sumOf(int sum) const;
     void postSum(int sum);
     void recordSums();
@@ -184,6 +195,7 @@ private:
     std::atomic<State> m_state{State::Idle};
     std::atomic<std::uint32_t> m_instruction{0};
     std::atomic<int> m_transfer{-1};
+    std::atomic<std::uint64_t> m_meetings{0}; ///< of its group, before the one that it waits at
 };
 
 } // namespace pipewright

@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <cstdint>
 #include <mutex>
 #include <optional>
 
@@ -18,13 +19,15 @@ public:
 
     /// Nothing when `stopped` turned true before all had come; the meeting is then of no further use.
     std::optional<Nanoseconds> meet(Nanoseconds clock, const std::atomic<bool>& stopped);
+    /// How often all have come. From any thread.
+    std::uint64_t rounds() const { return m_round.load(std::memory_order_seq_cst); }
 
 private:
     const int m_members;
     std::mutex m_mutex; ///< guards what follows
     std::condition_variable m_changed;
     int m_come = 0;
-    std::uint64_t m_round = 0;
+    std::atomic<std::uint64_t> m_round{0};
     Nanoseconds m_latest = 0, m_agreed = 0;
 };
 

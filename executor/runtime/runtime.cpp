@@ -31,7 +31,8 @@ Runtime::Runtime(const Program& program, Backend& backend, StageWork& work, Reco
         while (static_cast<int>(m_run.buses.size()) <= use.bus)
             m_run.buses.push_back(std::make_unique<Bus>());
     for (auto first = program.groupOfDevice.begin(); first != program.groupOfDevice.end();) {
-        const auto end = std::find_if(first, program.groupOfDevice.end(), [first](int group) { return group != *first; });
+        const auto end =
+            std::find_if(first, program.groupOfDevice.end(), [first](int group) { return group != *first; });
         m_run.meetings.push_back(std::make_unique<Meeting>(static_cast<int>(end - first)));
         first = end;
     }

@@ -30,6 +30,7 @@ std::string doing(const Program& program, int device, const ActorStatus& status)
     case State::Failed: verb = "stopped"; break;
     case State::Stalled: verb = "hangs"; break;
     case State::WaitsForArrival:
+    case State::WaitsForMembers:
     case State::WaitsForSend: verb = "waits"; break;
     case State::Done: return fmt::format("device {} has finished its list", device);
     case State::Idle:
@@ -88,6 +89,22 @@ std::string explainWait(const RunState& run, const RunSnapshot& snapshot, const 
     return text + fmt::format(", {} ({})", missing, doing(program, other, otherStatus));
 }
 
+/// Of the members of its group, those that have not come.
+std::string explainMembers(const RunState& run, const RunSnapshot& snapshot, int device)
+{
+    const Program& program = *run.program;
+    const TaskId here = program.devices[device].instructions[snapshot.actors[device].instruction].task;
+    std::string missing;
+    for (int member = program.tasks[here].device; member <= program.tasks[here].peer; ++member) {
+        const ActorStatus& status = snapshot.actors[member];
+        const auto& list = program.devices[member].instructions;
+        if (status.state == State::WaitsForMembers && list[status.instruction].task == here)
+            continue;
+        missing += fmt::format("{}{}", missing.empty() ? "" : ", ", doing(program, member, status));
+    }
+    return fmt::format("waits at {} for the other members of its group ({})", program.label(here), missing);
+}
+
 } // namespace
 
 bool cannotGoOn(const RunSnapshot& snapshot)
@@ -99,6 +116,7 @@ bool cannotGoOn(const RunSnapshot& snapshot)
         case State::Running:
         case State::Stalled: return false;
         case State::WaitsForArrival:
+        case State::WaitsForMembers:
         case State::WaitsForSend:
             if (actor.ready)
                 return false;
@@ -140,6 +158,9 @@ Diagnostics explainStall(const RunState& run, const RunSnapshot& snapshot)
                                mismatch ? "both devices must list the transfers between them in the same order" : ""});
             break;
         }
+        case State::WaitsForMembers:
+            waiting.push_back({Severity::Error, place, explainMembers(run, snapshot, device), {}});
+            break;
         case State::Done: break;
         }
     }

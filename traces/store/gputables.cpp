@@ -22,6 +22,7 @@ ActivityKind kindOf(GpuRecord::Kind kind)
     case GpuRecord::Kind::Wait: return ActivityKind::Synchronization;
     case GpuRecord::Kind::Overhead: return ActivityKind::Overhead;
     case GpuRecord::Kind::Call: return ActivityKind::Runtime;
+    case GpuRecord::Kind::Part: return ActivityKind::Kernel;
     case GpuRecord::Kind::Memory: break; // no slice of time
     }
     return ActivityKind::Other;
@@ -100,6 +101,11 @@ std::uint32_t GpuTables::laneOf(const GpuRecord& record)
     }
     lane.kind = TraceLane::Kind::Stream;
     lane.device = record.device;
+    if (record.kind == GpuRecord::Kind::Part) {
+        lane.processName = "device " + std::to_string(record.toDevice);
+        lane.name = "member " + std::to_string(record.device);
+        return this->lane({record.rank, record.device, 0, record.toDevice}, lane, record.toDevice);
+    }
     lane.processName = "GPU " + std::to_string(record.device);
     // Waits overlap what runs, so they have a lane of their own for each GPU.
     const bool waits = record.kind == GpuRecord::Kind::Wait;

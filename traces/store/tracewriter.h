@@ -37,6 +37,7 @@ struct GpuRecord {
         Overhead, ///< of the recorder itself
         Memory,   ///< allocated or released at `start`
         Call,     ///< of the host, to CUDA; joined by its correlation to what it launched
+        Part,     ///< of a block, done by member `device` of the group that device `toDevice` is
     };
     std::int32_t step = 0;
     TaskId task = none; ///< none: outside of every block

@@ -87,7 +87,7 @@ private slots:
     {
         QTest::addColumn<QString>("reason");
         QTest::newRow("a skip connection of another size") << "carries 4KiB, and the stage hands on 1KiB";
-        QTest::newRow("a group") << "device 1 is a group";
+        QTest::newRow("a group") << "a head that is the embedding";
     }
 
     void whatTheBuiltInModelsCannotDoIsSaidAndNotTrained()

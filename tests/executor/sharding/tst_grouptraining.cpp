@@ -152,8 +152,15 @@ private Q_SLOTS:
         GroupTraining work(design, stages, {}, *data, 3);
         const auto backend = createHostBackend(stages.members());
         Runtime runtime(members.program, *backend, work, nullptr,
-                        {.faults = {{.kind = Fault::Kind::Throws, .device = 1, .instruction = 3}}});
-        QVERIFY_THROWS_EXCEPTION(Error, runtime.runStep(0));
+                        {.faults = {{.kind = Fault::Kind::Throws, .device = 1, .instruction = 0}}});
+        try {
+            runtime.runStep(0);
+            QFAIL("the step went on without a member");
+        } catch (const Error& error) {
+            const QString text = QString::fromStdString(toString(error.diagnostics()));
+            QVERIFY2(text.contains("waits at F0.0 collective"), qPrintable(text));
+            QVERIFY2(text.contains("for the other members of its group (device 1 stopped"), qPrintable(text));
+        }
     }
 };
 

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "executor/run/grouprun.h"
+
+#include "core/program/compile.h"
+#include "executor/run/gradientcheck.h"
+#include "executor/sharding/drydevice.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace pipewright {
+
+namespace {
+
+/// Of a group's lane: the bytes of the member that needs most in all.
+void showFullestMember(const GroupStages& stages, Design& design)
+{
+    for (std::size_t s = 0; s < stages.stages.size(); ++s) {
+        const auto needs = [](const StageCosts& member) {
+            return member.parameters + member.gradients + member.optimizerState + member.savedUntilInputGrad
+                   + member.savedUntilWeightGrad;
+        };
+        const std::vector<StageCosts>& members = stages.stages[s].members;
+        const StageCosts& fullest =
+            *std::max_element(members.begin(), members.end(),
+                              [&](const StageCosts& a, const StageCosts& b) { return needs(a) < needs(b); });
+        StageCosts& lane = design.costs.stages[s];
+        for (const auto bytes :
+             {&StageCosts::parameters, &StageCosts::gradients, &StageCosts::optimizerState,
+              &StageCosts::savedUntilInputGrad, &StageCosts::savedUntilWeightGrad, &StageCosts::savedFromInputGrad,
+              &StageCosts::workspaceForward, &StageCosts::workspaceInputGrad, &StageCosts::workspaceWeightGrad,
+              &StageCosts::workspaceBackward})
+            lane.*bytes = fullest.*bytes;
+    }
+}
+
+} // namespace
+
+GroupRun::GroupRun(const Design& given, bool trains) : design(given), stages(groupStages(given))
+{
+    if (trains) {
+        sharding::measureMembers(stages, factsOf(given.workload->optimizer).values);
+        showFullestMember(stages, design);
+    }
+    groups = compile(design.schedule, design.costs, design.dataflow);
+    members = memberProgram(groups, stages, design.costs);
+    for (std::size_t group = 0; group < stages.membersOfDevice.size(); ++group) {
+        const int first = stages.firstOf(static_cast<int>(group));
+        int shown = first;
+        for (int member = first; member < first + stages.membersOfDevice[group]; ++member)
+            if (members.program.devices[static_cast<std::size_t>(member)].peakBytes
+                > members.program.devices[static_cast<std::size_t>(shown)].peakBytes)
+                shown = member;
+        shownMember.push_back(shown);
+    }
+}
+
+std::string GroupRun::nameOf(int group, const Backend& backend) const
+{
+    const int first = stages.firstOf(group), count = stages.membersOfDevice[static_cast<std::size_t>(group)];
+    return count == 1 ? const_cast<Backend&>(backend).device(first).name()
+                      : fmt::format("{} members: {} threads {} to {}", count, backend.name(), first, first + count - 1);
+}
+
+std::vector<Bytes> GroupRun::shownOf(const std::vector<Bytes>& ofMembers) const
+{
+    std::vector<Bytes> shown;
+    for (const int member : shownMember)
+        shown.push_back(ofMembers[static_cast<std::size_t>(member)]);
+    return shown;
+}
+
+GroupSink::GroupSink(RecordSink& to, const GroupRun& run)
+    : m_to(to), m_run(run), m_partsOfBlock(run.groups.tasks.size(), 0)
+{
+    for (TaskId t = 0; t < run.members.program.tasks.size(); ++t)
+        if (const TaskId block = run.members.blockOfTask[t]; isOf(t, block))
+            ++m_partsOfBlock[block];
+}
+
+/// A transfer between members of one group follows a block and is no part of it.
+bool GroupSink::isOf(TaskId task, TaskId block) const
+{
+    return (m_run.members.program.tasks[task].kind == TaskKind::Transfer)
+           == (m_run.groups.tasks[block].kind == TaskKind::Transfer);
+}
+
+std::string GroupSink::nameOf(TaskId id) const
+{
+    const Program& program = m_run.members.program;
+    const Task& task = program.tasks[id];
+    const PassParts& pass = m_run.stages.stages[static_cast<std::size_t>(task.stage)].passes[indexOf(task.op)];
+    const auto part = static_cast<std::size_t>(program.partOfTask[id]);
+    if (task.kind == TaskKind::Collective)
+        return std::string(sharding::nameOf(pass.kinds[part]));
+    return fmt::format("part {} of {}", part + 1, pass.parts.size());
+}
+
+void GroupSink::append(const std::vector<TaskRecord>& records)
+{
+    std::vector<TaskRecord> whole;
+    std::vector<GpuRecord> parts;
+    for (const TaskRecord& record : records) {
+        const TaskId id = m_run.members.blockOfTask[record.task];
+        if (!isOf(record.task, id))
+            continue;
+        const auto [found, isNew] = m_blocks.try_emplace({record.step, id});
+        Block& block = found->second;
+        if (isNew)
+            block = {m_partsOfBlock[id], record.start, record.end};
+        block.start = std::min(block.start, record.start);
+        block.end = std::max(block.end, record.end);
+        const Task& task = m_run.groups.tasks[id];
+        const Task& own = m_run.members.program.tasks[record.task];
+        if (own.kind == TaskKind::Compute || own.kind == TaskKind::Collective)
+            for (int member = own.device; member <= std::max(own.device, own.peer); ++member)
+                if (m_run.stages.membersOfDevice[static_cast<std::size_t>(task.device)] > 1) {
+                    GpuRecord& part = parts.emplace_back();
+                    part.step = record.step;
+                    part.task = id;
+                    part.kind = GpuRecord::Kind::Part;
+                    part.name = nameOf(record.task);
+                    part.device = member;
+                    part.toDevice = task.device;
+                    part.start = record.start;
+                    part.end = record.end;
+                }
+        if (--block.missing > 0)
+            continue;
+        const std::int32_t device = task.kind == TaskKind::Transfer ? task.peer : task.device;
+        whole.push_back({id, record.step, device, block.start, block.end});
+        m_blocks.erase(found);
+    }
+    m_to.append(whole);
+    if (!parts.empty())
+        m_to.append(parts);
+}
+
+void GroupSink::append(const std::vector<MemoryRecord>& records)
+{
+    std::vector<MemoryRecord> shown;
+    for (MemoryRecord record : records) {
+        const int group = m_run.members.program.groupOfDevice[static_cast<std::size_t>(record.device)];
+        if (m_run.shownMember[static_cast<std::size_t>(group)] != record.device)
+            continue;
+        record.device = group;
+        shown.push_back(record);
+    }
+    m_to.append(shown);
+}
+
+GradientCheck checkGroupGradients(const sharding::WholeTensors& gradients, const sharding::ReferenceStep& reference,
+                                  double bound)
+{
+    GradientCheck check{.bitEqual = true, .within = bound};
+    double squares = 0, elements = 0;
+    for (const auto& [name, theirs] : reference.gradients) {
+        for (const float value : theirs.data)
+            squares += double(value) * double(value);
+        elements += static_cast<double>(theirs.elements());
+    }
+    const double usual = elements > 0 ? std::sqrt(squares / elements) : 0;
+    for (const auto& [name, theirs] : reference.gradients) {
+        const auto ours = gradients.find(name);
+        if (ours == gradients.end()) {
+            addTensor(check, name, {}, theirs.data);
+            continue;
+        }
+        double own = 0;
+        for (const float value : theirs.data)
+            own += double(value) * double(value);
+        // Some are nothing but rounding, such as that of a key's bias, to which a softmax is blind.
+        if (std::sqrt(own / static_cast<double>(std::max<std::size_t>(1, theirs.elements()))) < 1e-6 * usual) {
+            check.bitEqual = false;
+            continue;
+        }
+        addTensor(check, name, ours->second.data, theirs.data);
+    }
+    return check;
+}
+
+} // namespace pipewright

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// A run of a design whose stages are held by groups: the member Program that the devices execute, and the groups'
+// Program that the trace, and so every overlay and comparison, speaks of.
+#pragma once
+
+#include "core/design/design.h"
+#include "core/program/memberprogram.h"
+#include "executor/run/run.h"
+#include "executor/sharding/grouptraining.h"
+
+#include <map>
+#include <vector>
+
+namespace pipewright {
+
+struct GroupRun {
+    Design design;  ///< with the bytes of every group's fullest member
+    Program groups; ///< as compiled from it: whose devices are the groups
+    GroupStages stages;
+    MemberProgram members;
+    std::vector<int> shownMember; ///< per group: the member with the highest peak, whose memory the trace has
+
+    /// `trains`: the members' bytes are those of training, otherwise those of the design's costs. Throws Error with
+    /// whyNoMembers().
+    GroupRun(const Design& design, bool trains);
+    std::string nameOf(int group, const Backend& backend) const; ///< "members 0-1"
+    std::vector<Bytes> shownOf(const std::vector<Bytes>& ofMembers) const;
+};
+
+/// Puts the members' records together to the groups': a block lasts from its first part to its last, on whatever
+/// member; parts and collectives go into the trace as what lies under the block.
+class GroupSink final : public RecordSink {
+public:
+    GroupSink(RecordSink& to, const GroupRun& run);
+
+    void append(const std::vector<TaskRecord>& records) override;
+    void append(const std::vector<MemoryRecord>& records) override;
+    void append(const StepRecord& record) override { m_to.append(record); }
+    void append(const std::vector<GpuRecord>& records) override { m_to.append(records); }
+    void commit() override { m_to.commit(); }
+
+private:
+    struct Block {
+        int missing = 0;
+        Nanoseconds start = 0, end = 0;
+    };
+    std::string nameOf(TaskId task) const;
+    bool isOf(TaskId task, TaskId block) const;
+
+    RecordSink& m_to;
+    const GroupRun& m_run;
+    std::vector<int> m_partsOfBlock; ///< per task of the groups: records that make it
+    std::map<std::pair<std::int32_t, TaskId>, Block> m_blocks;
+};
+
+/// The last step's gradients against one device that has the whole model.
+GradientCheck checkGroupGradients(const sharding::WholeTensors& gradients, const sharding::ReferenceStep& reference,
+                                  double bound);
+
+} // namespace pipewright

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "executor/run/runsetup.h"
+
+#include "executor/host/hostbackend.h"
+#include "executor/run/backendcheck.h"
+
+namespace pipewright {
+
+std::unique_ptr<TrainingData> loadData(const RunOptions& options, const ModelShape& shape, Diagnostics& notes)
+{
+    auto data = loadTrainingData(options.data, shape, options.seed);
+    if (options.data.empty())
+        notes.push_back({Severity::Note, "data", "trained on " + data->source(), "give --data FILE or FOLDER"});
+    return data;
+}
+
+bool trainsOrThrow(const Design& design, const RunOptions& options, Diagnostics& notes)
+{
+    if (options.clock == RunOptions::Clock::Virtual && options.maths == RunOptions::Maths::Training)
+        throw Error("clock", "the virtual clock has no maths to train with", "use timed maths or the real clock");
+    if (options.clock == RunOptions::Clock::Virtual && options.maths == RunOptions::Maths::Synthetic)
+        throw Error("clock", "synthetic blocks burn real time", "use timed maths or the real clock");
+    const BackendCheck check = checkForBackend(design, meansOf(options));
+    if (hasErrors(check.found))
+        throw Error(check.found);
+    notes.insert(notes.end(), check.found.begin(), check.found.end());
+    return check.trains;
+}
+
+Design scaledDesign(const Design& design, const RunOptions& options)
+{
+    Design result = design;
+    if (options.maths == RunOptions::Maths::Synthetic)
+        result.costs = scaledCosts(design.costs, options.scale);
+    return result;
+}
+
+std::unique_ptr<Backend> backendFor(const RunOptions& options, int devices)
+{
+    if (options.createBackend)
+        return options.createBackend(devices);
+    const Bytes memory = options.runtime.deviceMemory;
+    return memory > 0 ? createHostBackend(devices, memory) : createHostBackend(devices);
+}
+
+} // namespace pipewright

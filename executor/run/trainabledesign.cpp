@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "executor/run/trainabledesign.h"
+
+#include "core/design/groupstages.h"
+#include "core/design/stagecosts.h"
+#include "core/schedule/weightplan.h"
+#include "core/workload/transformer.h"
+#include "executor/run/backendcheck.h"
+
+namespace pipewright {
+
+Workload withAttention(const Workload& workload, AttentionMemory memory)
+{
+    ModelShape shape = workload.shape;
+    if (shape.architecture != Architecture::Classifier)
+        shape.attention = memory;
+    return makeWorkload(shape, workload.optimizer, workload.source);
+}
+
+Design trainableDesign(const Design& design)
+{
+    if (Diagnostics why = whyNotTrainable(design); !why.empty())
+        throw Error(std::move(why));
+    if (hasGroups(design))
+        throw Error("cluster.devices", "a group's members share its stages, and here every device has its own",
+                    "train it with `pipewright run`, or take a cluster without groups");
+    Design result = design;
+    applyBytes(*design.workload, design.layersPerStage, design.schedule.recompute, result.costs);
+    result.dataflow.shared = sharedParametersOf(*design.workload, design.layersPerStage);
+    if (hasUpdates(design.schedule)) {
+        result.workload = makeWorkload(design.workload->shape, inModel(design.schedule.weightPolicy.optimizer),
+                                       design.workload->source);
+        applyBytes(*result.workload, result.layersPerStage, design.schedule.recompute, result.costs);
+    }
+    return result;
+}
+
+int microbatchesPerUpdate(const Program& program)
+{
+    for (TaskId t = 0; program.versioned() && t < program.tasks.size(); ++t)
+        if (program.tasks[t].kind == TaskKind::Compute)
+            return program.weights[t].batchSize;
+    return program.microbatches;
+}
+
+} // namespace pipewright

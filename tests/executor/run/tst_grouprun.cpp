@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Whole runs of designs whose stages are held by groups: every member runs, the trace is the groups', with the members'
+// parts under its blocks.
+#include "core/predict/predict.h"
+#include "core/program/compile.h"
+#include "executor/run/backendcheck.h"
+#include "executor/run/grouprun.h"
+#include "executor/run/run.h"
+#include "makers/groups.h"
+#include "testmain.h"
+#include "traces/analysis/blockkernels.h"
+#include "traces/store/tracereader.h"
+
+#include <QTemporaryDir>
+#include <QTest>
+
+#include <algorithm>
+
+using namespace pipewright;
+using namespace pipewright::test;
+
+class GroupRunTest : public QObject {
+    Q_OBJECT
+
+private Q_SLOTS:
+    void allMembersTrainAndTheTraceIsTheGroups_data()
+    {
+        QTest::addColumn<QString>("family");
+        for (const char* family : {"1f1b", "zb-h1", "interleaved-1f1b", "v-half"})
+            QTest::newRow(family) << family;
+    }
+    void allMembersTrainAndTheTraceIsTheGroups()
+    {
+        QFETCH(QString, family);
+        const QTemporaryDir folder;
+        const Design design = groupDesign(family.toStdString(), {{1e9, 5e8}, {1e9, 1e9}}, 4, groupShape(6));
+        RunOptions options;
+        options.steps = 2;
+        options.trace = folder.filePath("run.db").toStdString();
+        const RunResult result = run(design, options);
+        QCOMPARE(result.maths, std::string("training"));
+        QCOMPARE(result.devices, 4);
+        QCOMPARE(result.groups, (std::vector<int>{0, 0, 1, 1}));
+        QCOMPARE(result.peakBytes, result.predictedPeakBytes);
+        QVERIFY(result.gradients && result.gradients->holds());
+        QVERIFY(result.losses.back() < 6 && result.losses.back() > 4); // ln 256 is 5.5
+        QVERIFY(QString::fromStdString(result.toJson()).contains("\"group\":[0,0,1,1]"));
+
+        const TraceReader reader(options.trace);
+        QVERIFY(reader.complete());
+        const Design recorded = reader.design();
+        const Program program = compile(recorded.schedule, recorded.costs, recorded.dataflow);
+        const Timeline timeline = reader.timeline(program, 1);
+        QCOMPARE(program.devices.size(), std::size_t{2});
+        for (TaskId t = 0; t < program.tasks.size(); ++t)
+            QVERIFY2(timeline.start[t] != notRun && timeline.end[t] >= timeline.start[t], program.label(t).c_str());
+        // Memory is that of each group's fullest member, as the recorded design says.
+        for (std::size_t group = 0; group < 2; ++group)
+            QCOMPARE(reader.peakBytes()[group], std::max(result.peakBytes[2 * group], result.peakBytes[2 * group + 1]));
+        QVERIFY(reader.holdsGpuWork());
+        const GpuWork parts = reader.gpuWork(program, 1);
+        QVERIFY(!parts.kernels.empty());
+    }
+
+    void predictionIsOfMembersAndTheVirtualClockAgrees()
+    {
+        const Design design = groupDesign("zb-h1", {{1e9, 5e8}, {1e9, 1e9, 4e8}}, 6);
+        const Prediction members = predictMembers(GroupRun(design, false).members);
+        QCOMPARE(members.metrics.devices.size(), std::size_t{5});
+        const Prediction groups = predict(design);
+        QVERIFY(members.metrics.makespan <= groups.metrics.makespan + 100);
+        RunOptions options;
+        options.maths = RunOptions::Maths::Timed;
+        options.clock = RunOptions::Clock::Virtual;
+        const RunResult result = run(design, options);
+        QCOMPARE(result.stepTimes.front(), members.metrics.makespan);
+    }
+
+    void otherBackendsSayThatTheyDoNotTrainGroups()
+    {
+        const Design design = groupDesign("1f1b", {{1e9, 5e8}, {1e9}}, 4);
+        QVERIFY(checkForBackend(design, {"host", RunOptions::Maths::Training, false}).trains);
+        for (const char* backend : {"mpi", "cuda"}) {
+            const BackendCheck check = checkForBackend(design, {backend, RunOptions::Maths::Training, false});
+            QVERIFY(!check.trains && hasErrors(check.found));
+            QVERIFY(QString::fromStdString(check.found.back().what).contains("does not train groups"));
+            QVERIFY(!hasErrors(checkForBackend(design, {backend, RunOptions::Maths::Timed, false}).found));
+        }
+    }
+
+    void whatGroupsDoNotTrainIsSaidBeforehand_data()
+    {
+        QTest::addColumn<QString>("what");
+        QTest::addColumn<QString>("where");
+        QTest::newRow("tied") << "tied"
+                              << "model.tied_head";
+        QTest::newRow("rotary") << "rotary"
+                                << "model.learned_positions";
+        QTest::newRow("bf16") << "bf16"
+                              << "model.data_type";
+    }
+    void whatGroupsDoNotTrainIsSaidBeforehand()
+    {
+        QFETCH(QString, what);
+        QFETCH(QString, where);
+        ModelShape shape = groupShape();
+        shape.tiedHead = what == "tied";
+        shape.learnedPositions = what != "rotary";
+        shape.dataType = what == "bf16" ? DataType::Bf16 : DataType::Fp32;
+        const Diagnostics why = whyNotTrainable(groupDesign("1f1b", {{1e9, 5e8}, {1e9}}, 4, shape));
+        QVERIFY(!why.empty());
+        QCOMPARE(QString::fromStdString(why.front().where), where);
+        QVERIFY(!why.front().hint.empty());
+    }
+};
+
+PIPEWRIGHT_TEST(GroupRunTest, NoApplication)
+#include "tst_grouprun.moc"
