@@ -70,7 +70,7 @@ public:
         for (const Node& node : stages.plans[stage].graph.nodes())
             if (node.leaf == Leaf::Input)
                 m_data.emplace(node.name, HostTensor(node.shape));
-        m_member.setData([this](const std::string& leaf, int) -> const HostTensor& { return m_data.at(leaf); });
+        m_member.setData([this](const Node& leaf, int) -> const HostTensor& { return m_data.at(leaf.name); });
     }
 
     StageCosts bytes(int stateValues)

@@ -32,6 +32,19 @@ bool countsOnce(const ShardingInstruction& instruction, std::size_t operand)
 GroupMember::GroupMember(int member, MemberDevice& device, const Theory& theory, const SharedStage& stage,
                          MemberCollectives& collectives, const GroupStage* before, const GroupStage& own,
                          int microbatches)
+    : GroupMember(member, device, theory, stage, collectives, before, &own, microbatches)
+{
+}
+
+GroupMember::GroupMember(int member, MemberDevice& device, const Theory& theory, const SharedStage& stage,
+                         MemberCollectives& collectives)
+    : GroupMember(member, device, theory, stage, collectives, nullptr, nullptr, 1)
+{
+}
+
+GroupMember::GroupMember(int member, MemberDevice& device, const Theory& theory, const SharedStage& stage,
+                         MemberCollectives& collectives, const GroupStage* before, const GroupStage* own,
+                         int microbatches)
     : m_member(member), m_device(device), m_theory(theory), m_stage(stage), m_collectives(collectives),
       m_before(before), m_own(own), m_passes(memberPasses(stage.plan.program, stage.graph)), m_full(m_passes.inputGrad),
       m_microbatches(static_cast<std::size_t>(microbatches))
@@ -45,7 +58,7 @@ GroupMember::GroupMember(int member, MemberDevice& device, const Theory& theory,
             throw Error(stage.graph.node(instruction.tensor).name, "is loaded in two ways, which a group does not run",
                         "give the sharding other ratios");
         if (leafOf(instruction.after) == Leaf::Received)
-            m_received = instruction.after;
+            m_receivedLoad = instruction.after;
         if (leafOf(instruction.after) != Leaf::Parameter)
             continue;
         const Shape shape = shapeOf(instruction.after);
@@ -81,9 +94,10 @@ void GroupMember::begin(const Block& block)
 {
     m_block = block;
     m_collectivesOfPass = collectivesOf(passOf(block.op), m_theory.machine().devices());
-    m_device.useMemory(&m_passing);
+    m_device.useMemory(isAlone() ? nullptr : &m_passing);
     m_passing.rewind(block.workspace);
     m_gradients.clear();
+    m_seen.clear();
     if (block.op == Op::F) {
         kept() = {};
         m_kept.rewind(block.saved);
@@ -125,18 +139,23 @@ void GroupMember::run(std::size_t from, std::size_t to)
 
 void GroupMember::end()
 {
+    if (isAlone()) {
+        if (makesInputGrad(m_block.op) && m_receivedLoad)
+            m_gradients[*m_receivedLoad] = takeGradient(*m_receivedLoad);
+        return;
+    }
     const ShardingInstruction& last = m_stage.plan.program.instructions.back();
     if (m_block.op == Op::F) {
         if (isHandOver(last)) {
-            handOut(value(last.before.front()), last.before.front(), m_own.output);
+            handOut(value(last.before.front()), last.before.front(), m_own->output);
         } else {
             const Property loss = last.after;
             const bool counts = loss.relation.kind == RelationKind::Reduce || m_member == 0;
             m_loss = counts ? static_cast<double>(m_device.get(value(loss)).data.front()) : 0;
         }
     }
-    if (makesInputGrad(m_block.op) && m_received)
-        handOut(takeGradient(*m_received), *m_received, m_before->gradients);
+    if (makesInputGrad(m_block.op) && m_receivedLoad)
+        handOut(takeGradient(*m_receivedLoad), *m_receivedLoad, m_before->gradients);
     m_gradients.clear();
     m_factorRows = m_factorGrads = {};
     if (makesWeightGrad(m_block.op))
@@ -176,7 +195,7 @@ void GroupMember::run(const MemberStep& step)
 
 bool GroupMember::isHandOver(const ShardingInstruction& instruction) const
 {
-    return instruction.computes()
+    return !isAlone() && instruction.computes()
            && operations()[static_cast<std::size_t>(m_stage.graph.node(instruction.tensor).operation)].name
                   == "hand_over";
 }
@@ -232,6 +251,8 @@ Tensor GroupMember::keep(Tensor tensor, KeptMemory& memory)
     const auto isIn = [&tensor](std::span<const float> values) {
         return tensor.data.data() >= values.data() && tensor.data.data() < values.data() + values.size();
     };
+    if (isAlone())
+        return tensor;
     if (tensor.elements() == 0 || memory.owns(tensor.data.data()) || m_kept.owns(tensor.data.data())
         || isIn(m_block.parameters)) {
         tensor.memory.reset();
@@ -255,13 +276,17 @@ void GroupMember::load(const ShardingInstruction& instruction)
     if (const auto parameter = m_parameterAt.find(stored); parameter != m_parameterAt.end()) {
         const MemberParameter& place = m_parameters[parameter->second];
         tensor.data = m_block.parameters.subspan(place.offset, place.count);
-    } else if (m_received == stored) {
+    } else if (m_receivedLoad == stored && !isAlone()) {
         tensor = keep(assembled(stored, m_before->output), m_kept);
     } else if (product(tensor.shape.begin(), tensor.shape.end()) > 0) {
-        const HostTensor piece = pieceOf(m_data(m_stage.graph.node(stored.tensor).name, m_block.microbatch), stored);
-        std::byte* const data = m_kept.take(piece.data.size() * sizeof(float));
-        tensor.data = {reinterpret_cast<float*>(data), piece.data.size()};
-        m_device.device().write(m_device.stream(), regionOf(tensor), piece.data.data());
+        const HostTensor piece = pieceOf(m_data(m_stage.graph.node(stored.tensor), m_block.microbatch), stored);
+        if (isAlone()) {
+            tensor = m_device.put(piece);
+        } else {
+            std::byte* const data = m_kept.take(piece.data.size() * sizeof(float));
+            tensor.data = {reinterpret_cast<float*>(data), piece.data.size()};
+            m_device.device().write(m_device.stream(), regionOf(tensor), piece.data.data());
+        }
     }
     kept().values[stored] = std::move(tensor);
 }
@@ -319,10 +344,15 @@ void GroupMember::sliceGrad(const ShardingInstruction& instruction)
 Tensor GroupMember::takeGradient(const Property& property)
 {
     const auto found = m_gradients.find(property);
-    if (found == m_gradients.end())
-        return m_device.zeros(shapeOf(property)); // nothing came back this way
-    Tensor gradient = std::move(found->second);
-    m_gradients.erase(found);
+    Tensor gradient; // zeros when nothing came back this way
+    if (found == m_gradients.end()) {
+        gradient = m_device.zeros(shapeOf(property));
+    } else {
+        gradient = std::move(found->second);
+        m_gradients.erase(found);
+    }
+    if (isAlone())
+        m_seen.try_emplace(property, gradient);
     return gradient;
 }
 
@@ -350,7 +380,7 @@ void GroupMember::addOperandGradients(const ShardingInstruction& instruction, st
 void GroupMember::inputGrad(const ShardingInstruction& instruction)
 {
     if (isHandOver(instruction)) {
-        addGradient(instruction.before.front(), assembled(instruction.before.front(), m_own.gradients));
+        addGradient(instruction.before.front(), assembled(instruction.before.front(), m_own->gradients));
         return;
     }
     Tensor grad = takeGradient(instruction.after);

@@ -3,7 +3,9 @@
 // tensors in uneven pieces, part by part, in memory that the Program's buffers give it. What a forward makes is kept
 // until the weight gradient; gradients pass through the workspace, but for those that the weight gradient needs.
 //
-// The same steps on a device that computes nothing (drydevice.h) say how large the buffers must be.
+// The same steps on a device that computes nothing (drydevice.h) say how large the buffers must be. A program that runs
+// on its own, without a pipeline around it (programmember.h), has its tensors in the device's own memory and keeps what
+// its properties are checked with.
 #pragma once
 
 #include "core/design/groupstages.h"
@@ -28,10 +30,13 @@ struct MemberParameter {
 
 class GroupMember {
 public:
-    /// `theory` is for the plan's ratios; all must outlive this. `before` is what the stage before hands over, `after`
-    /// what this one does; null at the model's ends. Throws Error for a program that loads a tensor twice.
+    /// `theory` is for the plan's ratios; all must outlive this. `own` has the boundary to the next stage, `before`
+    /// that to the stage before; null at the model's beginning. Throws Error for a program that loads a tensor twice.
     GroupMember(int member, MemberDevice& device, const Theory& theory, const SharedStage& stage,
                 MemberCollectives& collectives, const GroupStage* before, const GroupStage& own, int microbatches);
+    /// Of a program that runs on its own, once forwards and once backwards; what it would receive is data.
+    GroupMember(int member, MemberDevice& device, const Theory& theory, const SharedStage& stage,
+                MemberCollectives& collectives);
 
     const std::vector<MemberParameter>& parameters() const { return m_parameters; }
     std::size_t parameterCount() const { return m_parameterCount; }
@@ -51,8 +56,8 @@ public:
         std::vector<Region> arrived, handed;
         float lossWeight = 1; ///< of the loss, in what the gradients are of
     };
-    /// F takes its data from here: `leaf` is "tokens" or "targets"; whole.
-    using Data = std::function<const HostTensor&(const std::string& leaf, int microbatch)>;
+    /// F takes its data from here, whole.
+    using Data = std::function<const HostTensor&(const Node& leaf, int microbatch)>;
     void setData(Data data) { m_data = std::move(data); }
 
     void begin(const Block& block);
@@ -62,6 +67,14 @@ public:
 
     /// After an F in the stage with the loss: what this member has to add to it.
     double loss() const { return m_loss; }
+    // Of a program on its own, after its backward.
+    const std::map<Property, Tensor>& values() const { return m_microbatches.front().values; }
+    /// What came back to each property, before any sum over members.
+    const std::map<Property, Tensor>& seenGradients() const { return m_seen; }
+    /// What goes back to the stage before; null: there is none.
+    const Tensor* receivedGradient() const { return m_receivedLoad ? &m_gradients.at(*m_receivedLoad) : nullptr; }
+    const std::optional<Property>& received() const { return m_receivedLoad; }
+
     Bytes workspaceUsed() const { return m_passing.highest(); }
     Bytes savedUsed() const { return m_kept.used(); }
     Bytes savedFromInputGradUsed() const { return m_keptGradients.used(); }
@@ -76,6 +89,9 @@ private:
     }
     Kept& kept() { return m_microbatches[static_cast<std::size_t>(m_block.microbatch)]; }
     const Tensor& value(const Property& property) { return kept().values.at(property); }
+    GroupMember(int member, MemberDevice& device, const Theory& theory, const SharedStage& stage,
+                MemberCollectives& collectives, const GroupStage* before, const GroupStage* own, int microbatches);
+    bool isAlone() const { return m_own == nullptr; }
     const MemberPass& passOf(Op op) const;
     void run(std::size_t from, std::size_t to);
     void run(const MemberStep& step);
@@ -111,19 +127,20 @@ private:
     const SharedStage& m_stage;
     MemberCollectives& m_collectives;
     const GroupStage* m_before; ///< the stage before
-    const GroupStage& m_own;
+    const GroupStage* m_own;    ///< null: no pipeline
     MemberPasses m_passes;
     MemberPass m_full; ///< input gradient, then weight gradient
     std::vector<MemberParameter> m_parameters;
     std::map<Property, std::size_t> m_parameterAt;
     std::size_t m_parameterCount = 0;
-    std::optional<Property> m_received;
+    std::optional<Property> m_receivedLoad; ///< of what comes from the stage before
     Data m_data;
 
     Block m_block;
     std::vector<std::size_t> m_collectivesOfPass;
     std::vector<Kept> m_microbatches;
     std::map<Property, Tensor> m_gradients; ///< of the present pass
+    std::map<Property, Tensor> m_seen;
     Tensor m_factorRows, m_factorGrads;
     KeptMemory m_kept, m_keptGradients;
     PassingMemory m_passing;

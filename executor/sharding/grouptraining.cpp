@@ -201,8 +201,8 @@ void GroupTraining::prepare(const Program& program, std::span<const Region> regi
             const auto device = static_cast<std::size_t>(m_stages.firstOf(static_cast<int>(group)) + m);
             GroupMember work(m, *m_devices[device], *m_theories[s], m_stages.plans[s], *m_collectives[group],
                              s > 0 ? &m_stages.stages[s - 1] : nullptr, m_stages.stages[s], program.microbatches);
-            work.setData([this](const std::string& leaf, int microbatch) -> const HostTensor& {
-                return (leaf == "tokens" ? m_step.tokens : m_step.targets)[static_cast<std::size_t>(microbatch)];
+            work.setData([this](const Node& leaf, int microbatch) -> const HostTensor& {
+                return (leaf.name == "tokens" ? m_step.tokens : m_step.targets)[static_cast<std::size_t>(microbatch)];
             });
             std::vector<StageOptimizer::Range> ranges;
             for (const MemberParameter& parameter : work.parameters())

@@ -37,7 +37,7 @@ double worstOf(const Held& held, const HostTensor& truth)
 class PropertyCheck {
 public:
     PropertyCheck(const TensorGraph& graph, const ShardingProgram& program,
-                  const std::vector<std::unique_ptr<DeviceActor>>& actors, const ShardingRunOptions& options,
+                  const std::vector<std::unique_ptr<ProgramMember>>& actors, const ShardingRunOptions& options,
                   ShardingRun& run)
         : m_graph(graph), m_program(program), m_actors(actors), m_options(options), m_run(run)
     {
@@ -153,7 +153,7 @@ private:
 
     const TensorGraph& m_graph;
     const ShardingProgram& m_program;
-    const std::vector<std::unique_ptr<DeviceActor>>& m_actors;
+    const std::vector<std::unique_ptr<ProgramMember>>& m_actors;
     const ShardingRunOptions& m_options;
     ShardingRun& m_run;
     std::map<Property, HostTensor> m_expected;
@@ -162,7 +162,7 @@ private:
 } // namespace
 
 void checkProperties(const TensorGraph& graph, const ShardingProgram& program,
-                     const std::vector<std::unique_ptr<DeviceActor>>& actors, const ShardingRunOptions& options,
+                     const std::vector<std::unique_ptr<ProgramMember>>& actors, const ShardingRunOptions& options,
                      ShardingRun& run)
 {
     PropertyCheck check(graph, program, actors, options, run);

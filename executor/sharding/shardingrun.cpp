@@ -2,9 +2,9 @@
 #include "executor/sharding/shardingrun.h"
 
 #include "executor/host/hostbackend.h"
-#include "executor/sharding/deviceactor.h"
 #include "executor/sharding/nodemaths.h"
 #include "executor/sharding/onedevice.h"
+#include "executor/sharding/programmember.h"
 #include "executor/sharding/propertycheck.h"
 #include "executor/training/counterrandom.h"
 
@@ -38,7 +38,7 @@ std::int64_t classesOf(const TensorGraph& graph, int leaf)
 }
 
 void collect(const ShardingProgram& program, const TensorGraph& graph,
-             const std::vector<std::unique_ptr<DeviceActor>>& actors, ShardingRun& run)
+             const std::vector<std::unique_ptr<ProgramMember>>& actors, ShardingRun& run)
 {
     const Property loss = program.instructions.back().after;
     run.loss = 0;
@@ -91,12 +91,22 @@ SingleRun runSingle(const TensorGraph& graph, const LeafValues& leaves)
 
 namespace {
 
+/// The whole program as a stage of its own.
+SharedStage stageOf(const Theory& theory, const ShardingProgram& program)
+{
+    SharedStage stage{theory.graph(), theory.machine(), {}};
+    stage.plan.program = program;
+    stage.plan.ratios = theory.ratios();
+    return stage;
+}
+
 /// What one run is made of, and the threads that do it.
 class Devices {
 public:
     Devices(const Theory& theory, const ShardingProgram& program, const LeafValues& leaves,
             const ShardingRunOptions& options)
-        : m_program(program), m_options(options), m_started(static_cast<std::size_t>(theory.machine().devices()))
+        : m_program(program), m_options(options), m_stage(stageOf(theory, program)),
+          m_started(static_cast<std::size_t>(theory.machine().devices()))
     {
         const int devices = theory.machine().devices();
         if (!options.backend)
@@ -110,10 +120,11 @@ public:
             members.push_back(m_members.emplace_back(std::make_unique<MemberDevice>(backend.device(d))).get());
         m_collectives = createCollectives(members, backend.createCommunicators());
         for (int d = 0; d < devices; ++d)
-            m_actors.push_back(std::make_unique<DeviceActor>(d, *members[d], theory, leaves, *m_collectives, options));
+            m_actors.push_back(
+                std::make_unique<ProgramMember>(d, *members[d], theory, m_stage, leaves, *m_collectives, options));
     }
 
-    const std::vector<std::unique_ptr<DeviceActor>>& actors() const { return m_actors; }
+    const std::vector<std::unique_ptr<ProgramMember>>& actors() const { return m_actors; }
 
     /// Seconds of every timed step.
     std::vector<double> run()
@@ -152,30 +163,25 @@ private:
     /// Seconds from the first device's start to the last one's end.
     double step(std::size_t device)
     {
-        DeviceActor& actor = *m_actors[device];
-        actor.begin();
+        ProgramMember& actor = *m_actors[device];
         m_collectives->wait();
-        m_started[device] = DeviceActor::Clock::now();
+        m_started[device] = ProgramMember::Clock::now();
         actor.startClock(m_started[device]);
-        for (const ShardingInstruction& instruction : m_program.instructions)
-            actor.forward(instruction);
-        actor.backwardStart(m_program.instructions.back().after);
-        for (auto instruction = m_program.instructions.rbegin(); instruction != m_program.instructions.rend();
-             ++instruction)
-            actor.backward(*instruction);
+        actor.step();
         actor.finish();
         m_collectives->wait();
         const auto first = *std::min_element(m_started.begin(), m_started.end());
-        return std::chrono::duration<double>(DeviceActor::Clock::now() - first).count();
+        return std::chrono::duration<double>(ProgramMember::Clock::now() - first).count();
     }
 
     const ShardingProgram& m_program;
     const ShardingRunOptions& m_options;
+    SharedStage m_stage;
     std::unique_ptr<Backend> m_host;
     std::vector<std::unique_ptr<MemberDevice>> m_members;
     std::unique_ptr<MemberCollectives> m_collectives;
-    std::vector<std::unique_ptr<DeviceActor>> m_actors;
-    std::vector<DeviceActor::Clock::time_point> m_started; ///< of each device, its step
+    std::vector<std::unique_ptr<ProgramMember>> m_actors;
+    std::vector<ProgramMember::Clock::time_point> m_started; ///< of each device, its step
     std::vector<double> m_stepSeconds;
     std::mutex m_mutex; ///< guards what follows
     std::exception_ptr m_failure;

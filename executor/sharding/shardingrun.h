@@ -2,7 +2,7 @@
 // Runs a synthesised program on a backend's devices, those of the host or GPUs: one thread per device, real tensors
 // in uneven pieces, forward and then backward as the mirror image, each instruction's gradient by the dual of its
 // communication. On the host a device's speed can be emulated: its thread sleeps until the time that its rate would
-// have taken, and a collective ends no earlier than its cost after the last device arrived (deviceactor.h).
+// have taken, and a collective ends no earlier than its cost after the last device arrived (programmember.h).
 //
 // In checking mode every instruction's property is verified on the data of all devices against the value that
 // a single device computes: equal, put together or added up, as its relation says. So is the gradient that comes
