@@ -160,6 +160,7 @@ RunOptions runOptions(const RunCommandOptions& given, bool speaks)
 
     RunOptions options = given.run;
     options.backend = given.backend;
+    options.gpus = given.onGpus();
     options.maths = mathsOf(given);
     if (options.scale != SyntheticScale{} && options.maths != RunOptions::Maths::Synthetic)
         throw Error("--time-scale, --memory-scale", "only synthetic blocks can be scaled", "add --synthetic");

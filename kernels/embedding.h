@@ -8,8 +8,8 @@
 
 namespace pipewright::kernels {
 
-/// output[token][hidden] = table[tokens[token]][hidden] + positions[token % length][hidden].
-/// Every token must be a row of the table.
+/// output[token][hidden] = table[tokens[token]][hidden] + positions[token % length][hidden]; without positions, whose
+/// span is then empty, the first alone. Every token must be a row of the table.
 struct EmbeddingForward {
     int length, hidden;
     std::span<const std::int32_t> tokens;
@@ -17,7 +17,8 @@ struct EmbeddingForward {
     std::span<float> output;
 };
 
-/// tableGrad and positionsGrad += the rows of outputGrad they were used for, in the order of the tokens.
+/// tableGrad and, where there are positions, positionsGrad += the rows of outputGrad they were used for, in the order
+/// of the tokens.
 struct EmbeddingWeightGrad {
     int length, hidden;
     std::span<const std::int32_t> tokens;

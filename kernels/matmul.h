@@ -27,11 +27,12 @@ struct LinearForward {
     Store store = Store::Replace;
 };
 
-/// inputGrad[rows][inputs] = outputGrad[rows][outputs] · weight[outputs][inputs].
+/// inputGrad[rows][inputs] = outputGrad[rows][outputs] · weight[outputs][inputs], or is added to what is there.
 struct LinearInputGrad {
     LinearShape shape;
     std::span<const float> outputGrad, weight;
     std::span<float> inputGrad;
+    Store store = Store::Replace;
 };
 
 /// weightGrad[outputs][inputs] += outputGradᵀ · input, biasGrad[outputs] += column sums of outputGrad.

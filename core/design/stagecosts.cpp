@@ -6,7 +6,6 @@
 #include "core/base/diagnostic.h"
 #include "core/design/groupcosts.h"
 #include "core/design/membertimes.h"
-#include "core/workload/gptworkspace.h"
 #include "core/workload/parallelism.h"
 #include "core/workload/recomputedtensors.h"
 #include "core/workload/transformer.h"
@@ -88,11 +87,10 @@ void fillBytes(const Workload& workload, std::span<const Layer> layers, Recomput
         std::count_if(layers.begin(), layers.end(), [](const Layer& layer) { return hasAttention(layer.kind); });
     stage.sequenceGradient = attentions * sequenceGradientElements(workload.shape) * bytesOf(workload.shape.dataType);
     stage.output = layers.back().outputBytes;
-    stage.workspaceForward = stageWorkspace(workload.shape, layers, Pass::Forward) + forwardScratch(layers, recompute);
+    stage.workspaceForward = forwardScratch(layers, recompute);
     stage.workspaceRecompute = recomputeScratch(layers, recompute);
-    stage.workspaceInputGrad = stageWorkspace(workload.shape, layers, Pass::InputGrad);
-    stage.workspaceWeightGrad = stageWorkspace(workload.shape, layers, Pass::WeightGrad);
-    stage.workspaceBackward = stageWorkspace(workload.shape, layers, Pass::Backward);
+    stage.workspaceInputGrad = stage.workspaceBackward = stageWorkspace(layers);
+    stage.workspaceWeightGrad = 0;
     const std::int64_t parameters = parametersOf(layers);
     stage.parameters = parameters * workload.state.parameter;
     stage.gradients = parameters * workload.state.gradient;

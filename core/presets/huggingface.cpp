@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 namespace pipewright {
 
@@ -155,6 +156,9 @@ private:
         if (has("n_inner"))
             number("n_inner", shape.ffn);
         shape.tiedHead = flag("tie_word_embeddings", true);
+        if (has("layer_norm_epsilon"))
+            m_reader.readRate("layer_norm_epsilon", shape.normEpsilon);
+        readActivation("activation_function", Activation::GeluTanh);
         double dropped = 0;
         if (has("resid_pdrop"))
             m_reader.readRate("resid_pdrop", dropped);
@@ -197,15 +201,116 @@ private:
             readExperts(facts);
         if (m_type == "deepseek_v3")
             readLatentAttention();
-        const bool slides = has("sliding_window") && flag("use_sliding_window", true);
-        if (slides)
-            note("sliding_window", "attention is counted over whole sequences; the window is left out");
+        if (has("rms_norm_eps"))
+            m_reader.readRate("rms_norm_eps", shape.normEpsilon);
+        readActivation(has("hidden_activation") ? "hidden_activation" : "hidden_act", Activation::Silu);
+        readRotary();
+        readWindow();
         if (has("quantization_config"))
             note("quantization_config", "the bytes are those of 2-byte numbers; quantization is left out");
     }
 
+    void readActivation(std::string_view key, Activation usual)
+    {
+        m_file.shape.activation = usual;
+        if (!has(key))
+            return;
+        m_reader.readName(key, m_file.shape.activation,
+                          {{"silu", Activation::Silu},
+                           {"swish", Activation::Silu},
+                           {"gelu", Activation::Gelu},
+                           {"gelu_new", Activation::GeluTanh},
+                           {"gelu_pytorch_tanh", Activation::GeluTanh}});
+    }
+
+    /// Older files have rope_theta and rope_scaling, newer ones both in rope_parameters.
+    void readRotary()
+    {
+        Rotary& rotary = m_file.shape.rotary;
+        if (has("rope_theta"))
+            m_reader.readRate("rope_theta", rotary.base);
+        const std::string_view key = has("rope_parameters") ? "rope_parameters" : "rope_scaling";
+        const Json* object = has(key) ? m_reader.object(key) : nullptr;
+        if (object == nullptr)
+            return;
+        ObjectReader reader(m_reader.document(), *object, m_reader.pointerTo(key), m_faults);
+        reader.readRate("rope_theta", rotary.base);
+        std::string type = "default";
+        reader.read(object->contains("rope_type") ? "rope_type" : "type", type);
+        reader.readRate("factor", rotary.factor);
+        reader.read("original_max_position_embeddings", rotary.original, 1, anyNumber);
+        if (type == "linear") {
+            rotary.scaling = Rotary::Scaling::Linear;
+        } else if (type == "llama3") {
+            rotary.scaling = Rotary::Scaling::Llama3;
+            reader.readRate("low_freq_factor", rotary.low, Presence::Required);
+            reader.readRate("high_freq_factor", rotary.high, Presence::Required);
+        } else if (type == "yarn") {
+            rotary.scaling = Rotary::Scaling::Yarn;
+            rotary.high = 32;
+            reader.readRate("beta_slow", rotary.low);
+            reader.readRate("beta_fast", rotary.high);
+            readYarnFactor(reader, *object);
+        } else if (type != "default") {
+            note(key, fmt::format("rotary positions are scaled by {}, which is left out: a model that is trained here "
+                                  "has them unscaled",
+                                  inQuotes(type)));
+            rotary = {.base = rotary.base};
+        }
+    }
+
+    /// What the scores are multiplied by, as the library computes it (arXiv 2309.00071, section 3.4).
+    void readYarnFactor(ObjectReader& reader, const Json& object)
+    {
+        Rotary& rotary = m_file.shape.rotary;
+        const auto stretched = [&](double share) {
+            return rotary.factor > 1 ? 0.1 * share * std::log(rotary.factor) + 1 : 1.0;
+        };
+        double share = 1, ofAll = 0;
+        reader.readRate("mscale", share);
+        reader.readRate("mscale_all_dim", ofAll);
+        const bool both = object.contains("mscale") && object.contains("mscale_all_dim");
+        rotary.attentionFactor = both ? stretched(share) / stretched(ofAll) : stretched(1);
+        if (m_type == "deepseek_v3" && ofAll > 0)
+            rotary.attentionFactor *= stretched(ofAll);
+        reader.readRate("attention_factor", rotary.attentionFactor);
+    }
+
+    void readWindow()
+    {
+        ModelShape& shape = m_file.shape;
+        if (!has("sliding_window") || !flag("use_sliding_window", true))
+            return;
+        number("sliding_window", shape.window);
+        if (m_type == "gpt_oss" || m_type == "gemma2")
+            shape.fullAttentionEvery = 2;
+        if (m_type == "gemma3_text") {
+            shape.fullAttentionEvery = 6;
+            if (has("sliding_window_pattern"))
+                number("sliding_window_pattern", shape.fullAttentionEvery);
+        }
+        note("sliding_window",
+             "times and work of attention are those of whole sequences; the window is kept where the model trains");
+    }
+
+    void readRouter()
+    {
+        ModelShape& shape = m_file.shape;
+        shape.routerNormalised = flag("norm_topk_prob", m_type != "qwen3_moe");
+        if (m_type != "deepseek_v3")
+            return;
+        shape.routerScore = RouterScore::Sigmoid;
+        if (has("routed_scaling_factor"))
+            m_reader.readRate("routed_scaling_factor", shape.routerScale);
+        if (has("n_group"))
+            number("n_group", shape.routerGroups);
+        if (has("topk_group"))
+            number("topk_group", shape.routerGroupsPerToken);
+    }
+
     void readExperts(const ArchitectureFacts& facts)
     {
+        readRouter();
         ModelShape& shape = m_file.shape;
         number(facts.expertCount, shape.experts);
         number("num_experts_per_tok", shape.expertsPerToken);

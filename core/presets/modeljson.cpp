@@ -25,6 +25,14 @@ const std::initializer_list<NamedValue<DataType>> dataTypes{{"fp32", DataType::F
 const std::initializer_list<NamedValue<AttentionMemory>> attentionMemories{{"stored", AttentionMemory::Stored},
                                                                            {"recomputed", AttentionMemory::Recomputed},
                                                                            {"streamed", AttentionMemory::Streamed}};
+const std::initializer_list<NamedValue<Activation>> activations{
+    {"gelu_tanh", Activation::GeluTanh}, {"gelu", Activation::Gelu}, {"silu", Activation::Silu}};
+const std::initializer_list<NamedValue<RouterScore>> routerScores{{"softmax", RouterScore::Softmax},
+                                                                  {"sigmoid", RouterScore::Sigmoid}};
+const std::initializer_list<NamedValue<Rotary::Scaling>> rotaryScalings{{"none", Rotary::Scaling::None},
+                                                                        {"linear", Rotary::Scaling::Linear},
+                                                                        {"llama3", Rotary::Scaling::Llama3},
+                                                                        {"yarn", Rotary::Scaling::Yarn}};
 const std::initializer_list<NamedValue<Collective>> collectiveNames{
     {"all_gather", Collective::AllGather},         {"grouped_broadcast", Collective::GroupedBroadcast},
     {"all_reduce", Collective::AllReduce},         {"reduce_scatter", Collective::ReduceScatter},
@@ -53,10 +61,15 @@ void forEachOption(Shape& shape, Visit visit)
     visit("learned_positions", shape.learnedPositions);
     visit("tied_head", shape.tiedHead);
     visit("dropout", shape.dropout);
+    visit("window", shape.window);
+    visit("full_attention_every", shape.fullAttentionEvery);
     visit("experts", shape.experts);
     visit("experts_per_token", shape.expertsPerToken);
     visit("shared_experts", shape.sharedExperts);
     visit("expert_ffn", shape.expertFfn);
+    visit("router_normalised", shape.routerNormalised);
+    visit("router_groups", shape.routerGroups);
+    visit("router_groups_per_token", shape.routerGroupsPerToken);
     visit("router_bias", shape.routerBias);
     visit("expert_bias", shape.expertBias);
     visit("dense_layers", shape.denseLayers);
@@ -74,6 +87,71 @@ struct OptionReader {
     void operator()(std::string_view key, int& field) { reader.read(key, field, 0, anySize); }
     void operator()(std::string_view key, std::int64_t& field) { reader.read(key, field, 0, anySize); }
 };
+
+/// What files of gated models mean without saying it.
+Activation usualActivation(bool gatedMlp)
+{
+    return gatedMlp ? Activation::Silu : Activation::GeluTanh;
+}
+
+OrderedJson rotaryToJson(const Rotary& rotary)
+{
+    const Rotary usual;
+    OrderedJson json;
+    json["base"] = plainNumber(rotary.base);
+    if (rotary.scaling != usual.scaling)
+        json["scaling"] = nameIn(rotaryScalings, rotary.scaling);
+    for (const auto& [key, value, common] : {std::tuple{"factor", rotary.factor, usual.factor},
+                                             {"low", rotary.low, usual.low},
+                                             {"high", rotary.high, usual.high},
+                                             {"attention_factor", rotary.attentionFactor, usual.attentionFactor}})
+        if (value != common)
+            json[key] = plainNumber(value);
+    if (rotary.original != usual.original)
+        json["original"] = rotary.original;
+    return json;
+}
+
+Rotary readRotary(ObjectReader&& reader)
+{
+    Rotary rotary;
+    reader.readRate("base", rotary.base, Presence::Required);
+    reader.readName("scaling", rotary.scaling, rotaryScalings);
+    reader.readRate("factor", rotary.factor);
+    reader.readRate("low", rotary.low);
+    reader.readRate("high", rotary.high);
+    reader.readRate("attention_factor", rotary.attentionFactor);
+    reader.read("original", rotary.original, 0, anySize);
+    reader.finish();
+    return rotary;
+}
+
+void writeNumbers(const ModelShape& shape, OrderedJson& json)
+{
+    const ModelShape usual;
+    if (shape.activation != usualActivation(shape.gatedMlp))
+        json["activation"] = nameIn(activations, shape.activation);
+    if (shape.normEpsilon != usual.normEpsilon)
+        json["norm_epsilon"] = plainNumber(shape.normEpsilon);
+    if (!(shape.rotary == usual.rotary))
+        json["rotary"] = rotaryToJson(shape.rotary);
+    if (shape.routerScore != usual.routerScore)
+        json["router_score"] = nameIn(routerScores, shape.routerScore);
+    if (shape.routerScale != usual.routerScale)
+        json["router_scale"] = plainNumber(shape.routerScale);
+}
+
+void readNumbers(ObjectReader& reader, ModelShape& shape)
+{
+    shape.activation = usualActivation(shape.gatedMlp);
+    reader.readName("activation", shape.activation, activations);
+    reader.readRate("norm_epsilon", shape.normEpsilon);
+    if (const Json* rotary = reader.object("rotary"))
+        shape.rotary =
+            readRotary(ObjectReader(reader.document(), *rotary, reader.pointerTo("rotary"), reader.diagnostics()));
+    reader.readName("router_score", shape.routerScore, routerScores);
+    reader.readRate("router_scale", shape.routerScale);
+}
 
 OrderedJson parallelToJson(const Parallelism& parallel)
 {
@@ -182,6 +260,7 @@ nlohmann::ordered_json shapeToJson(const ModelShape& shape)
         if (static_cast<std::int64_t>(field) != usual[at++])
             json[std::string(key)] = field;
     });
+    writeNumbers(shape, json);
     if (!(shape.parallel == Parallelism{}))
         json["parallel"] = parallelToJson(shape.parallel);
     return json;
@@ -211,6 +290,7 @@ ModelShape readShape(ObjectReader& reader)
     reader.readName("data_type", shape.dataType, dataTypes, Presence::Required);
     reader.readName("attention", shape.attention, attentionMemories);
     forEachOption(shape, OptionReader{reader});
+    readNumbers(reader, shape);
     if (const Json* parallel = reader.object("parallel"))
         shape.parallel = readParallel(
             ObjectReader(reader.document(), *parallel, reader.pointerTo("parallel"), reader.diagnostics()));

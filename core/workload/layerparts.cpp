@@ -3,6 +3,10 @@
 // 2205.05198, section 4. O(1) per part.
 #include "core/workload/layerparts.h"
 
+#include "core/workload/transformer.h"
+
+#include <algorithm>
+
 namespace pipewright {
 
 namespace {
@@ -31,6 +35,56 @@ Keeper keeper(const ModelShape& shape, Layer& layer)
     return {layer, bytesOf(shape.dataType)};
 }
 
+using Start = LayerParameter::Start;
+
+void addParameter(Layer& layer, std::string name, std::int64_t rows, std::int64_t columns, Start start)
+{
+    layer.parameters += rows * columns;
+    layer.parameterTensors.push_back({std::move(name), rows, columns, start});
+}
+
+// Weight, and where the model has biases (layer norm) a shift.
+void addNorm(const ModelShape& shape, Layer& layer, const std::string& name, std::int64_t width)
+{
+    addParameter(layer, name + ".gamma", 1, width, Start::One);
+    if (shape.bias)
+        addParameter(layer, name + ".beta", 1, width, Start::Zero);
+}
+
+// A matrix product of `rows` x `inner` with `inner` x `columns` and its two gradients.
+void addWork(Layer& layer, std::int64_t rows, std::int64_t inner, std::int64_t columns)
+{
+    const double flops = 2.0 * static_cast<double>(rows) * static_cast<double>(inner) * static_cast<double>(columns);
+    layer.forwardFlops += flops;
+    layer.inputGradFlops += flops;
+    layer.weightGradFlops += flops;
+}
+
+struct Linear {
+    const char* name;
+    std::int64_t inputs, outputs;
+    bool bias = false;
+    Start start = Start::Normal;
+};
+void addLinear(Layer& layer, std::int64_t rows, const Linear& linear)
+{
+    addWork(layer, rows, linear.inputs, linear.outputs);
+    addParameter(layer, std::string(linear.name) + ".weight", linear.outputs, linear.inputs, linear.start);
+    if (linear.bias)
+        addParameter(layer, std::string(linear.name) + ".bias", 1, linear.outputs, Start::Zero);
+}
+
+// Parts of a layer run one after the other, so those that name the same tensor share it.
+void addWorkspace(Layer& layer, std::string_view name, std::int64_t elements)
+{
+    const auto same = std::find_if(layer.workspace.begin(), layer.workspace.end(),
+                                   [&](const WorkspaceTensor& tensor) { return tensor.name == name; });
+    if (same == layer.workspace.end())
+        layer.workspace.push_back({std::string(name), elements});
+    else
+        same->elements = std::max(same->elements, elements);
+}
+
 // Scores and context: forward has two products per head, of s x queryWidth x s and s x s x valueWidth; their input
 // gradients are twice that, and no weights take part.
 void addAttentionCore(const ModelShape& shape, Layer& layer, std::int64_t queryWidth, std::int64_t valueWidth)
@@ -43,6 +97,9 @@ void addAttentionCore(const ModelShape& shape, Layer& layer, std::int64_t queryW
 
 void keepAttentionCore(const ModelShape& shape, Layer& layer)
 {
+    // As many numbers as are kept, but for a model that keeps none, whose scores are not stored either.
+    const std::int64_t perQuery = shape.attention == AttentionMemory::Stored ? shape.sequence : 1;
+    addWorkspace(layer, "d.scores", shape.heads * perQuery * shape.tokens());
     if (shape.attention == AttentionMemory::Recomputed)
         return;
     Keeper keep = keeper(shape, layer);
@@ -64,13 +121,12 @@ void addGroupedProjections(const ModelShape& shape, Layer& layer)
     const std::int64_t queries = shape.heads * shape.headSize;
     const std::int64_t keys = shape.keyValueHeads * shape.headSize;
     Keeper keep = keeper(shape, layer);
-    addProduct(layer, tokens, shape.hidden, queries + 2 * keys);
-    if (shape.queryKeyValueBias)
-        layer.parameters += queries + 2 * keys;
+    addLinear(layer, tokens, {"qkv", shape.hidden, queries + 2 * keys, shape.queryKeyValueBias});
     keep.untilWeightGrad("qkv.input", tokens * shape.hidden);
     keep.fromInputGrad("qkv.outputGrad", tokens * (queries + 2 * keys));
     if (shape.queryKeyNorm) {
-        layer.parameters += 2 * normParameters(shape, shape.headSize);
+        addNorm(shape, layer, "queryNorm", shape.headSize);
+        addNorm(shape, layer, "keyNorm", shape.headSize);
         keep.untilInputGrad("queryNorm.input", tokens * queries);
         keep.untilInputGrad("keyNorm.input", tokens * keys);
     }
@@ -93,18 +149,18 @@ void addLatentProjections(const ModelShape& shape, Layer& layer)
     Keeper keep = keeper(shape, layer);
 
     const std::int64_t queryDown = shape.queryLatent > 0 ? shape.queryLatent : queries;
-    addProduct(layer, tokens, shape.hidden, queryDown + keyValueDown);
+    addLinear(layer, tokens, {"qkv", shape.hidden, queryDown + keyValueDown});
     keep.untilWeightGrad("qkv.input", tokens * shape.hidden);
     keep.fromInputGrad("qkv.outputGrad", tokens * (queryDown + keyValueDown));
     if (shape.queryLatent > 0) {
-        layer.parameters += normParameters(shape, shape.queryLatent);
-        addProduct(layer, tokens, shape.queryLatent, queries);
+        addNorm(shape, layer, "queryNorm", shape.queryLatent);
+        addLinear(layer, tokens, {"queryLatent", shape.queryLatent, queries});
         keep.untilInputGrad("queryLatent.normInput", tokens * shape.queryLatent);
         keep.untilWeightGrad("queryLatent.input", tokens * shape.queryLatent);
         keep.fromInputGrad("queryLatent.outputGrad", tokens * queries);
     }
-    layer.parameters += normParameters(shape, shape.keyValueLatent);
-    addProduct(layer, tokens, shape.keyValueLatent, keysAndValues);
+    addNorm(shape, layer, "keyValueNorm", shape.keyValueLatent);
+    addLinear(layer, tokens, {"keyValueLatent", shape.keyValueLatent, keysAndValues});
     keep.untilInputGrad("keyValueLatent.normInput", tokens * shape.keyValueLatent);
     keep.untilWeightGrad("keyValueLatent.input", tokens * shape.keyValueLatent);
     keep.fromInputGrad("keyValueLatent.outputGrad", tokens * keysAndValues);
@@ -121,10 +177,8 @@ void addPlainMlp(const ModelShape& shape, Layer& layer)
     const std::int64_t tokens = shape.tokens();
     const std::int64_t up = shape.gatedMlp ? 2 * shape.ffn : shape.ffn;
     Keeper keep = keeper(shape, layer);
-    addProduct(layer, tokens, shape.hidden, up);
-    addProduct(layer, tokens, shape.ffn, shape.hidden);
-    if (shape.bias)
-        layer.parameters += up + shape.hidden;
+    addLinear(layer, tokens, {"fc1", shape.hidden, up, shape.bias});
+    addLinear(layer, tokens, {"fc2", shape.ffn, shape.hidden, shape.bias, Start::Residual});
     keep.untilWeightGrad("fc1.input", tokens * shape.hidden);
     keep.fromInputGrad("fc1.outputGrad", tokens * up);
     keep.untilInputGrad("mlp.activationInput", tokens * shape.ffn);
@@ -142,67 +196,71 @@ void addExperts(const ModelShape& shape, Layer& layer)
     const std::int64_t visits = tokens * (shape.expertsPerToken + shape.sharedExperts);
     Keeper keep = keeper(shape, layer);
 
-    addProduct(layer, tokens, shape.hidden, shape.experts);
+    addLinear(layer, tokens, {"router", shape.hidden, shape.experts, shape.routerBias});
     keep.untilWeightGrad("router.input", tokens * shape.hidden);
     keep.add("router.probabilities", tokens * shape.experts, 4, Lifetime::UntilInputGrad);
     keep.add("router.outputGrad", tokens * shape.experts, 4, Lifetime::FromInputGrad);
 
-    const std::int64_t before = layer.parameters;
-    addProduct(layer, visits, shape.hidden, 2 * shape.expertFfn);
-    addProduct(layer, visits, shape.expertFfn, shape.hidden);
-    // addProduct counts one matrix each: right for the work of a visit, but all experts are held.
-    layer.parameters = before + (shape.experts + shape.sharedExperts) * shape.expertElements()
-                       + (shape.routerBias ? shape.experts : 0);
+    // All experts are held; a token's copies and the shared experts are what is computed.
+    addWork(layer, visits, shape.hidden, 2 * shape.expertFfn);
+    addWork(layer, visits, shape.expertFfn, shape.hidden);
+    addParameter(layer, "experts.fc1.weight", shape.experts * 2 * shape.expertFfn, shape.hidden, Start::Normal);
+    if (shape.expertBias)
+        addParameter(layer, "experts.fc1.bias", shape.experts, 2 * shape.expertFfn, Start::Zero);
+    addParameter(layer, "experts.fc2.weight", shape.experts * shape.hidden, shape.expertFfn, Start::Residual);
+    if (shape.expertBias)
+        addParameter(layer, "experts.fc2.bias", shape.experts, shape.hidden, Start::Zero);
+    if (shape.sharedExperts > 0) { // together one MLP, as wide as all of them
+        const std::int64_t width = shape.sharedExperts * shape.expertFfn;
+        addParameter(layer, "shared.fc1.weight", 2 * width, shape.hidden, Start::Normal);
+        if (shape.expertBias)
+            addParameter(layer, "shared.fc1.bias", 1, 2 * width, Start::Zero);
+        addParameter(layer, "shared.fc2.weight", shape.hidden, width, Start::Residual);
+        if (shape.expertBias)
+            addParameter(layer, "shared.fc2.bias", shape.sharedExperts, shape.hidden, Start::Zero);
+    }
+    // Which experts a token visits, in which row of theirs its copy is, with which weight; where each expert's begin.
+    keep.add("experts.choice", copies, 4, Lifetime::UntilInputGrad);
+    keep.add("experts.row", copies, 4, Lifetime::UntilInputGrad);
+    keep.add("experts.weight", copies, 4, Lifetime::UntilInputGrad);
+    keep.add("experts.begin", shape.experts + 1, 4, Lifetime::UntilWeightGrad);
     keep.untilWeightGrad("experts.input", copies * shape.hidden);
     keep.fromInputGrad("experts.fc1OutputGrad", visits * 2 * shape.expertFfn);
     keep.untilInputGrad("experts.activationInput", visits * shape.expertFfn);
     keep.untilInputGrad("experts.gateInput", visits * shape.expertFfn);
     keep.untilWeightGrad("experts.fc2Input", visits * shape.expertFfn);
-    keep.fromInputGrad("experts.fc2OutputGrad", visits * shape.hidden);
+    keep.fromInputGrad("experts.fc2OutputGrad", (copies + (shape.sharedExperts > 0 ? tokens : 0)) * shape.hidden);
     keep.untilInputGrad("experts.output", copies * shape.hidden); // for the gradient of the routing weights
+    addWorkspace(layer, "d.experts", copies * shape.hidden);
 }
 
 } // namespace
-
-std::int64_t normParameters(const ModelShape& shape, std::int64_t width)
-{
-    return shape.bias ? 2 * width : width;
-}
-
-void addProduct(Layer& layer, std::int64_t rows, std::int64_t inner, std::int64_t columns)
-{
-    const double flops = 2.0 * static_cast<double>(rows) * static_cast<double>(inner) * static_cast<double>(columns);
-    layer.forwardFlops += flops;
-    layer.inputGradFlops += flops;
-    layer.weightGradFlops += flops;
-    layer.parameters += inner * columns;
-}
 
 void addAttention(const ModelShape& shape, Layer& layer)
 {
     const std::int64_t tokens = shape.tokens();
     Keeper keep = keeper(shape, layer);
-    layer.parameters += normParameters(shape, shape.hidden);
+    addNorm(shape, layer, "ln1", shape.hidden);
     keep.untilInputGrad("ln1.input", tokens * shape.hidden);
 
     const bool latent = shape.keyValueLatent > 0;
+    const std::int64_t context = shape.heads * (latent ? shape.valueHeadSize : shape.headSize);
+    addWorkspace(layer, "d.ln", tokens * std::max(shape.hidden, context));
     if (latent)
         addLatentProjections(shape, layer);
     else
         addGroupedProjections(shape, layer);
 
-    const std::int64_t context = shape.heads * (latent ? shape.valueHeadSize : shape.headSize);
-    addProduct(layer, tokens, context, shape.hidden);
-    if (shape.bias || shape.projectionBias)
-        layer.parameters += shape.hidden;
+    addLinear(layer, tokens,
+              {"projection", context, shape.hidden, shape.bias || shape.projectionBias, Start::Residual});
     if (shape.attentionSinks)
-        layer.parameters += shape.heads;
+        addParameter(layer, "sinks", 1, shape.heads, Start::Zero);
     keep.untilWeightGrad("projection.input", tokens * context);
     keep.fromInputGrad("projection.outputGrad", tokens * shape.hidden);
     if (shape.dropout)
         keep.add("projection.mask", tokens * shape.hidden, 1, Lifetime::UntilInputGrad);
     if (shape.postNorm) {
-        layer.parameters += normParameters(shape, shape.hidden);
+        addNorm(shape, layer, "attentionNorm", shape.hidden);
         keep.untilInputGrad("attention.normInput", tokens * shape.hidden);
     }
 }
@@ -211,16 +269,17 @@ void addMlp(const ModelShape& shape, int index, Layer& layer)
 {
     const std::int64_t tokens = shape.tokens();
     Keeper keep = keeper(shape, layer);
-    layer.parameters += normParameters(shape, shape.hidden);
+    addNorm(shape, layer, "ln2", shape.hidden);
     keep.untilInputGrad("ln2.input", tokens * shape.hidden);
-    if (shape.experts > 0 && index >= shape.denseLayers)
+    addWorkspace(layer, "d.ln", tokens * shape.hidden);
+    if (hasExperts(shape, index))
         addExperts(shape, layer);
     else
         addPlainMlp(shape, layer);
     if (shape.dropout)
         keep.add("mlp.mask", tokens * shape.hidden, 1, Lifetime::UntilInputGrad);
     if (shape.postNorm) {
-        layer.parameters += normParameters(shape, shape.hidden);
+        addNorm(shape, layer, "mlpNorm", shape.hidden);
         keep.untilInputGrad("mlp.normInput", tokens * shape.hidden);
     }
 }
@@ -235,21 +294,22 @@ Layer embeddingLayer(const ModelShape& shape)
     if (shape.architecture == Architecture::Vision) {
         // One row of the position table belongs to the class token, which is a parameter, not a patch.
         const std::int64_t patches = shape.microbatchSize * (shape.sequence - 1);
-        addProduct(layer, patches, shape.patchElements, shape.hidden);
-        layer.inputGradFlops = 0;                        // input images have no gradient
-        layer.parameters += shape.hidden + shape.hidden; // bias, class token
+        addLinear(layer, patches, {"patches", shape.patchElements, shape.hidden, true});
+        layer.inputGradFlops = 0; // input images have no gradient
+        addParameter(layer, "classToken", 1, shape.hidden, Start::Zero);
         keep.untilWeightGrad("patches", patches * shape.patchElements);
     } else if (shape.architecture == Architecture::Classifier) {
-        layer.parameters += shape.features * shape.hidden;
+        addParameter(layer, "table.weight", shape.features, shape.hidden, Start::Normal);
         keep.add("features", shape.inputs(), 4, Lifetime::UntilWeightGrad);
     } else {
-        layer.parameters += shape.vocabulary * shape.hidden;
+        addParameter(layer, "table.weight", shape.vocabulary, shape.hidden, Start::Normal);
         keep.add("tokens", tokens, 4, Lifetime::UntilWeightGrad);
     }
     if (shape.learnedPositions && shape.architecture != Architecture::Classifier)
-        layer.parameters += shape.sequence * shape.hidden;
+        addParameter(layer, "positions.weight", shape.sequence, shape.hidden, Start::Normal);
     if (shape.architecture == Architecture::Encoder) {
-        layer.parameters += 2 * shape.hidden + normParameters(shape, shape.hidden); // segment table, norm
+        addParameter(layer, "segments.weight", 2, shape.hidden, Start::Normal);
+        addNorm(shape, layer, "norm", shape.hidden);
         keep.untilInputGrad("norm.input", tokens * shape.hidden);
     }
     keep.fromInputGrad("embedding.outputGrad", tokens * shape.hidden);
@@ -266,8 +326,7 @@ Layer headLayer(const ModelShape& shape)
     layer.kind = LayerKind::Head;
     Keeper keep = keeper(shape, layer);
     if (shape.architecture == Architecture::Encoder) { // the pooler: one square matrix on the first token
-        addProduct(layer, shape.microbatchSize, shape.hidden, shape.hidden);
-        layer.parameters += shape.hidden;
+        addLinear(layer, shape.microbatchSize, {"pooler", shape.hidden, shape.hidden, true});
         keep.untilWeightGrad("head.input", shape.microbatchSize * shape.hidden);
         keep.untilInputGrad("head.output", shape.microbatchSize * shape.hidden);
         keep.fromInputGrad("head.outputGrad", shape.microbatchSize * shape.hidden);
@@ -276,10 +335,9 @@ Layer headLayer(const ModelShape& shape)
     // A classifier reads the class token only, a language model every token.
     const bool vision = shape.architecture == Architecture::Vision;
     const std::int64_t rows = vision ? shape.microbatchSize : shape.tokens();
-    layer.parameters += normParameters(shape, shape.hidden);
-    addProduct(layer, rows, shape.hidden, shape.vocabulary);
-    if (vision)
-        layer.parameters += shape.vocabulary;
+    addNorm(shape, layer, "norm", shape.hidden);
+    addLinear(layer, rows, {"projection", shape.hidden, shape.vocabulary, vision});
+    addWorkspace(layer, "d.ln", rows * shape.hidden);
     if (shape.tiedHead && !vision && shape.architecture != Architecture::Classifier) {
         layer.sharedParameters = shape.vocabulary * shape.hidden;
         layer.tiedTo = "embedding";

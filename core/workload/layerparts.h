@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The pieces layersOf() is made of: each adds the work, the parameters and the kept tensors of one part
-// of a layer. Tensor names are a contract with the executor's layers.
+// The pieces layersOf() is made of: each adds the work, the parameters, the kept tensors and the workspace of one part
+// of a layer. The names of parameters and tensors are a contract with the executor's layers, which find their memory
+// by them.
 #pragma once
 
 #include "core/workload/workload.h"
@@ -14,10 +15,5 @@ void addMlp(const ModelShape& shape, int index, Layer& layer);
 
 Layer embeddingLayer(const ModelShape& shape);
 Layer headLayer(const ModelShape& shape);
-
-/// Parameters of one norm of `width` values: weight, and with biases (layer norm) also a shift.
-std::int64_t normParameters(const ModelShape& shape, std::int64_t width);
-/// Adds a matrix product of `rows` x `inner` with `inner` x `columns` and its two gradients.
-void addProduct(Layer& layer, std::int64_t rows, std::int64_t inner, std::int64_t columns);
 
 } // namespace pipewright

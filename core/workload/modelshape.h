@@ -24,6 +24,38 @@ enum class AttentionMemory {
     Streamed,   ///< one number per query and head is kept, to recompute them: flash attention as GPU training runs it
 };
 
+/// Between the two matrix products of an MLP; of a gated one, what the gate passes through.
+enum class Activation {
+    GeluTanh, ///< GELU in its tanh form (GPT-2)
+    Gelu,     ///< GELU by the error function (BERT, ViT)
+    Silu,     ///< x / (1 + e^-x) (Llama)
+};
+
+/// Rotary positions (Su et al., arXiv 2104.09864): pair i of a head's `size` values turns by position ·
+/// base^(-2i/size), and published models stretch those frequencies for sequences longer than they were first trained
+/// on.
+struct Rotary {
+    enum class Scaling {
+        None,
+        Linear, ///< all frequencies / factor
+        Llama3, ///< wavelengths above original / low / factor, below original / high as they are, between them blended
+        Yarn,   ///< arXiv 2309.00071: by the turns that a pair makes over the original length, `low` (fast) to `high`
+    };
+    double base = 10'000;
+    Scaling scaling = Scaling::None;
+    double factor = 1;
+    double low = 1, high = 4;   ///< Llama3: low_freq_factor, high_freq_factor; Yarn: beta_slow, beta_fast
+    std::int64_t original = 0;  ///< tokens of the sequences before stretching
+    double attentionFactor = 1; ///< Yarn: the scores are multiplied by its square
+    bool operator==(const Rotary&) const = default;
+};
+
+/// How a mixture of experts chooses and weighs them.
+enum class RouterScore {
+    Softmax, ///< over all experts (Mixtral, Qwen)
+    Sigmoid, ///< of each expert alone (DeepSeek-V3)
+};
+
 /// The layers before and after the transformer layers.
 enum class Architecture {
     Decoder, ///< token embedding … final norm, projection to the vocabulary, loss
@@ -68,15 +100,20 @@ struct ModelShape {
     int keyValueHeads = 4;      ///< fewer than heads: grouped-query attention
     std::int64_t headSize = 32; ///< usually hidden / heads
     std::int64_t ffn = 512;
-    bool gatedMlp = false;         ///< SwiGLU: three matrices instead of two
-    bool bias = true;              ///< biases on every linear and layer norm (GPT)
-    bool queryKeyValueBias = true; ///< biases on q, k, v (Qwen2.5 has these and no others)
-    bool projectionBias = false;   ///< a bias on the attention's output though `bias` is false (GPT-OSS)
-    bool queryKeyNorm = false;     ///< RMS norm per head on q and k (Qwen3)
-    bool postNorm = false;         ///< a norm behind attention and MLP too (Gemma 2)
-    bool attentionSinks = false;   ///< one parameter per head that takes attention from no token (GPT-OSS)
-    bool learnedPositions = true;  ///< position table of `sequence` rows (GPT); otherwise rotary
-    bool tiedHead = true;          ///< output head shares the embedding's matrix
+    bool gatedMlp = false;                        ///< SwiGLU: three matrices instead of two
+    Activation activation = Activation::GeluTanh; ///< of the MLP and the experts; files of gated models mean silu
+    bool bias = true;                             ///< biases on every linear and layer norm (GPT); without: RMS norms
+    double normEpsilon = 1e-5;                    ///< added to the variance, or mean square, of a norm
+    bool queryKeyValueBias = true;                ///< biases on q, k, v (Qwen2.5 has these and no others)
+    bool projectionBias = false;                  ///< a bias on the attention's output though `bias` is false (GPT-OSS)
+    bool queryKeyNorm = false;                    ///< RMS norm per head on q and k (Qwen3)
+    bool postNorm = false;                        ///< a norm behind attention and MLP too (Gemma 2)
+    bool attentionSinks = false;  ///< one parameter per head that takes attention from no token (GPT-OSS)
+    bool learnedPositions = true; ///< position table of `sequence` rows (GPT); otherwise rotary
+    Rotary rotary = {};
+    std::int64_t window = 0;    ///< keys that a query looks at, itself included; 0: all before it
+    int fullAttentionEvery = 0; ///< with a window: every so-many-th layer looks at all; 0: none does
+    bool tiedHead = true;       ///< output head shares the embedding's matrix
     std::int64_t vocabulary = 256;
     std::int64_t sequence = 64;
     std::int64_t microbatchSize = 4; ///< sequences per microbatch
@@ -89,6 +126,11 @@ struct ModelShape {
     int expertsPerToken = 0;
     int sharedExperts = 0; ///< experts that every token visits besides
     std::int64_t expertFfn = 0;
+    RouterScore routerScore = RouterScore::Softmax;
+    bool routerNormalised = true; ///< the weights of a token's experts sum to 1
+    double routerScale = 1;       ///< by which they are multiplied then
+    int routerGroups = 1;         ///< of experts, of which a token visits `routerGroupsPerToken` (DeepSeek-V3)
+    int routerGroupsPerToken = 1;
     bool routerBias = false; ///< one correction term per expert (DeepSeek-V3)
     bool expertBias = false; ///< on both matrices of an expert (GPT-OSS)
     int denseLayers = 0;     ///< the first layers have a plain MLP of width `ffn` instead

@@ -19,6 +19,13 @@ void require(Diagnostics& wrong, std::string_view name, std::int64_t value, std:
                          fmt::format("between {} and {}", low, high)});
 }
 
+void requireAbove(Diagnostics& wrong, std::string_view name, double value, double low)
+{
+    if (!(value > low && value < 1e12))
+        wrong.push_back({Severity::Error, fmt::format("model.{}", name), fmt::format("{} is out of range", value),
+                         fmt::format("more than {}", low)});
+}
+
 } // namespace
 
 Diagnostics checkShape(const ModelShape& shape)
@@ -46,6 +53,20 @@ Diagnostics checkShape(const ModelShape& shape)
     require(wrong, "key_value_latent", shape.keyValueLatent, 0, wide);
     require(wrong, "rotary_head_size", shape.rotaryHeadSize, 0, wide);
     require(wrong, "value_head_size", shape.valueHeadSize, shape.keyValueLatent > 0 ? 1 : 0, wide);
+    require(wrong, "window", shape.window, 0, 100 * wide);
+    require(wrong, "full_attention_every", shape.fullAttentionEvery, 0, deep);
+    require(wrong, "router_groups", shape.routerGroups, 1, std::max(shape.experts, 1));
+    require(wrong, "router_groups_per_token", shape.routerGroupsPerToken, 1, shape.routerGroups);
+    requireAbove(wrong, "norm_epsilon", shape.normEpsilon, 0);
+    requireAbove(wrong, "router_scale", shape.routerScale, 0);
+    requireAbove(wrong, "rotary.base", shape.rotary.base, 1);
+    requireAbove(wrong, "rotary.factor", shape.rotary.factor, 0);
+    requireAbove(wrong, "rotary.attention_factor", shape.rotary.attentionFactor, 0);
+    if (shape.rotary.scaling == Rotary::Scaling::Llama3 || shape.rotary.scaling == Rotary::Scaling::Yarn) {
+        require(wrong, "rotary.original", shape.rotary.original, 1, 100 * wide);
+        requireAbove(wrong, "rotary.low", shape.rotary.low, 0);
+        requireAbove(wrong, "rotary.high", shape.rotary.high, shape.rotary.low);
+    }
     require(wrong, "patch_elements", shape.patchElements, shape.architecture == Architecture::Vision ? 1 : 0, wide);
     const bool classifier = shape.architecture == Architecture::Classifier;
     require(wrong, "features", shape.features, classifier ? 257 : 0, classifier ? wide : 0);
@@ -57,6 +78,14 @@ Diagnostics checkShape(const ModelShape& shape)
             {Severity::Error, "model.sequence",
              fmt::format("{} tokens cannot be cut into {} equal pieces", shape.sequence, shape.sequencePieces),
              "use a sequence that is a multiple of the pieces"});
+    if (shape.experts > 0
+        && (shape.experts % shape.routerGroups != 0
+            || shape.experts / shape.routerGroups * shape.routerGroupsPerToken < shape.expertsPerToken))
+        wrong.push_back(
+            {Severity::Error, "model.router_groups",
+             fmt::format("{} experts in {} groups, of which a token visits {}, cannot give each token {} of them",
+                         shape.experts, shape.routerGroups, shape.routerGroupsPerToken, shape.expertsPerToken),
+             "use a divisor of experts, and groups with enough of them"});
     if (shape.heads % shape.keyValueHeads != 0)
         wrong.push_back(
             {Severity::Error, "model.key_value_heads",
@@ -78,6 +107,37 @@ Diagnostics checkShape(const ModelShape& shape)
     return wrong;
 }
 
+AttentionCore attentionCoreOf(const ModelShape& shape)
+{
+    if (shape.keyValueLatent > 0)
+        return AttentionCore::Latent;
+    const bool plain = shape.learnedPositions && shape.keyValueHeads == shape.heads
+                       && shape.heads * shape.headSize == shape.hidden && !shape.queryKeyNorm && shape.window == 0
+                       && shape.architecture == Architecture::Decoder;
+    return plain ? AttentionCore::Plain : AttentionCore::Grouped;
+}
+
+std::int64_t windowOf(const ModelShape& shape, int layer)
+{
+    const bool looksAtAll = shape.fullAttentionEvery > 0 && (layer + 1) % shape.fullAttentionEvery == 0;
+    return looksAtAll ? 0 : shape.window;
+}
+
+bool hasExperts(const ModelShape& shape, int layer)
+{
+    return shape.experts > 0 && layer >= shape.denseLayers;
+}
+
+AttentionMemory attentionOnHost(const ModelShape& shape)
+{
+    switch (attentionCoreOf(shape)) {
+    case AttentionCore::Plain: return AttentionMemory::Stored;
+    case AttentionCore::Grouped:
+    case AttentionCore::Latent: break;
+    }
+    return AttentionMemory::Streamed;
+}
+
 Diagnostics whyNotRunnable(const ModelShape& shape)
 {
     Diagnostics reasons;
@@ -97,26 +157,43 @@ Diagnostics whyNotRunnable(const ModelShape& shape)
     const bool classifier = shape.architecture == Architecture::Classifier;
     need(classifier || shape.architecture == Architecture::Decoder, "architecture",
          "only decoders and classifiers can be trained here", "use decoder or classifier");
-    need(shape.dataType == DataType::Fp32, "data_type", "training here is in fp32", "use fp32");
-    need(!shape.dropout, "dropout", "training here has no dropout", "switch it off");
-    need(!shape.gatedMlp, "gated_mlp", "gated MLPs are not built in", "switch it off");
-    need(shape.experts == 0, "experts", "experts are not built in", "use 0");
-    need(shape.bias && (classifier || shape.queryKeyValueBias), "bias", "the built-in layers have biases",
-         "switch them on");
-    if (classifier)
-        return reasons; // it has no attention
-    need(shape.attention != AttentionMemory::Recomputed, "attention", "attention is not recomputed here",
-         "use stored or streamed");
-    need(shape.keyValueHeads == shape.heads, "key_value_heads", "grouped-query attention is not built in",
-         "use as many as heads");
-    need(shape.heads * shape.headSize == shape.hidden, "head_size", "heads x head_size is not hidden",
-         "make them equal");
-    need(shape.keyValueLatent == 0 && shape.queryLatent == 0, "key_value_latent", "latent attention is not built in",
-         "use 0");
-    need(!shape.queryKeyNorm, "query_key_norm", "a norm on queries and keys is not built in", "switch it off");
+    need(shape.dataType == DataType::Fp32, "data_type", "training here is in fp32",
+         "use fp32, as in --scale data_type=fp32");
+    need(!shape.dropout, "dropout", "training here has no dropout", "switch it off, as in --scale dropout=off");
+    need(!shape.bias || shape.normEpsilon == 1e-5, "norm_epsilon", "layer norms here add 1e-5 to the variance",
+         "use 1e-5");
+    need(!shape.expertBias, "expert_bias", "biases of experts are not built in", "switch them off");
     need(!shape.postNorm, "post_norm", "norms behind attention and MLP are not built in", "switch it off");
+    if (classifier) {
+        need(shape.experts == 0, "experts", "a classifier here has no experts", "use 0");
+        return reasons; // it has no attention
+    }
     need(!shape.attentionSinks, "attention_sinks", "attention sinks are not built in", "switch it off");
-    need(shape.learnedPositions, "learned_positions", "rotary positions are not built in", "switch them on");
+    need(shape.experts == 0, "experts", "experts are not built in", "use 0");
+    const bool latent = attentionCoreOf(shape) == AttentionCore::Latent;
+    need(!latent, "key_value_latent", "latent attention is not built in", "use 0");
+    need(latent || shape.queryLatent == 0, "query_latent", "a latent of queries alone is not built in", "use 0");
+    need(shape.learnedPositions || (latent ? shape.rotaryHeadSize : shape.headSize) % 2 == 0, "head_size",
+         "rotary positions turn pairs of values", "use an even number");
+    return reasons;
+}
+
+Diagnostics whyNotOnGpus(const ModelShape& shape)
+{
+    Diagnostics reasons;
+    const auto need = [&reasons](bool holds, const char* field, std::string what) {
+        if (!holds)
+            reasons.push_back({Severity::Error, std::string("model.") + field,
+                               std::move(what) + " on GPUs yet: their kernels are those of GPT's layers",
+                               "use --backend host, or mpi without --device cuda"});
+    };
+    need(shape.bias, "bias", "norms without a shift (RMS norms) cannot be trained");
+    need(!shape.gatedMlp && shape.activation == Activation::GeluTanh, "gated_mlp",
+         "gated MLPs, and activations other than GELU's tanh form, cannot be trained");
+    need(shape.experts == 0, "experts", "mixtures of experts cannot be trained");
+    if (shape.architecture != Architecture::Classifier)
+        need(attentionCoreOf(shape) == AttentionCore::Plain, "attention",
+             "rotary positions, grouped heads, windows and latent attention cannot be trained");
     return reasons;
 }
 

@@ -2,7 +2,6 @@
 // Assembles the layers of a model from layerparts.h and splits them evenly over stages. O(layers).
 #include "core/workload/transformer.h"
 
-#include "core/workload/gptworkspace.h"
 #include "core/workload/layerparts.h"
 #include "core/workload/layertable.h"
 #include "core/workload/parallelism.h"
@@ -26,14 +25,6 @@ Layer repeatedLayer(const ModelShape& shape, int index)
     return layer;
 }
 
-void addWorkspace(const ModelShape& shape, Layer& layer)
-{
-    layer.workspaceForward = layerWorkspaceBytes(shape, layer.kind, Pass::Forward);
-    layer.workspaceInputGrad = layerWorkspaceBytes(shape, layer.kind, Pass::InputGrad);
-    layer.workspaceWeightGrad = layerWorkspaceBytes(shape, layer.kind, Pass::WeightGrad);
-    layer.workspaceBackward = layerWorkspaceBytes(shape, layer.kind, Pass::Backward);
-}
-
 } // namespace
 
 std::vector<Layer> layersOf(const ModelShape& shape)
@@ -49,10 +40,22 @@ std::vector<Layer> layersOf(const ModelShape& shape)
     layers.push_back(headLayer(member));
     for (Layer& layer : layers)
         asMember(shape, layer);
-    if (isRunnable(shape))
+    if (!isRunnable(shape)) // what others do in their passes is not known here
         for (Layer& layer : layers)
-            addWorkspace(shape, layer);
+            layer.workspace.clear();
     return layers;
+}
+
+Bytes stageWorkspace(std::span<const Layer> layersOfStage)
+{
+    Bytes largest = 0;
+    for (const Layer& layer : layersOfStage) {
+        Bytes bytes = 0;
+        for (const WorkspaceTensor& tensor : layer.workspace)
+            bytes += tensor.bytes();
+        largest = std::max(largest, bytes);
+    }
+    return largest;
 }
 
 std::vector<Layer> wholeLayersOf(const Workload& workload)

@@ -8,17 +8,37 @@
 #include "core/base/diagnostic.h"
 #include "core/workload/workload.h"
 
+#include <span>
+
 namespace pipewright {
 
 /// Faults of the dimensions (a negative width, sizes beyond 64 bits); empty when usable.
 Diagnostics checkShape(const ModelShape& shape);
 
-/// Why the built-in training backends cannot run this model; empty when they can. They run decoders of the GPT form:
-/// fp32, learned positions, biases, head tied or not, attention stored or streamed, sequences whole or in pieces; no
-/// dropout, no grouped or latent attention, no norm of queries and keys, no gate, no experts. And classifiers: fp32
-/// with biases, no dropout, no gate, no experts.
+/// Which attention a model's layers compute.
+enum class AttentionCore {
+    Plain,   ///< causal, as many key as query heads, positions from a table: what GPT has
+    Grouped, ///< rotary positions, grouped heads, a norm on queries and keys, a window
+    Latent,  ///< DeepSeek's
+};
+AttentionCore attentionCoreOf(const ModelShape& shape);
+
+/// How the layer of this number looks back: its window, 0 for all.
+std::int64_t windowOf(const ModelShape& shape, int layer);
+/// Whether a layer's MLP is a mixture of experts.
+bool hasExperts(const ModelShape& shape, int layer);
+
+/// Why the built-in layers cannot train this model; empty when they can.
 Diagnostics whyNotRunnable(const ModelShape& shape);
 bool isRunnable(const ModelShape& shape);
+/// Of a runnable model: why GPUs cannot. Their kernels are those of GPT's layers and of the classifier's.
+Diagnostics whyNotOnGpus(const ModelShape& shape);
+
+/// What the host's kernels keep of attention: the plain one its probabilities, others a number per query and head.
+AttentionMemory attentionOnHost(const ModelShape& shape);
+
+/// Workspace of the stage's layers, which run one after another and share it.
+Bytes stageWorkspace(std::span<const Layer> layersOfStage);
 
 /// "embedding", "layer 0" …, "head" (final norm, output projection, loss). FLOPs count matrix products only, two per
 /// multiply-add, without a discount for causal masks. A GPT layer: forward 24 b s h^2 (1 + s/6h); input gradient b s h

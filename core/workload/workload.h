@@ -51,6 +51,30 @@ struct SavedTensor {
     bool operator==(const SavedTensor&) const = default;
 };
 
+/// One of a layer's parameters, under its name within the layer: "qkv.weight".
+struct LayerParameter {
+    enum class Start {
+        Zero,
+        One,
+        Normal,
+        Residual, ///< what is added to the values between layers: normal, and narrower with every layer
+    };
+    std::string name;
+    std::int64_t rows = 1; ///< outputs of a weight; 1 for biases and norms
+    std::int64_t columns = 0;
+    Start start = Start::Zero;
+    std::int64_t count() const { return rows * columns; }
+    bool operator==(const LayerParameter&) const = default;
+};
+
+/// Memory that a layer needs only while it forms its input gradient; no other pass needs any.
+struct WorkspaceTensor {
+    std::string name;          ///< "d.scores"
+    std::int64_t elements = 0; ///< fp32
+    Bytes bytes() const { return elements * bytesOf(DataType::Fp32); }
+    bool operator==(const WorkspaceTensor&) const = default;
+};
+
 /// What the members of a group do together (parallelism.h), over which of its axes, how many times in each pass.
 enum class GroupAxis { Tensor, Context, Expert };
 enum class GroupExchange { AllReduce, GatherOrScatter, AllToAll };
@@ -68,14 +92,15 @@ struct Layer {
     LayerKind kind = LayerKind::Other;
     double forwardFlops = 0, inputGradFlops = 0, weightGradFlops = 0;
     Nanoseconds forwardTime = 0, inputGradTime = 0, weightGradTime = 0, backwardTime = 0; ///< of a table; then no FLOPs
-    std::int64_t parameters = 0;       ///< held by this layer (a tied head holds a copy of the embedding)
-    std::int64_t expertParameters = 0; ///< of these, shared out over expert-parallel copies
-    std::int64_t sharedParameters = 0; ///< of these, tied to another layer's
-    std::string tiedTo;                ///< name of the layer that owns the shared parameters first
+    std::int64_t parameters = 0;                  ///< held by this layer (a tied head holds a copy of the embedding)
+    std::vector<LayerParameter> parameterTensors; ///< these, where they are not divided among devices; not of a table
+    std::int64_t expertParameters = 0;            ///< of these, shared out over expert-parallel copies
+    std::int64_t sharedParameters = 0;            ///< of these, tied to another layer's
+    std::string tiedTo;                           ///< name of the layer that owns the shared parameters first
     std::vector<SavedTensor> saved;
     Bytes outputBytes = 0;
     std::vector<GroupTraffic> traffic;
-    Bytes workspaceForward = 0, workspaceInputGrad = 0, workspaceWeightGrad = 0, workspaceBackward = 0;
+    std::vector<WorkspaceTensor> workspace; ///< of models that can be trained here; empty for others
 
     /// What its time in each pass grows with: FLOPs, or the time where that is known.
     double forwardWork() const { return forwardFlops + static_cast<double>(forwardTime); }

@@ -70,7 +70,7 @@ void noteOfGroups(const Design& design, const RunMeans& means, Diagnostics& foun
 
 RunMeans meansOf(const RunOptions& options)
 {
-    return {options.backend, options.maths, options.clock == RunOptions::Clock::Virtual};
+    return {options.backend, options.maths, options.clock == RunOptions::Clock::Virtual, options.gpus};
 }
 
 Diagnostics whyNotTrainable(const Design& design)
@@ -135,6 +135,8 @@ BackendCheck checkForBackend(const Design& design, const RunMeans& means)
                 {Severity::Error, "cluster.devices",
                  fmt::format("the {} backend does not train groups, whose members share stages", means.backend),
                  "use --backend host, or a cluster without groups"});
+        if (why.empty() && (means.gpus || means.backend == "cuda"))
+            why = whyNotOnGpus(design.workload->shape);
         check.trains = why.empty();
         if (means.maths == RunOptions::Maths::Training)
             check.found.insert(check.found.end(), why.begin(), why.end());

@@ -17,6 +17,7 @@ struct RunMeans {
     std::string backend = "host"; ///< as in `run --backend`
     RunOptions::Maths maths = RunOptions::Maths::Automatic;
     bool virtualClock = false;
+    bool gpus = false;
 };
 inline constexpr std::string_view runBackends[] = {"host", "mpi", "cuda"};
 RunMeans meansOf(const RunOptions& options);

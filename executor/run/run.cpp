@@ -155,8 +155,9 @@ private:
     /// The plan is for what the devices' attention keeps.
     void fitAttention()
     {
-        const AttentionMemory wanted =
-            m_backend->device(0).capabilities().flashAttention ? AttentionMemory::Streamed : AttentionMemory::Stored;
+        const AttentionMemory wanted = m_backend->device(0).capabilities().flashAttention
+                                           ? AttentionMemory::Streamed
+                                           : attentionOnHost(m_design.workload->shape);
         Workload& workload = *m_design.workload;
         if (workload.shape.attention == wanted || workload.shape.architecture == Architecture::Classifier)
             return;
@@ -432,8 +433,7 @@ private:
         }
         if (!m_peers)
             m_trainingWork->fetch(m_program.versioned() ? BufferKind::Parameters : BufferKind::Gradients);
-        // On the host, whose attention keeps its probabilities.
-        const Workload workload = withAttention(*m_design.workload, AttentionMemory::Stored);
+        const Workload workload = withAttention(*m_design.workload, attentionOnHost(m_design.workload->shape));
         m_result.gradients = checkLastStep({workload, m_design, m_program, m_training->optimizer, *m_training->data,
                                             m_options.seed, m_options.steps - 1, m_lastStart},
                                            *m_trainingWork, m_options.gradientBound);

@@ -47,6 +47,7 @@ struct RunOptions {
     SyntheticScale scale = {}; ///< of synthetic maths
     Clock clock = Clock::Real;
     std::string backend = "host"; ///< what createBackend makes: host, mpi or cuda, for what is said of it
+    bool gpus = false;            ///< the devices are GPUs, which have fewer kinds of layers than the host
     std::string data;             ///< training text: a file or a folder; empty: a small built-in text
     std::uint64_t seed = 1;
     bool checkGradients = true;
@@ -88,6 +89,7 @@ struct RunResult {
     bool cancelled = false;
     bool speaks = true; ///< several processes: this is the one that knows the whole result
     std::vector<Nanoseconds> clockOffsets, clockUncertainties; ///< several processes: per device, to process 0's clock
+    std::optional<ScaleReport> scale;                          ///< where the model was made smaller for this run
     Diagnostics notes;                                         ///< what a person should know about how it was run
 
     std::string toJson() const; ///< one object, keys as in `run --json`; no loss is null

@@ -82,6 +82,14 @@ Diagnostics whyGroupsDoNotTrain(const ModelShape& shape)
     need(!shape.dropout, "dropout", "groups train without dropout", "switch it off");
     need(shape.learnedPositions, "learned_positions", "groups train with a table of positions, not rotary ones",
          "\"learned_positions\": true");
+    need(shape.activation == (shape.gatedMlp || shape.experts > 0 ? Activation::Silu : Activation::GeluTanh),
+         "activation", "groups train plain MLPs with gelu_tanh, gated ones and experts with silu", "use that");
+    need(shape.normEpsilon == 1e-5, "norm_epsilon", "groups train with an epsilon of 1e-5 in norms", "use 1e-5");
+    need(shape.window == 0, "window", "groups train without attention windows", "use 0");
+    need(shape.experts == 0
+             || (shape.routerScore == RouterScore::Softmax && shape.routerGroups == 1 && shape.routerScale == 1
+                 && shape.routerNormalised),
+         "router_score", "groups train routers whose chosen weights are a softmax and sum to 1", "use such a router");
     need(!shape.queryKeyNorm, "query_key_norm", "groups train without a norm on queries and keys", "switch it off");
     need(!shape.postNorm, "post_norm", "groups train without norms behind attention and MLP", "switch it off");
     need(!shape.attentionSinks, "attention_sinks", "groups train without attention sinks", "switch it off");

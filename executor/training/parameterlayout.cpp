@@ -15,61 +15,37 @@ constexpr const char* headMatrixName = "head/projection.weight";
 
 ParameterLayout::ParameterLayout(const Workload& workload, int first, int last)
 {
-    using enum Parameter::Start;
-    const ModelShape& shape = workload.shape;
-    const std::int64_t hidden = shape.hidden;
-    const double deviation = 0.02, residualDeviation = 0.02 / std::sqrt(2.0 * shape.layers);
+    const double deviation = 0.02, residualDeviation = 0.02 / std::sqrt(2.0 * workload.shape.layers);
     for (const Layer& layer : workload.layers)
         m_layerNames.push_back(layer.name);
     for (int index = first; index < last; ++index) {
         const Layer& layer = workload.layers[std::size_t(index)];
+        if (layer.parameterTensors.empty())
+            throw Error(layer.name, "this layer has no mathematics", "run a model made of its dimensions");
         const std::size_t begin = m_count;
-        switch (layer.kind) {
-        case LayerKind::Embedding:
-            if (shape.architecture == Architecture::Classifier) {
-                add(layer, "table.weight", shape.features, hidden, Normal, deviation);
+        for (const LayerParameter& of : layer.parameterTensors) {
+            const std::string name = layer.name + "/" + of.name;
+            Parameter parameter{name, int(of.rows), int(of.columns), m_count, Parameter::Start::Zero, 0, name};
+            switch (of.start) {
+            case LayerParameter::Start::Zero: break;
+            case LayerParameter::Start::One: parameter.start = Parameter::Start::One; break;
+            case LayerParameter::Start::Normal:
+                parameter.start = Parameter::Start::Normal;
+                parameter.deviation = deviation;
+                break;
+            case LayerParameter::Start::Residual:
+                parameter.start = Parameter::Start::Normal;
+                parameter.deviation = residualDeviation;
                 break;
             }
-            add(layer, "table.weight", shape.vocabulary, hidden, Normal, deviation);
-            add(layer, "positions.weight", shape.sequence, hidden, Normal, deviation);
-            break;
-        case LayerKind::Transformer:
-            add(layer, "ln1.gamma", 1, hidden, One);
-            add(layer, "ln1.beta", 1, hidden, Zero);
-            add(layer, "qkv.weight", 3 * hidden, hidden, Normal, deviation);
-            add(layer, "qkv.bias", 1, 3 * hidden, Zero);
-            add(layer, "projection.weight", hidden, hidden, Normal, residualDeviation);
-            add(layer, "projection.bias", 1, hidden, Zero);
-            [[fallthrough]];
-        case LayerKind::Mlp:
-            add(layer, "ln2.gamma", 1, hidden, One);
-            add(layer, "ln2.beta", 1, hidden, Zero);
-            add(layer, "fc1.weight", shape.ffn, hidden, Normal, deviation);
-            add(layer, "fc1.bias", 1, shape.ffn, Zero);
-            add(layer, "fc2.weight", hidden, shape.ffn, Normal, residualDeviation);
-            add(layer, "fc2.bias", 1, hidden, Zero);
-            break;
-        case LayerKind::Head:
-            add(layer, "norm.gamma", 1, hidden, One);
-            add(layer, "norm.beta", 1, hidden, Zero);
-            add(layer, "projection.weight", shape.vocabulary, hidden, Normal, deviation);
-            if (layer.sharedParameters > 0)
-                m_parameters.back().drawnAs = embeddingMatrixName;
-            break;
-        case LayerKind::Other:
-            throw Error(layer.name, "this layer has no mathematics", "run a model made of its dimensions");
+            if (name == headMatrixName && layer.sharedParameters > 0)
+                parameter.drawnAs = embeddingMatrixName;
+            m_count += parameter.count();
+            m_parameters.push_back(std::move(parameter));
         }
         assert(m_count - begin == std::size_t(layer.parameters));
         (void)begin;
     }
-}
-
-void ParameterLayout::add(const Layer& layer, const char* name, std::int64_t rows, std::int64_t columns,
-                          Parameter::Start start, double deviation)
-{
-    const std::string full = layer.name + "/" + name;
-    m_parameters.push_back({full, int(rows), int(columns), m_count, start, deviation, full});
-    m_count += m_parameters.back().count();
 }
 
 const Parameter* ParameterLayout::find(std::string_view name) const
@@ -82,10 +58,14 @@ const Parameter* ParameterLayout::find(std::string_view name) const
 
 const Parameter& ParameterLayout::at(int layer, std::string_view name) const
 {
-    const std::string full = m_layerNames.at(std::size_t(layer)) + "/" + std::string(name);
-    if (const Parameter* parameter = find(full))
+    if (const Parameter* parameter = findAt(layer, name))
         return *parameter;
-    throw Error(full, "the stage has no such parameter");
+    throw Error(m_layerNames.at(std::size_t(layer)) + "/" + std::string(name), "the stage has no such parameter");
+}
+
+const Parameter* ParameterLayout::findAt(int layer, std::string_view name) const
+{
+    return find(m_layerNames.at(std::size_t(layer)) + "/" + std::string(name));
 }
 
 const Parameter* ParameterLayout::embeddingMatrix() const

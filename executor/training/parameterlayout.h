@@ -50,6 +50,7 @@ public:
 
     /// The parameter of the workload's layer number `layer`, for example (3, "qkv.weight"). Throws Error.
     const Parameter& at(int layer, std::string_view name) const;
+    const Parameter* findAt(int layer, std::string_view name) const; ///< null: there is none
 
     /// The two holders of the tied matrix, where this stage has them: [vocabulary][hidden] each. The
     /// embedding is the root of the reduction root + other.
@@ -59,8 +60,6 @@ public:
     void initialise(std::span<float> parameters, std::uint64_t seed) const;
 
 private:
-    void add(const Layer& layer, const char* name, std::int64_t rows, std::int64_t columns, Parameter::Start start,
-             double deviation = 0);
     const Parameter* find(std::string_view name) const;
 
     std::vector<std::string> m_layerNames; ///< of the whole workload

@@ -2,7 +2,6 @@
 #include "executor/training/stagelayout.h"
 
 #include "core/base/diagnostic.h"
-#include "core/workload/gptworkspace.h"
 #include "core/workload/recomputedtensors.h"
 #include "core/workload/transformer.h"
 
@@ -82,7 +81,7 @@ StageLayout::StageLayout(const Workload& workload, int first, int last, Recomput
             append(index, "attention.sequenceGradient", BufferKind::SequenceGradient,
                    sequenceGradientElements(workload.shape), m_sequenceGradient);
         Bytes end = 0; // layers run one after another and share the workspace
-        for (const WorkspaceTensor& tensor : layerWorkspace(workload.shape, layer.kind, Pass::InputGrad))
+        for (const WorkspaceTensor& tensor : layer.workspace)
             append(index, tensor.name, BufferKind::Workspace, tensor.elements, end);
         m_workspace = std::max(m_workspace, end);
         scratch.untilInputGradEnd = m_againUntilInputGrad;

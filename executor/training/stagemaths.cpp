@@ -2,6 +2,7 @@
 #include "executor/training/stagemaths.h"
 
 #include "core/base/diagnostic.h"
+#include "core/workload/transformer.h"
 
 #include <cassert>
 
@@ -22,15 +23,25 @@ StageMaths::StageMaths(const Workload& workload, int first, int last, int microb
             else
                 m_embedding.emplace(shape, index, m_layout, m_parameters);
             break;
-        case LayerKind::Transformer:
-            m_blocks.emplace_back(TransformerLayer(shape, index, m_layout, m_parameters));
-            break;
-        case LayerKind::Mlp: m_blocks.emplace_back(MlpLayer(shape, index, m_layout, m_parameters)); break;
+        case LayerKind::Transformer: addAttention(shape, index, index - 1); [[fallthrough]]; // behind the embedding
+        case LayerKind::Mlp: m_parts.push_back({index, Mlp(shape, index, m_layout, m_parameters)}); break;
         case LayerKind::Head: m_head.emplace(shape, index, m_layout, m_parameters, lossScale); break;
         case LayerKind::Other:
             throw Error(workload.layers[std::size_t(index)].name, "this layer has no mathematics",
                         "run a model made of its dimensions");
         }
+    }
+}
+
+void StageMaths::addAttention(const ModelShape& shape, int layer, int number)
+{
+    switch (attentionCoreOf(shape)) {
+    case AttentionCore::Plain: m_parts.push_back({layer, PlainAttention(shape, layer, m_layout, m_parameters)}); break;
+    case AttentionCore::Grouped:
+        m_parts.push_back({layer, GroupedAttention(shape, layer, number, m_layout, m_parameters)});
+        break;
+    case AttentionCore::Latent:
+        throw Error(shape.name, "latent attention has no mathematics here", "run it with blocks that take times");
     }
 }
 
@@ -40,21 +51,20 @@ void StageMaths::runForward(std::span<const float> parameters, const StageInput&
 {
     assert(parameters.size() == m_parameters.count());
     const int first = m_layout.firstLayer();
-    int layer = first;
     if (m_embedding)
-        m_embedding->forward(parameters, input.tokens, memoryOf(layer++), stream);
+        m_embedding->forward(parameters, input.tokens, memoryOf(first), stream);
     else if (m_features)
-        m_features->forward(parameters, input.tokens, memoryOf(layer++), stream);
+        m_features->forward(parameters, input.tokens, memoryOf(first), stream);
     else
         memoryOf(first).operations->copy(input.activation, stream);
     for (const std::span<const float> skip : input.skips)
         memoryOf(first).operations->run(kernels::Add{stream, skip});
-    for (const auto& block : m_blocks) {
-        const StageMemory memory = memoryOf(layer++);
-        std::visit([&](const auto& of) { of.forward(parameters, memory, stream); }, block);
+    for (const Part& part : m_parts) {
+        const StageMemory memory = memoryOf(part.layer);
+        std::visit([&](const auto& of) { of.forward(parameters, memory, stream); }, part.maths);
     }
     if (m_head)
-        m_head->forward(parameters, input.targets, memoryOf(layer), input.loss);
+        m_head->forward(parameters, input.targets, memoryOf(m_layout.lastLayer() - 1), input.loss);
 }
 
 void StageMaths::forward(std::span<const float> parameters, const StageInput& input, const StageMemory& memory,
@@ -69,9 +79,13 @@ void StageMaths::recompute(std::span<const float> parameters, const StageInput& 
     switch (m_layout.recompute()) {
     case Recompute::None: break;
     case Recompute::Selective:
-        for (const auto& block : m_blocks)
-            if (const auto* layer = std::get_if<TransformerLayer>(&block))
-                layer->recomputeCore(memory);
+        for (const Part& part : m_parts)
+            std::visit(
+                [&](const auto& of) {
+                    if constexpr (requires { of.recomputeCore(memory); })
+                        of.recomputeCore(memory);
+                },
+                part.maths);
         break;
     case Recompute::Full: {
         const std::span<float> scratch{reinterpret_cast<float*>(memory.workspace.data()),
@@ -97,8 +111,8 @@ void StageMaths::inputGrad(std::span<const float> parameters, const StageMemory&
         memory.operations->copy(outputGrad, stream);
     for (const std::span<const float> skip : skipGrads)
         memory.operations->run(kernels::Add{stream, skip});
-    for (auto block = m_blocks.rbegin(); block != m_blocks.rend(); ++block)
-        std::visit([&](const auto& layer) { layer.inputGrad(parameters, memory, stream, gradients); }, *block);
+    for (auto part = m_parts.rbegin(); part != m_parts.rend(); ++part)
+        std::visit([&](const auto& of) { of.inputGrad(parameters, memory, stream, gradients); }, part->maths);
 }
 
 void StageMaths::weightGrad(const StageMemory& memory, std::span<float> gradients) const
@@ -108,8 +122,8 @@ void StageMaths::weightGrad(const StageMemory& memory, std::span<float> gradient
         m_embedding->weightGrad(memory, gradients);
     if (m_features)
         m_features->weightGrad(memory, gradients);
-    for (const auto& block : m_blocks)
-        std::visit([&](const auto& layer) { layer.weightGrad(memory, gradients); }, block);
+    for (const Part& part : m_parts)
+        std::visit([&](const auto& of) { of.weightGrad(memory, gradients); }, part.maths);
     if (m_head)
         m_head->weightGrad(memory, gradients);
 }

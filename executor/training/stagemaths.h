@@ -12,8 +12,11 @@
 // in which they pass W decides it for everything else. A full backward is I followed by W.
 #pragma once
 
-#include "executor/training/classifierlayers.h"
+#include "executor/training/endlayers.h"
+#include "executor/training/groupedattention.h"
+#include "executor/training/mlp.h"
 #include "executor/training/parameterlayout.h"
+#include "executor/training/plainattention.h"
 #include "executor/training/stagelayout.h"
 
 #include <optional>
@@ -81,12 +84,19 @@ private:
     void runForward(std::span<const float> parameters, const StageInput& input, MemoryOf memoryOf,
                     std::span<float> stream) const;
 
+    /// A residual part of a layer between the two ends.
+    struct Part {
+        int layer;
+        std::variant<PlainAttention, GroupedAttention, Mlp> maths;
+    };
+    void addAttention(const ModelShape& shape, int layer, int number);
+
     StageLayout m_layout;
     ParameterLayout m_parameters;
     std::size_t m_activationElements;
     std::optional<EmbeddingLayer> m_embedding;
-    std::optional<FeatureLayer> m_features;                         ///< of a classifier, in place of the embedding
-    std::vector<std::variant<TransformerLayer, MlpLayer>> m_blocks; ///< between the two ends, in their order
+    std::optional<FeatureLayer> m_features; ///< of a classifier, in place of the embedding
+    std::vector<Part> m_parts;              ///< of the layers between the two ends, in their order
     std::optional<HeadLayer> m_head;
 };
 

@@ -15,7 +15,8 @@ __global__ void forward(std::size_t count, int length, int hidden, const std::in
     if (i >= count)
         return;
     const std::size_t token = i / hidden, column = i % hidden;
-    output[i] = table[std::size_t(tokens[token]) * hidden + column] + positions[token % length * hidden + column];
+    output[i] = table[std::size_t(tokens[token]) * hidden + column]
+                + (positions ? positions[token % length * hidden + column] : 0.0f);
 }
 
 __global__ void tableGradient(std::size_t count, int hidden, const std::int32_t* tokens, const float* grad,
@@ -55,6 +56,8 @@ void run(const Context& context, const EmbeddingWeightGrad& call)
         return;
     tableGradient<<<keyBlocks(tokens.size(), std::size_t(hidden)), blockSize, 0, context.stream>>>(
         tokens.size(), hidden, tokens.data(), outputGrad.data(), tableGrad.data());
+    if (positionsGrad.empty())
+        return;
     const std::size_t each = std::size_t(length) * hidden;
     positionsGradient<<<blocksFor(each), blockSize, 0, context.stream>>>(outputGrad.size(), each, outputGrad.data(),
                                                                          positionsGrad.data());

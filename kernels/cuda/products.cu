@@ -258,10 +258,10 @@ void run(const Context& context, const LinearForward& call)
 
 void run(const Context& context, const LinearInputGrad& call)
 {
-    const auto [shape, outputGrad, weight, inputGrad] = call;
+    const auto [shape, outputGrad, weight, inputGrad, store] = call;
     context.products->product(context.stream, context.precision, shape.rows, shape.inputs, shape.outputs,
-                              {outputGrad.data(), shape.outputs, false}, {weight.data(), shape.inputs, false}, 0.0f,
-                              inputGrad.data());
+                              {outputGrad.data(), shape.outputs, false}, {weight.data(), shape.inputs, false},
+                              store == Store::Add ? 1.0f : 0.0f, inputGrad.data());
 }
 
 void run(const Context& context, const LinearWeightGrad& call)

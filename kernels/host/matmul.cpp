@@ -65,11 +65,12 @@ void run(const LinearForward& call)
 
 void run(const LinearInputGrad& call)
 {
-    const auto [shape, outputGrad, weight, inputGrad] = call;
+    const auto [shape, outputGrad, weight, inputGrad, store] = call;
     const auto [rows, inputs, outputs] = shape;
     assert(outputGrad.size() == std::size_t(rows) * outputs && weight.size() == std::size_t(outputs) * inputs);
     assert(inputGrad.size() == std::size_t(rows) * inputs);
-    gemm(rows, inputs, outputs, 1, {outputGrad.data(), outputs}, {weight.data(), inputs}, 0, inputGrad.data(), inputs);
+    gemm(rows, inputs, outputs, 1, {outputGrad.data(), outputs}, {weight.data(), inputs},
+         store == Store::Add ? 1.0f : 0.0f, inputGrad.data(), inputs);
 }
 
 void run(const LinearWeightGrad& call)

@@ -12,7 +12,7 @@ public:
 protected:
     void issue(Operation operation, const void* call, std::size_t) const override
     {
-        visit(operation, call, [](const auto& known, const char*) { kernels::run(known); });
+        visitOnHost(operation, call, [](const auto& known, const char*) { kernels::run(known); });
     }
 };
 

@@ -39,18 +39,40 @@ inline ModelShape smallShape(int layers = 2)
     return shape;
 }
 
-/// A family's design with a GPT of eight layers, cut into the family's stages; costs without times.
-inline Design tinyGpt(std::string_view family, int devices, int microbatches)
+/// What today's decoders have, small: rotary positions, grouped heads wider than the model, a gated MLP, no biases.
+inline ModelShape llamaShape(int layers = 2)
+{
+    ModelShape shape = gptShape(layers, 12, 4, 128, 9, 2);
+    shape.name = "small llama";
+    shape.keyValueHeads = 2;
+    shape.headSize = 6;
+    shape.ffn = 20;
+    shape.gatedMlp = true;
+    shape.activation = Activation::Silu;
+    shape.bias = shape.queryKeyValueBias = shape.learnedPositions = shape.tiedHead = false;
+    shape.rotary = {.base = 100, .scaling = Rotary::Scaling::Llama3, .factor = 8, .low = 1, .high = 4, .original = 64};
+    shape.normEpsilon = 1e-6;
+    shape.attention = AttentionMemory::Streamed;
+    return shape;
+}
+
+/// A family's design, its model cut into the family's stages; costs without times. And one with a GPT of eight layers.
+inline Design tinyDesign(std::string_view family, int devices, int microbatches, ModelShape shape)
 {
     Design design = evenDesign({}, possibleSchedule(family, devices, microbatches));
     design.name = "tiny";
-    ModelShape shape = gptShape(8, 16, 2, 256, 8, 2);
-    shape.ffn = 32;
     shape.sequencePieces = design.schedule.sequencePieces;
-    shape.tiedHead = !findFamily(family)->updates;
     design.workload = workloadOf(shape);
     design.layersPerStage = evenPartition(*design.workload, design.schedule.stages());
     return design;
+}
+
+inline Design tinyGpt(std::string_view family, int devices, int microbatches)
+{
+    ModelShape shape = gptShape(8, 16, 2, 256, 8, 2);
+    shape.ffn = 32;
+    shape.tiedHead = !findFamily(family)->updates;
+    return tinyDesign(family, devices, microbatches, shape);
 }
 
 } // namespace pipewright::test

@@ -3,7 +3,6 @@
 #include "core/base/diagnostic.h"
 #include "core/design/stagecosts.h"
 #include "core/workload/activationmemory.h"
-#include "core/workload/gptworkspace.h"
 #include "core/workload/transformer.h"
 #include "makers/models.h"
 #include "testmain.h"
@@ -213,7 +212,58 @@ private slots:
         QCOMPARE(tensors.at("fc1.outputGrad").first, tokens * 2 * 2816);
         QVERIFY(!tensors.contains("mlp.mask"));
         QVERIFY(!isRunnable(shape));
-        QCOMPARE(layersOf(shape)[1].workspaceInputGrad, Bytes(0));
+        QVERIFY(layersOf(shape)[1].workspace.empty());
+    }
+
+    void parametersAreNamedAndCounted()
+    {
+        for (const auto& layer : layersOf(gpt(2, 64, 2, 1))) {
+            std::int64_t count = 0;
+            for (const LayerParameter& parameter : layer.parameterTensors)
+                count += parameter.count();
+            QCOMPARE(count, layer.parameters);
+        }
+        ModelShape shape = test::llamaShape();
+        shape.experts = 4;
+        shape.expertsPerToken = 2;
+        shape.sharedExperts = 1;
+        shape.expertFfn = 10;
+        const Layer layer = layersOf(shape)[1];
+        std::int64_t count = 0;
+        std::vector<std::string> names;
+        for (const LayerParameter& parameter : layer.parameterTensors) {
+            count += parameter.count();
+            names.push_back(parameter.name);
+        }
+        QCOMPARE(count, layer.parameters);
+        QCOMPARE(names, std::vector<std::string>({"ln1.gamma", "qkv.weight", "projection.weight", "ln2.gamma",
+                                                  "router.weight", "experts.fc1.weight", "experts.fc2.weight",
+                                                  "shared.fc1.weight", "shared.fc2.weight"}));
+    }
+
+    void aWindowMayLeaveOutSomeLayers()
+    {
+        ModelShape shape = test::llamaShape(6);
+        QCOMPARE(windowOf(shape, 0), std::int64_t(0));
+        shape.window = 5;
+        QCOMPARE(windowOf(shape, 5), std::int64_t(5));
+        shape.fullAttentionEvery = 3; // Gemma and GPT-OSS count so: layers 2 and 5 look at all
+        std::vector<std::int64_t> windows;
+        for (int layer = 0; layer < 6; ++layer)
+            windows.push_back(windowOf(shape, layer));
+        QCOMPARE(windows, std::vector<std::int64_t>({5, 5, 0, 5, 5, 0}));
+    }
+
+    void decodersOfTodayRunOnTheHostAndAreRefusedOnGpus()
+    {
+        const ModelShape shape = test::llamaShape();
+        QVERIFY(isRunnable(shape));
+        QCOMPARE(attentionCoreOf(shape), AttentionCore::Grouped);
+        QCOMPARE(attentionOnHost(shape), AttentionMemory::Streamed);
+        const Diagnostics reasons = whyNotOnGpus(shape);
+        QCOMPARE(reasons.size(), std::size_t(3)); // RMS norms, the gate, the attention
+        QVERIFY(reasons[0].hint.find("--backend host") != std::string::npos);
+        QVERIFY(whyNotOnGpus(ModelShape{}).empty());
     }
 
     void whatCannotRunSaysWhy()
@@ -231,16 +281,17 @@ private slots:
         const std::vector<Layer> layers = layersOf(shape);
         const Bytes sbh = 4 * 256 * 128, scores = 4 * 4 * 64 * 64 * 4;
         const std::span<const Layer> all(layers);
-        QCOMPARE(stageWorkspace(shape, all, Pass::Forward), Bytes(0));
-        QCOMPARE(stageWorkspace(shape, all, Pass::InputGrad), sbh + scores);
-        QCOMPARE(stageWorkspace(shape, all, Pass::Backward), stageWorkspace(shape, all, Pass::InputGrad));
-        QCOMPARE(stageWorkspace(shape, all, Pass::WeightGrad), Bytes(0));
-        QCOMPARE(stageWorkspace(shape, all.last(1), Pass::InputGrad), sbh);
-        QCOMPARE(stageWorkspace(shape, all.first(1), Pass::InputGrad), Bytes(0));
-        QCOMPARE(layers[1].workspaceBackward, sbh + scores);
+        QCOMPARE(stageWorkspace(all), sbh + scores);
+        QCOMPARE(stageWorkspace(all.last(1)), sbh);
+        QCOMPARE(stageWorkspace(all.first(1)), Bytes(0));
+        const StageCosts costs = formulaCosts(test::workloadOf(shape), {10}, twoDevices(), {0}).stages.front();
+        QCOMPARE(costs.workspaceInputGrad, sbh + scores);
+        QCOMPARE(costs.workspaceBackward, costs.workspaceInputGrad);
+        QCOMPARE(costs.workspaceForward, Bytes(0));
+        QCOMPARE(costs.workspaceWeightGrad, Bytes(0));
         ModelShape other = shape;
         other.dropout = true;
-        QCOMPARE(stageWorkspace(other, all, Pass::InputGrad), Bytes(0));
+        QCOMPARE(stageWorkspace(layersOf(other)), Bytes(0));
     }
 
     void theEvenSplitGivesTheRemainderToTheMiddle()

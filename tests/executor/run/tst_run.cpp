@@ -387,7 +387,7 @@ private slots:
     {
         Design design = tinyGpt("gpipe");
         ModelShape shape = design.workload->shape;
-        shape.gatedMlp = true;
+        shape.dropout = true;
         design.workload = makeWorkload(shape, Optimizer::AdamW, "test");
         RunOptions options;
         options.maths = RunOptions::Maths::Training;

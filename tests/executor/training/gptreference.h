@@ -3,8 +3,9 @@
 // the stage maths' gradients are tested against. Also the memory that tests run a stage on.
 #pragma once
 
+#include "core/workload/transformer.h"
 #include "executor/training/stagemaths.h"
-#include "kernels/reference/reference.h"
+#include "kernels/reference/decoder.h"
 #include "makers/models.h"
 
 #include <cmath>
@@ -14,49 +15,122 @@ namespace pipewright::test {
 
 using reference::Values;
 
+/// The layers of a decoder, forward only; `layout` is that of all layers in one stage.
+class ReferenceModel {
+public:
+    ReferenceModel(const ModelShape& shape, const ParameterLayout& layout, const Values& parameters)
+        : m_shape(shape), m_layout(layout), m_parameters(parameters), m_rows(int(shape.tokens())),
+          m_hidden(int(shape.hidden))
+    {
+    }
+
+    /// One microbatch's share of the loss.
+    double loss(std::span<const std::int32_t> tokens, std::span<const std::int32_t> targets, int microbatches) const
+    {
+        const int vocabulary = int(m_shape.vocabulary), head = m_shape.layers + 1;
+        const Values positions = m_shape.learnedPositions ? at(0, "positions.weight")
+                                                          : Values(std::size_t(m_shape.sequence * m_shape.hidden));
+        Values x =
+            reference::embeddingForward(int(m_shape.sequence), m_hidden, tokens, at(0, "table.weight"), positions);
+        for (int layer = 1; layer <= m_shape.layers; ++layer) {
+            addTo(x, attention(layer, norm(layer, "ln1", m_hidden, x)));
+            addTo(x, mlp(layer, norm(layer, "ln2", m_hidden, x)));
+        }
+        const Values logits = linear(head, "projection", norm(head, "norm", m_hidden, x));
+        return reference::crossEntropyForward(m_rows, vocabulary, logits, targets,
+                                              1.0 / (double(m_rows) * microbatches))
+            .loss;
+    }
+
+private:
+    bool has(int layer, const std::string& name) const { return m_layout.findAt(layer, name) != nullptr; }
+    Values at(int layer, const std::string& name) const
+    {
+        const Parameter& p = m_layout.at(layer, name);
+        return Values(m_parameters.begin() + std::ptrdiff_t(p.offset),
+                      m_parameters.begin() + std::ptrdiff_t(p.offset + p.count()));
+    }
+    static void addTo(Values& x, const Values& y)
+    {
+        for (std::size_t i = 0; i < x.size(); ++i)
+            x[i] += y[i];
+    }
+    Values norm(int layer, const std::string& name, int columns, const Values& x) const
+    {
+        const int rows = int(x.size()) / columns;
+        if (has(layer, name + ".beta"))
+            return reference::layerNormForward(rows, columns, x, at(layer, name + ".gamma"), at(layer, name + ".beta"));
+        return reference::rmsNormForward(rows, columns, double(float(m_shape.normEpsilon)), x,
+                                         at(layer, name + ".gamma"));
+    }
+    Values linear(int layer, const std::string& name, const Values& x) const
+    {
+        const Parameter& weight = m_layout.at(layer, name + ".weight");
+        return reference::linearForward({int(x.size()) / weight.columns, weight.columns, weight.rows}, x,
+                                        at(layer, name + ".weight"),
+                                        has(layer, name + ".bias") ? at(layer, name + ".bias") : Values());
+    }
+    /// Columns [first, first + count) of a matrix.
+    static Values columns(const Values& x, int width, int first, int count)
+    {
+        Values result;
+        for (std::size_t row = 0; row < x.size(); row += std::size_t(width))
+            result.insert(result.end(), x.begin() + std::ptrdiff_t(row) + first,
+                          x.begin() + std::ptrdiff_t(row) + first + count);
+        return result;
+    }
+    Values heads(int layer, const char* name, Values x, int count) const
+    {
+        if (m_shape.queryKeyNorm)
+            x = norm(layer, std::string(name) + "Norm", int(m_shape.headSize), x);
+        std::vector<float> none;
+        if (m_shape.learnedPositions)
+            return x;
+        return reference::rotate({frequenciesOf(m_shape.rotary), int(m_shape.sequence), 0, count, int(m_shape.headSize),
+                                  0, int(m_shape.headSize), false, false, none},
+                                 x);
+    }
+    Values attention(int layer, const Values& x) const
+    {
+        const int size = int(m_shape.headSize), queries = m_shape.heads * size, keys = m_shape.keyValueHeads * size;
+        const Values qkv = linear(layer, "qkv", x);
+        kernels::GroupedAttentionShape shape{
+            int(m_shape.microbatchSize), int(m_shape.sequence), m_shape.heads, m_shape.keyValueHeads, size, size};
+        shape.window = int(windowOf(m_shape, layer - 1));
+        shape.scale = float(1 / std::sqrt(double(size)) * std::pow(m_shape.rotary.attentionFactor, 2));
+        const Values context =
+            reference::groupedAttentionForward(
+                shape, heads(layer, "query", columns(qkv, queries + 2 * keys, 0, queries), m_shape.heads),
+                heads(layer, "key", columns(qkv, queries + 2 * keys, queries, keys), m_shape.keyValueHeads),
+                columns(qkv, queries + 2 * keys, queries + keys, keys))
+                .output;
+        return linear(layer, "projection", context);
+    }
+    Values mlp(int layer, const Values& x) const
+    {
+        const int ffn = int(m_shape.ffn);
+        const Values up = linear(layer, "fc1", x);
+        if (!m_shape.gatedMlp)
+            return linear(layer, "fc2", reference::activationForward(kindOf(m_shape.activation), up));
+        Values wide = reference::activationForward(kindOf(m_shape.activation), columns(up, 2 * ffn, 0, ffn));
+        const Values factor = columns(up, 2 * ffn, ffn, ffn);
+        for (std::size_t i = 0; i < wide.size(); ++i)
+            wide[i] *= factor[i];
+        return linear(layer, "fc2", wide);
+    }
+
+    const ModelShape& m_shape;
+    const ParameterLayout& m_layout;
+    const Values& m_parameters;
+    int m_rows, m_hidden;
+};
+
 /// One microbatch's share of the loss; `layout` is that of all layers in one stage.
 inline double referenceLoss(const ModelShape& shape, const ParameterLayout& layout, const Values& parameters,
                             std::span<const std::int32_t> tokens, std::span<const std::int32_t> targets,
                             int microbatches)
 {
-    const int rows = int(shape.tokens()), hidden = int(shape.hidden), ffn = int(shape.ffn);
-    const auto at = [&](int layer, const char* name) {
-        const Parameter& p = layout.at(layer, name);
-        return Values(parameters.begin() + p.offset, parameters.begin() + p.offset + p.count());
-    };
-    const auto addTo = [](Values& x, const Values& y) {
-        for (std::size_t i = 0; i < x.size(); ++i)
-            x[i] += y[i];
-    };
-    Values x = reference::embeddingForward(int(shape.sequence), hidden, tokens, at(0, "table.weight"),
-                                           at(0, "positions.weight"));
-    for (int layer = 1; layer <= shape.layers; ++layer) {
-        const Values n1 = reference::layerNormForward(rows, hidden, x, at(layer, "ln1.gamma"), at(layer, "ln1.beta"));
-        const Values qkv =
-            reference::linearForward({rows, hidden, 3 * hidden}, n1, at(layer, "qkv.weight"), at(layer, "qkv.bias"));
-        Values parts[3];
-        for (int row = 0; row < rows; ++row)
-            for (int i = 0; i < 3 * hidden; ++i)
-                parts[i / hidden].push_back(qkv[row * 3 * hidden + i]);
-        const Values context = reference::attentionForward(
-                                   {int(shape.microbatchSize), int(shape.sequence), shape.heads, int(shape.headSize)},
-                                   parts[0], parts[1], parts[2])
-                                   .output;
-        addTo(x, reference::linearForward({rows, hidden, hidden}, context, at(layer, "projection.weight"),
-                                          at(layer, "projection.bias")));
-        const Values n2 = reference::layerNormForward(rows, hidden, x, at(layer, "ln2.gamma"), at(layer, "ln2.beta"));
-        const Values up =
-            reference::linearForward({rows, hidden, ffn}, n2, at(layer, "fc1.weight"), at(layer, "fc1.bias"));
-        addTo(x, reference::linearForward({rows, ffn, hidden}, reference::geluForward(up), at(layer, "fc2.weight"),
-                                          at(layer, "fc2.bias")));
-    }
-    const int head = shape.layers + 1;
-    const Values n = reference::layerNormForward(rows, hidden, x, at(head, "norm.gamma"), at(head, "norm.beta"));
-    const Values logits =
-        reference::linearForward({rows, hidden, int(shape.vocabulary)}, n, at(head, "projection.weight"), {});
-    return reference::crossEntropyForward(rows, int(shape.vocabulary), logits, targets,
-                                          1.0 / (double(rows) * microbatches))
-        .loss;
+    return ReferenceModel(shape, layout, parameters).loss(tokens, targets, microbatches);
 }
 
 /// Memory of one stage and one microbatch, filled with a pattern that must never be read before written.

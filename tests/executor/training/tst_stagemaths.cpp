@@ -62,9 +62,53 @@ std::vector<float> wildParameters(std::size_t count)
 class TestStageMaths : public QObject {
     Q_OBJECT
 private slots:
+    void gradientsOfAWholeModelAreTheSlopesOfItsLoss_data()
+    {
+        QTest::addColumn<ModelShape>("shape");
+        const auto row = [](const char* name, auto change, ModelShape shape = llamaShape()) {
+            change(shape);
+            QTest::newRow(name) << shape;
+        };
+        row(
+            "GPT", [](ModelShape&) {}, smallShape());
+        row(
+            "GPT with SiLU", [](ModelShape& s) { s.activation = Activation::Silu; }, smallShape());
+        row(
+            "GPT with a window",
+            [](ModelShape& s) {
+                s.window = 4;
+                s.attention = AttentionMemory::Streamed;
+            },
+            smallShape());
+        row("Llama", [](ModelShape&) {});
+        row("tied head", [](ModelShape& s) { s.tiedHead = true; });
+        row("Qwen 2", [](ModelShape& s) { s.queryKeyValueBias = true; });
+        row("Qwen 3", [](ModelShape& s) { s.queryKeyNorm = true; });
+        row("biases on the projection", [](ModelShape& s) { s.queryKeyValueBias = s.projectionBias = true; });
+        row("biases everywhere", [](ModelShape& s) {
+            s.bias = s.queryKeyValueBias = true;
+            s.normEpsilon = 1e-5;
+        });
+        row("gated GELU", [](ModelShape& s) { s.activation = Activation::GeluTanh; });
+        row("gated GELU by erf", [](ModelShape& s) { s.activation = Activation::Gelu; });
+        row("plain MLP", [](ModelShape& s) { s.gatedMlp = false; });
+        row("window", [](ModelShape& s) {
+            s.window = 4;
+            s.fullAttentionEvery = 2;
+        });
+        row("Yarn", [](ModelShape& s) {
+            s.rotary = {.base = 100,
+                        .scaling = Rotary::Scaling::Yarn,
+                        .factor = 4,
+                        .low = 1,
+                        .high = 2,
+                        .original = 32,
+                        .attentionFactor = 1.1};
+        });
+    }
     void gradientsOfAWholeModelAreTheSlopesOfItsLoss()
     {
-        const ModelShape shape = smallShape();
+        QFETCH(ModelShape, shape);
         const StageMaths maths(workloadOf(shape), 0, shape.layers + 2, 2);
         const ParameterLayout& layout = maths.parameters();
         const std::vector<float> parameters = wildParameters(layout.count());
@@ -290,7 +334,7 @@ private slots:
     {
         ModelShape shape = smallShape();
         shape.dropout = true;
-        shape.gatedMlp = true;
+        shape.postNorm = true;
         try {
             const StageMaths maths(workloadOf(shape), 0, 4, 1);
             QFAIL("accepted");

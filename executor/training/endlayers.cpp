@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "executor/training/endlayers.h"
+
+#include <algorithm>
+
+namespace pipewright {
+
+using kernels::Operations;
+
+EmbeddingLayer::EmbeddingLayer(const ModelShape& shape, int layer, const StageLayout& layout,
+                               const ParameterLayout& parameters)
+    : m_length(int(shape.sequence / shape.sequencePieces)), m_hidden(int(shape.hidden)),
+      m_table(parameters.at(layer, "table.weight")), m_tokens(layout.slice(layer, "tokens")),
+      m_outputGrad(layout.slice(layer, "embedding.outputGrad"))
+{
+    if (const Parameter* positions = parameters.findAt(layer, "positions.weight"))
+        m_positions = *positions;
+}
+
+void EmbeddingLayer::forward(std::span<const float> parameters, std::span<const std::int32_t> tokens,
+                             const StageMemory& memory, std::span<float> stream) const
+{
+    const Operations& on = *memory.operations;
+    on.copy(tokens, memory.integers(m_tokens));
+    on.run(kernels::EmbeddingForward{m_length, m_hidden, tokens, m_table.in(parameters),
+                                     positions(parameters, memory.piece), stream});
+}
+
+void EmbeddingLayer::weightGrad(const StageMemory& memory, std::span<float> gradients) const
+{
+    const Operations& on = *memory.operations;
+    on.run(kernels::EmbeddingWeightGrad{m_length, m_hidden, memory.integers(m_tokens), memory.floats(m_outputGrad),
+                                        m_table.in(gradients), positions(gradients, memory.piece)});
+}
+
+FeatureLayer::FeatureLayer(const ModelShape& shape, int layer, const StageLayout& layout,
+                           const ParameterLayout& parameters)
+    : m_length(int(shape.inputs() / shape.tokens())), m_hidden(int(shape.hidden)),
+      m_table(parameters.at(layer, "table.weight")), m_features(layout.slice(layer, "features")),
+      m_outputGrad(layout.slice(layer, "embedding.outputGrad"))
+{
+}
+
+void FeatureLayer::forward(std::span<const float> parameters, std::span<const std::int32_t> features,
+                           const StageMemory& memory, std::span<float> stream) const
+{
+    memory.operations->copy(features, memory.integers(m_features));
+    memory.operations->run(kernels::FeatureBagForward{m_length, m_hidden, features, m_table.in(parameters), stream});
+}
+
+void FeatureLayer::weightGrad(const StageMemory& memory, std::span<float> gradients) const
+{
+    memory.operations->run(kernels::FeatureBagWeightGrad{m_length, m_hidden, memory.integers(m_features),
+                                                         memory.floats(m_outputGrad), m_table.in(gradients)});
+}
+
+HeadLayer::HeadLayer(const ModelShape& shape, int layer, const StageLayout& layout, const ParameterLayout& parameters,
+                     float lossScale)
+    : m_rows(int(shape.tokens())), m_vocabulary(int(shape.vocabulary)), m_lossScale(lossScale),
+      m_norm(shape, parameters, layer, "norm"), m_projection(parameters, layer, "projection"),
+      m_normInput(layout.slice(layer, "norm.input")), m_input(layout.slice(layer, "head.input")),
+      m_probabilities(layout.slice(layer, "head.probabilities")), m_targets(layout.slice(layer, "targets")),
+      m_logitsGrad(layout.slice(layer, "head.logitsGrad")), m_normGrad(layout.slice(layer, "d.ln"))
+{
+}
+
+void HeadLayer::forward(std::span<const float> parameters, std::span<const std::int32_t> targets,
+                        const StageMemory& memory, std::span<float> loss) const
+{
+    const Operations& on = *memory.operations;
+    on.copy(targets, memory.integers(m_targets));
+    m_norm.forward(on, m_rows, parameters, memory.floats(m_normInput), memory.floats(m_input));
+    const std::span<float> logits = memory.floats(m_probabilities);
+    m_projection.forward(on, m_rows, parameters, memory.floats(m_input), logits);
+    on.run(kernels::CrossEntropyForward{m_rows, m_vocabulary, logits, targets, m_lossScale, loss});
+}
+
+int HeadLayer::correct(const StageMemory& memory) const
+{
+    const std::span<const float> probabilities = memory.floats(m_probabilities);
+    const std::span<const std::int32_t> targets = memory.integers(m_targets);
+    int count = 0;
+    for (int row = 0; row < m_rows; ++row) {
+        const auto begin = probabilities.begin() + std::ptrdiff_t(row) * m_vocabulary;
+        count += std::max_element(begin, begin + m_vocabulary) - begin == targets[std::size_t(row)];
+    }
+    return count;
+}
+
+void HeadLayer::inputGrad(std::span<const float> parameters, const StageMemory& memory, std::span<float> stream,
+                          std::span<float> gradients) const
+{
+    const Operations& on = *memory.operations;
+    on.run(kernels::CrossEntropyInputGrad{m_rows, m_vocabulary, memory.floats(m_probabilities),
+                                          memory.integers(m_targets), m_lossScale, memory.floats(m_logitsGrad)});
+    m_projection.inputGrad(on, m_rows, parameters, memory.floats(m_logitsGrad), memory.floats(m_normGrad));
+    on.run(kernels::Fill{stream, 0});
+    m_norm.inputGrad(on, m_rows, parameters, memory.floats(m_normInput), memory.floats(m_normGrad), stream, gradients);
+}
+
+void HeadLayer::weightGrad(const StageMemory& memory, std::span<float> gradients) const
+{
+    m_projection.weightGrad(*memory.operations, m_rows, memory.floats(m_input), memory.floats(m_logitsGrad), gradients);
+}
+
+} // namespace pipewright

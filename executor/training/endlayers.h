@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// The two ends of a model: an embedding of tokens, or a classifier's bag of features, before the layers; the final
+// norm, the projection to the vocabulary and the loss behind them. What stands between is in layerparts of its own
+// (plainattention.h, groupedattention.h, mlp.h).
+//
+// Each owns nothing but places: which parameters and which saved tensors are its own. Values pass through a residual
+// stream of tokens x hidden that a layer changes in place: F turns it from the layer's input into its output, I from
+// the gradient of the output into the gradient of the input. Hence the stream itself is the only memory handed from
+// layer to layer, and F needs no scratch at all.
+//
+// I also accumulates the gradients of the norms, because they need tensors that are kept until I only; W accumulates
+// everything that belongs to a matrix, its bias included. Both add, with +=.
+#pragma once
+
+#include "executor/training/linear.h"
+#include "executor/training/norm.h"
+#include "executor/training/stagelayout.h"
+
+#include <optional>
+#include <span>
+
+namespace pipewright {
+
+class EmbeddingLayer {
+public:
+    EmbeddingLayer(const ModelShape& shape, int layer, const StageLayout& layout, const ParameterLayout& parameters);
+
+    /// Keeps the tokens and fills the stream.
+    void forward(std::span<const float> parameters, std::span<const std::int32_t> tokens, const StageMemory& memory,
+                 std::span<float> stream) const;
+    /// The place of the stream's gradient in I: it is what W needs, so I has nothing left to do here.
+    std::span<float> outputGrad(const StageMemory& memory) const { return memory.floats(m_outputGrad); }
+    void weightGrad(const StageMemory& memory, std::span<float> gradients) const;
+
+private:
+    /// The rows of the position table, or of its gradient, that a piece uses; empty without a table.
+    template<class T>
+    std::span<T> positions(std::span<T> flat, int piece) const
+    {
+        if (!m_positions)
+            return {};
+        const std::size_t count = std::size_t(m_length) * std::size_t(m_hidden);
+        return m_positions->in(flat).subspan(std::size_t(piece) * count, count);
+    }
+
+    int m_length, m_hidden; ///< tokens of a sequence, or of a piece of one
+    Parameter m_table;
+    std::optional<Parameter> m_positions;
+    Slice m_tokens, m_outputGrad;
+};
+
+class FeatureLayer {
+public:
+    FeatureLayer(const ModelShape& shape, int layer, const StageLayout& layout, const ParameterLayout& parameters);
+
+    /// Keeps the features and fills the stream.
+    void forward(std::span<const float> parameters, std::span<const std::int32_t> features, const StageMemory& memory,
+                 std::span<float> stream) const;
+    /// As the embedding's.
+    std::span<float> outputGrad(const StageMemory& memory) const { return memory.floats(m_outputGrad); }
+    void weightGrad(const StageMemory& memory, std::span<float> gradients) const;
+
+private:
+    int m_length, m_hidden; ///< features of a row
+    Parameter m_table;
+    Slice m_features, m_outputGrad;
+};
+
+class HeadLayer {
+public:
+    /// `lossScale`: weight of one token's loss, 1 / (tokens of a microbatch · microbatches of a step).
+    HeadLayer(const ModelShape& shape, int layer, const StageLayout& layout, const ParameterLayout& parameters,
+              float lossScale);
+
+    /// The place of the stream in F of a stage that ends here: the final norm's saved input.
+    std::span<float> stream(const StageMemory& memory) const { return memory.floats(m_normInput); }
+    /// From that stream; loss[0] becomes this microbatch's share of the step's loss.
+    void forward(std::span<const float> parameters, std::span<const std::int32_t> targets, const StageMemory& memory,
+                 std::span<float> loss) const;
+    /// After F on the host: rows whose target got the largest probability.
+    int correct(const StageMemory& memory) const;
+    /// Replaces the stream by the gradient of the final norm's input.
+    void inputGrad(std::span<const float> parameters, const StageMemory& memory, std::span<float> stream,
+                   std::span<float> gradients) const;
+    void weightGrad(const StageMemory& memory, std::span<float> gradients) const;
+
+private:
+    int m_rows, m_vocabulary;
+    float m_lossScale;
+    Norm m_norm;
+    Linear m_projection;
+    Slice m_normInput, m_input, m_probabilities, m_targets, m_logitsGrad, m_normGrad;
+};
+
+} // namespace pipewright

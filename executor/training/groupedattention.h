@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// The attention of today's decoders as a residual part of a layer: norm, query, key and value with heads in groups, a
+// norm on queries and keys where the model has one, rotary positions (or a table's), attention that keeps one number
+// per query and head, possibly within a window, projection, added to the stream (endlayers.h says what a stream is).
+#pragma once
+
+#include "executor/training/linear.h"
+#include "executor/training/norm.h"
+#include "executor/training/stagelayout.h"
+
+#include <array>
+#include <optional>
+#include <span>
+
+namespace pipewright {
+
+/// The frequencies of a model's rotary positions, and what its scores are multiplied by because of them.
+kernels::RotaryFrequencies frequenciesOf(const Rotary& rotary);
+
+class GroupedAttention {
+public:
+    GroupedAttention(const ModelShape& shape, int layer, int number, const StageLayout& layout,
+                     const ParameterLayout& parameters);
+
+    void forward(std::span<const float> parameters, const StageMemory& memory, std::span<float> stream) const;
+    /// The kept numbers and the context again from the kept queries, keys and values; they come out the same.
+    void recomputeCore(const StageMemory& memory) const;
+    void inputGrad(std::span<const float> parameters, const StageMemory& memory, std::span<float> stream,
+                   std::span<float> gradients) const;
+    void weightGrad(const StageMemory& memory, std::span<float> gradients) const;
+
+private:
+    /// Queries or keys: a linear layer, perhaps a norm of each head, perhaps turned.
+    struct Heads {
+        Linear linear;
+        int heads;
+        std::optional<Norm> norm;
+        Slice normInput, output;
+    };
+    Heads headsOf(const ModelShape& shape, const char* name, int firstOutput, int heads, int layer,
+                  const StageLayout& layout, const ParameterLayout& parameters) const;
+    void turn(const StageMemory& memory, const Heads& of, std::span<float> values, bool backwards) const;
+    /// Of queries, keys and values: three matrices one behind the other.
+    std::array<std::span<float>, 3> gradients(const StageMemory& memory) const;
+    kernels::EarlierPieces earlier(const StageMemory& memory) const
+    {
+        return {memory.earlier, std::size_t(m_keys.output.offset) / sizeof(float),
+                std::size_t(m_value.offset) / sizeof(float)};
+    }
+
+    int m_rows, m_headSize;
+    kernels::GroupedAttentionShape m_attention;
+    std::optional<kernels::RotaryFrequencies> m_rotary;
+    Norm m_norm;
+    Linear m_qkv, m_valueLinear, m_projection;
+    Heads m_queries, m_keys;
+    Slice m_normInput, m_value, m_logSums; // until I
+    Slice m_qkvInput, m_projectionInput;   // until W
+    Slice m_qkvGrad, m_projectionGrad;     // from I
+    Slice m_normGrad, m_dots;              // workspace of I
+    Slice m_sequenceGradient;              // from piece to piece
+};
+
+} // namespace pipewright

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// A norm among a stage's parameters: a layer norm where it has a shift ("NAME.beta"), an RMS norm otherwise. Its
+// gradients belong to I, which has the tensors that they need.
+#pragma once
+
+#include "executor/training/parameterlayout.h"
+
+#include <optional>
+#include <span>
+#include <string>
+
+namespace pipewright {
+
+class Norm {
+public:
+    Norm(const ModelShape& shape, const ParameterLayout& parameters, int layer, const std::string& name);
+
+    void forward(const kernels::Operations& on, int rows, std::span<const float> parameters,
+                 std::span<const float> input, std::span<float> output) const;
+    /// Adds the gradient of the norm's input to the stream, and those of its parameters to the gradients.
+    void inputGrad(const kernels::Operations& on, int rows, std::span<const float> parameters,
+                   std::span<const float> input, std::span<const float> outputGrad, std::span<float> stream,
+                   std::span<float> gradients) const;
+    /// The same in place: the output's gradient becomes the input's. Of RMS norms only.
+    void inputGradInPlace(const kernels::Operations& on, int rows, std::span<const float> parameters,
+                          std::span<const float> input, std::span<float> grad, std::span<float> gradients) const;
+
+private:
+    Parameter m_gamma;
+    std::optional<Parameter> m_beta;
+    float m_epsilon;
+};
+
+} // namespace pipewright

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// What stands between the two products of an MLP, element by element: a function of one value, or of a gated MLP
+// function(gate) · factor (Shazeer, arXiv 2002.05202). GELU's tanh form alone is in gelu.h.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+namespace pipewright::kernels {
+
+enum class ActivationKind : std::int32_t {
+    GeluTanh, ///< as gelu.h
+    Gelu,     ///< x/2 · (1 + erf(x / sqrt(2)))
+    Silu,     ///< x / (1 + e^-x)
+};
+
+/// output = f(input); they may be the same.
+struct ActivationForward {
+    ActivationKind kind;
+    std::span<const float> input;
+    std::span<float> output;
+};
+
+/// inputGrad = outputGrad · f'(input); the two gradients may be the same.
+struct ActivationInputGrad {
+    ActivationKind kind;
+    std::span<const float> input, outputGrad;
+    std::span<float> inputGrad;
+};
+
+/// output = f(gate) · factor.
+struct GatedForward {
+    ActivationKind kind;
+    std::span<const float> gate, factor;
+    std::span<float> output;
+};
+
+/// gateGrad = outputGrad · f'(gate) · factor and factorGrad = outputGrad · f(gate); gateGrad may be outputGrad.
+struct GatedInputGrad {
+    ActivationKind kind;
+    std::span<const float> gate, factor, outputGrad;
+    std::span<float> gateGrad, factorGrad;
+};
+
+} // namespace pipewright::kernels

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "kernels/reference/decoder.h"
+
+#include <cmath>
+#include <numbers>
+
+namespace pipewright::reference {
+
+namespace {
+
+double inverseRms(const double* row, int columns, double epsilon)
+{
+    double squares = 0;
+    for (int i = 0; i < columns; ++i)
+        squares += row[i] * row[i];
+    return 1 / std::sqrt(squares / columns + epsilon);
+}
+
+} // namespace
+
+Values rmsNormForward(int rows, int columns, double epsilon, const Values& input, const Values& gamma)
+{
+    Values output(input.size());
+    for (int row = 0; row < rows; ++row) {
+        const double scale = inverseRms(&input[row * columns], columns, epsilon);
+        for (int i = 0; i < columns; ++i)
+            output[row * columns + i] = gamma[i] * input[row * columns + i] * scale;
+    }
+    return output;
+}
+
+Values rmsNormInputGrad(int rows, int columns, double epsilon, const Values& input, const Values& gamma,
+                        const Values& outputGrad)
+{
+    Values inputGrad(input.size());
+    for (int row = 0; row < rows; ++row) {
+        const int first = row * columns;
+        const double scale = inverseRms(&input[first], columns, epsilon);
+        double product = 0;
+        for (int i = 0; i < columns; ++i)
+            product += outputGrad[first + i] * gamma[i] * input[first + i];
+        for (int i = 0; i < columns; ++i)
+            inputGrad[first + i] =
+                scale * outputGrad[first + i] * gamma[i] - input[first + i] * scale * scale * scale * product / columns;
+    }
+    return inputGrad;
+}
+
+Values rmsNormWeightGrad(int rows, int columns, double epsilon, const Values& input, const Values& outputGrad)
+{
+    Values gammaGrad(columns);
+    for (int row = 0; row < rows; ++row) {
+        const double scale = inverseRms(&input[row * columns], columns, epsilon);
+        for (int i = 0; i < columns; ++i)
+            gammaGrad[i] += outputGrad[row * columns + i] * input[row * columns + i] * scale;
+    }
+    return gammaGrad;
+}
+
+Values rotate(const kernels::Rotate& call, const Values& values)
+{
+    Values result = values;
+    const int row = call.heads * call.headSize, pairs = call.size / 2;
+    for (int token = 0; token < int(values.size()) / row; ++token)
+        for (int head = 0; head < call.heads; ++head)
+            for (int i = 0; i < pairs; ++i) {
+                const int at = token * row + head * call.headSize + call.offset;
+                const int first = at + (call.neighbours ? 2 * i : i), second = first + (call.neighbours ? 1 : pairs);
+                const double angle = (call.first + token % call.length)
+                                     * kernels::rotaryFrequency(call.frequencies, i, call.size)
+                                     * (call.backwards ? -1 : 1);
+                result[first] = values[first] * std::cos(angle) - values[second] * std::sin(angle);
+                result[second] = values[second] * std::cos(angle) + values[first] * std::sin(angle);
+            }
+    return result;
+}
+
+namespace {
+
+/// Visits every query of every head: rows and columns of its query, its keys and values.
+struct QueryPlace {
+    int query, output, number; ///< where they begin
+    int first, last;           ///< keys that it looks at, as tokens
+    int keyColumn, valueColumn;
+};
+
+template<class Visit>
+void forEachQuery(const GroupedAttentionShape& shape, Visit visit)
+{
+    for (int sequence = 0; sequence < shape.sequences; ++sequence)
+        for (int head = 0; head < shape.heads; ++head)
+            for (int q = 0; q < shape.length; ++q) {
+                const int begin = sequence * shape.length, token = begin + q;
+                const int shared = head / (shape.heads / shape.keyValueHeads);
+                const int last = shape.causal ? token : begin + shape.length - 1;
+                const int first = shape.causal && shape.window > 0 ? std::max(begin, token - shape.window + 1) : begin;
+                visit(QueryPlace{(token * shape.heads + head) * shape.querySize,
+                                 (token * shape.heads + head) * shape.valueSize,
+                                 (sequence * shape.heads + head) * shape.length + q, first, last,
+                                 shared * shape.querySize, shared * shape.valueSize});
+            }
+}
+
+Values probabilitiesOf(const GroupedAttentionShape& shape, const QueryPlace& at, const Values& query, const Values& key,
+                       double* logSum)
+{
+    Values p;
+    double sum = 0;
+    for (int k = at.first; k <= at.last; ++k) {
+        double dot = 0;
+        for (int i = 0; i < shape.querySize; ++i)
+            dot += query[at.query + i] * key[k * shape.keyValueHeads * shape.querySize + at.keyColumn + i];
+        sum += p.emplace_back(std::exp(double(shape.scale) * dot));
+    }
+    for (double& share : p)
+        share /= sum;
+    *logSum = std::log(sum);
+    return p;
+}
+
+} // namespace
+
+GroupedAttention groupedAttentionForward(const GroupedAttentionShape& shape, const Values& query, const Values& key,
+                                         const Values& value)
+{
+    GroupedAttention result{Values(shape.numbers()), Values(shape.outputs())};
+    forEachQuery(shape, [&](const QueryPlace& at) {
+        const Values p = probabilitiesOf(shape, at, query, key, &result.logSums[at.number]);
+        for (int k = at.first; k <= at.last; ++k)
+            for (int i = 0; i < shape.valueSize; ++i)
+                result.output[at.output + i] +=
+                    p[k - at.first] * value[k * shape.keyValueHeads * shape.valueSize + at.valueColumn + i];
+    });
+    return result;
+}
+
+GroupedAttentionGrads groupedAttentionInputGrad(const GroupedAttentionShape& shape, const Values& query,
+                                                const Values& key, const Values& value, const Values& outputGrad)
+{
+    GroupedAttentionGrads grads{Values(query.size()), Values(key.size()), Values(value.size())};
+    forEachQuery(shape, [&](const QueryPlace& at) {
+        double unused = 0, weighted = 0;
+        const Values p = probabilitiesOf(shape, at, query, key, &unused);
+        Values probabilityGrad(p.size());
+        for (int k = at.first; k <= at.last; ++k) {
+            const int v = k * shape.keyValueHeads * shape.valueSize + at.valueColumn;
+            for (int i = 0; i < shape.valueSize; ++i) {
+                probabilityGrad[k - at.first] += outputGrad[at.output + i] * value[v + i];
+                grads.value[v + i] += p[k - at.first] * outputGrad[at.output + i];
+            }
+            weighted += p[k - at.first] * probabilityGrad[k - at.first];
+        }
+        for (int k = at.first; k <= at.last; ++k) {
+            const int row = k * shape.keyValueHeads * shape.querySize + at.keyColumn;
+            const double grad = double(shape.scale) * p[k - at.first] * (probabilityGrad[k - at.first] - weighted);
+            for (int i = 0; i < shape.querySize; ++i) {
+                grads.query[at.query + i] += grad * key[row + i];
+                grads.key[row + i] += grad * query[at.query + i];
+            }
+        }
+    });
+    return grads;
+}
+
+Values activationForward(ActivationKind kind, const Values& input)
+{
+    switch (kind) {
+    case ActivationKind::GeluTanh: return geluForward(input);
+    case ActivationKind::Gelu:
+    case ActivationKind::Silu: break;
+    }
+    Values output;
+    for (const double x : input)
+        output.push_back(kind == ActivationKind::Gelu ? x / 2 * (1 + std::erf(x / std::numbers::sqrt2))
+                                                      : x / (1 + std::exp(-x)));
+    return output;
+}
+
+Values activationInputGrad(ActivationKind kind, const Values& input, const Values& outputGrad)
+{
+    switch (kind) {
+    case ActivationKind::GeluTanh: return geluInputGrad(input, outputGrad);
+    case ActivationKind::Gelu:
+    case ActivationKind::Silu: break;
+    }
+    Values inputGrad;
+    for (std::size_t i = 0; i < input.size(); ++i) {
+        const double x = input[i], s = 1 / (1 + std::exp(-x));
+        const double ofGelu =
+            (1 + std::erf(x / std::numbers::sqrt2)) / 2 + x * std::exp(-x * x / 2) / std::sqrt(2 * std::numbers::pi);
+        inputGrad.push_back(outputGrad[i] * (kind == ActivationKind::Gelu ? ofGelu : s + x * s * (1 - s)));
+    }
+    return inputGrad;
+}
+
+} // namespace pipewright::reference

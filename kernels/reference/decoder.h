@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// The operations of today's decoders in double precision, as reference.h has those of GPT: results are returned, never
+// accumulated, and gradients are tested by finite differences.
+#pragma once
+
+#include "kernels/activation.h"
+#include "kernels/groupedattention.h"
+#include "kernels/reference/reference.h"
+#include "kernels/rotary.h"
+
+namespace pipewright::reference {
+
+using kernels::ActivationKind;
+using kernels::GroupedAttentionShape;
+
+Values rmsNormForward(int rows, int columns, double epsilon, const Values& input, const Values& gamma);
+Values rmsNormInputGrad(int rows, int columns, double epsilon, const Values& input, const Values& gamma,
+                        const Values& outputGrad);
+Values rmsNormWeightGrad(int rows, int columns, double epsilon, const Values& input, const Values& outputGrad);
+
+/// What Rotate says, of values in place of its own.
+Values rotate(const kernels::Rotate& call, const Values& values);
+
+struct GroupedAttention {
+    Values logSums, output;
+};
+/// Of whole sequences.
+GroupedAttention groupedAttentionForward(const GroupedAttentionShape& shape, const Values& query, const Values& key,
+                                         const Values& value);
+struct GroupedAttentionGrads {
+    Values query, key, value;
+};
+GroupedAttentionGrads groupedAttentionInputGrad(const GroupedAttentionShape& shape, const Values& query,
+                                                const Values& key, const Values& value, const Values& outputGrad);
+
+Values activationForward(ActivationKind kind, const Values& input);
+Values activationInputGrad(ActivationKind kind, const Values& input, const Values& outputGrad);
+
+} // namespace pipewright::reference

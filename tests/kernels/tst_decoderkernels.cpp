@@ -1,0 +1,378 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// The operations of today's decoders: fp64 references against finite differences and published numbers, host kernels
+// against the references, at sizes that leave odd tails.
+#include "kernels/calls.h"
+#include "kernels/reference/decoder.h"
+#include "numbers.h"
+#include "testmain.h"
+
+#include <QTest>
+
+using namespace pipewright;
+using kernels::ActivationKind;
+using kernels::GroupedAttentionShape;
+using kernels::Store;
+using test::distance;
+using test::dot;
+using test::finiteDifferences;
+using test::single;
+using test::someValues;
+using test::Values;
+
+namespace {
+
+constexpr double tolerance = 2e-6, slopes = 1e-8;
+constexpr ActivationKind kinds[] = {ActivationKind::GeluTanh, ActivationKind::Gelu, ActivationKind::Silu};
+
+GroupedAttentionShape attentionShape(int sequences, int length, int heads, int shared, int size, int valueSize,
+                                     int window, bool causal)
+{
+    return {sequences, length, heads, shared, size, valueSize, 1, window, causal, float(1 / std::sqrt(size))};
+}
+
+struct Operands {
+    Values query, key, value, outputGrad;
+    explicit Operands(const GroupedAttentionShape& shape)
+        : query(someValues(shape.queries(), 1, 3)), key(someValues(shape.keys(), 2)),
+          value(someValues(shape.values(), 3)), outputGrad(someValues(shape.outputs(), 4))
+    {
+    }
+};
+
+/// Rows [piece · length, …) of every sequence of a tensor of whole sequences.
+Values pieceOf(const Values& all, int sequences, int pieces, int piece)
+{
+    const std::size_t share = all.size() / std::size_t(sequences * pieces);
+    Values result;
+    for (int s = 0; s < sequences; ++s) {
+        const auto begin = all.begin() + std::ptrdiff_t((std::size_t(s * pieces + piece)) * share);
+        result.insert(result.end(), begin, begin + std::ptrdiff_t(share));
+    }
+    return result;
+}
+
+} // namespace
+
+class TestDecoderKernels : public QObject {
+    Q_OBJECT
+private slots:
+    void rmsNormIsWhatItsReferenceSaysAndThatIsRight_data()
+    {
+        QTest::addColumn<int>("columns");
+        for (const int columns : {1, 5, 16, 37, 128})
+            QTest::addRow("%d columns", columns) << columns;
+    }
+    void rmsNormIsWhatItsReferenceSaysAndThatIsRight()
+    {
+        QFETCH(int, columns);
+        const int rows = 7;
+        const double epsilon = 1e-2f; // large enough to be seen
+        const Values x = someValues(rows * columns, 1), gamma = someValues(columns, 2),
+                     dy = someValues(rows * columns, 3);
+        const auto loss = [&](const Values& x, const Values& gamma) {
+            return dot(reference::rmsNormForward(rows, columns, epsilon, x, gamma), dy);
+        };
+        const Values dx = reference::rmsNormInputGrad(rows, columns, epsilon, x, gamma, dy);
+        const Values dGamma = reference::rmsNormWeightGrad(rows, columns, epsilon, x, dy);
+        QVERIFY(distance(dx, finiteDifferences(x, [&](auto& v) { return loss(v, gamma); })) < 10 * slopes);
+        QVERIFY(distance(dGamma, finiteDifferences(gamma, [&](auto& v) { return loss(x, v); })) < slopes);
+
+        std::vector<float> y(x.size(), NAN), added(x.size(), 0.25f), replaced = single(dy), gammaGrad(columns, 0.5f);
+        kernels::run(kernels::RmsNormForward{rows, columns, float(epsilon), single(x), single(gamma), y});
+        kernels::run(kernels::RmsNormWeightGrad{rows, columns, float(epsilon), single(x), single(dy), gammaGrad});
+        kernels::run(kernels::RmsNormInputGrad{rows, columns, float(epsilon), single(x), single(gamma), single(dy),
+                                               added, Store::Add});
+        kernels::run(kernels::RmsNormInputGrad{rows, columns, float(epsilon), single(x), single(gamma), replaced,
+                                               replaced, Store::Replace}); // in place
+        Values expectedSum = dx, expectedGamma = dGamma;
+        for (double& value : expectedSum)
+            value += 0.25;
+        for (double& value : expectedGamma)
+            value += 0.5;
+        QVERIFY(distance(y, reference::rmsNormForward(rows, columns, epsilon, x, gamma)) < tolerance);
+        QVERIFY(distance(added, expectedSum) < tolerance);
+        QVERIFY(distance(replaced, dx) < 10 * tolerance);
+        QVERIFY(distance(gammaGrad, expectedGamma) < tolerance);
+    }
+
+    void rotaryFrequenciesAreThePublishedOnes()
+    {
+        using kernels::RotaryScaling;
+        const kernels::RotaryFrequencies llama{500'000, RotaryScaling::Llama3, 8, 1, 4, 8192};
+        const kernels::RotaryFrequencies plain{500'000, RotaryScaling::None, 1, 1, 4, 0};
+        // Short waves stay, long ones are eight times as long, between 2,048 and 8,192 tokens both have a share.
+        QCOMPARE(kernels::rotaryFrequency(llama, 0, 128), 1.0);
+        QCOMPARE(kernels::rotaryFrequency(llama, 10, 128), kernels::rotaryFrequency(plain, 10, 128));
+        QCOMPARE(kernels::rotaryFrequency(llama, 63, 128), kernels::rotaryFrequency(plain, 63, 128) / 8);
+        const double wave = kernels::rotaryFrequency(plain, 30, 128);
+        const double turns = 8192 * wave / (2 * std::numbers::pi), kept = (turns - 1) / 3;
+        QVERIFY(kept > 0 && kept < 1);
+        QCOMPARE(kernels::rotaryFrequency(llama, 30, 128), wave * (kept + (1 - kept) / 8));
+        // DeepSeek-V3: pairs 10 to 23 of 32 are blended (beta_fast 32, beta_slow 1, 4,096 tokens, base 10,000).
+        const kernels::RotaryFrequencies yarn{10'000, RotaryScaling::Yarn, 40, 1, 32, 4096};
+        const kernels::RotaryFrequencies base{10'000, RotaryScaling::None, 1, 1, 32, 4096};
+        QCOMPARE(kernels::rotaryFrequency(yarn, 10, 64), kernels::rotaryFrequency(base, 10, 64));
+        QCOMPARE(kernels::rotaryFrequency(yarn, 23, 64), kernels::rotaryFrequency(base, 23, 64) / 40);
+        const double eleventh = kernels::rotaryFrequency(base, 11, 64);
+        QVERIFY(kernels::rotaryFrequency(yarn, 11, 64) < eleventh);
+        QVERIFY(kernels::rotaryFrequency(yarn, 11, 64) > eleventh / 40);
+    }
+
+    void turningIsWhatItsReferenceSaysAndTurnsBack_data()
+    {
+        QTest::addColumn<bool>("neighbours");
+        QTest::addColumn<int>("first");
+        QTest::newRow("halves") << false << 0;
+        QTest::newRow("halves of a later piece") << false << 1000;
+        QTest::newRow("neighbours") << true << 3;
+    }
+    void turningIsWhatItsReferenceSaysAndTurnsBack()
+    {
+        QFETCH(bool, neighbours);
+        QFETCH(int, first);
+        const int length = 5, heads = 3, headSize = 11, offset = 3, size = 6;
+        const Values x = someValues(2 * length * heads * headSize, 1);
+        std::vector<float> turned = single(x);
+        kernels::Rotate call{{10'000, kernels::RotaryScaling::None, 1, 1, 4, 0},
+                             length,
+                             first,
+                             heads,
+                             headSize,
+                             offset,
+                             size,
+                             neighbours,
+                             false,
+                             turned};
+        const Values expected = reference::rotate(call, x);
+        kernels::run(call);
+        QVERIFY(distance(turned, expected) < tolerance);
+        QVERIFY(turned != single(x));
+        call.backwards = true;
+        kernels::run(call);
+        QVERIFY(distance(turned, x) < tolerance);
+    }
+
+    void productsOfTurnedValuesDependOnTheirDistance()
+    {
+        const Values q = someValues(8, 1), k = someValues(8, 2);
+        const auto productAt = [&](int query, int key) {
+            std::vector<float> none;
+            const auto turned = [&](const Values& x, int position) {
+                return reference::rotate(
+                    {{10'000, kernels::RotaryScaling::None, 1, 1, 4, 0}, 1, position, 1, 8, 0, 8, false, false, none},
+                    x);
+            };
+            return dot(turned(q, query), turned(k, key));
+        };
+        QVERIFY(std::abs(productAt(7, 3) - productAt(104, 100)) < 1e-10);
+        QVERIFY(std::abs(productAt(7, 3) - productAt(8, 3)) > 1e-3);
+    }
+
+    void groupedAttentionIsWhatItsReferenceSays_data()
+    {
+        QTest::addColumn<int>("length");
+        QTest::addColumn<int>("heads");
+        QTest::addColumn<int>("shared");
+        QTest::addColumn<int>("size");
+        QTest::addColumn<int>("valueSize");
+        QTest::addColumn<int>("window");
+        QTest::addColumn<bool>("causal");
+        QTest::newRow("single token") << 1 << 1 << 1 << 4 << 4 << 0 << true;
+        QTest::newRow("grouped") << 19 << 6 << 2 << 5 << 5 << 0 << true;
+        QTest::newRow("one for all") << 64 << 4 << 1 << 32 << 32 << 0 << true;
+        QTest::newRow("several tiles") << 150 << 2 << 1 << 8 << 8 << 0 << true;
+        QTest::newRow("other values") << 70 << 2 << 2 << 6 << 4 << 0 << true;
+        QTest::newRow("window of one") << 9 << 2 << 1 << 4 << 4 << 1 << true;
+        QTest::newRow("window") << 200 << 2 << 1 << 4 << 4 << 70 << true;
+        QTest::newRow("no mask") << 77 << 2 << 1 << 4 << 4 << 0 << false;
+    }
+    void groupedAttentionIsWhatItsReferenceSays()
+    {
+        QFETCH(int, length);
+        QFETCH(int, heads);
+        QFETCH(int, shared);
+        QFETCH(int, size);
+        QFETCH(int, valueSize);
+        QFETCH(int, window);
+        QFETCH(bool, causal);
+        const GroupedAttentionShape shape = attentionShape(2, length, heads, shared, size, valueSize, window, causal);
+        const Operands of(shape);
+        const reference::GroupedAttention expected =
+            reference::groupedAttentionForward(shape, of.query, of.key, of.value);
+        const reference::GroupedAttentionGrads grads =
+            reference::groupedAttentionInputGrad(shape, of.query, of.key, of.value, of.outputGrad);
+        const auto q = single(of.query), k = single(of.key), v = single(of.value), dy = single(of.outputGrad);
+        std::vector<float> logSums(shape.numbers(), NAN), y(shape.outputs(), NAN), dots(shape.numbers(), NAN);
+        std::vector<float> dq(q.size(), NAN), dk(k.size(), NAN), dv(v.size(), NAN);
+        kernels::run(kernels::GroupedAttentionForward{shape, q, k, v, logSums, y});
+        QVERIFY(distance(y, expected.output) < tolerance);
+        QVERIFY(distance(logSums, expected.logSums) < tolerance);
+        kernels::run(kernels::GroupedAttentionInputGrad{shape, q, k, v, logSums, y, dy, dq, dk, dv, dots});
+        // Together: a query that looks at one key has no gradient at all.
+        Values expectedAll = grads.query;
+        expectedAll.insert(expectedAll.end(), grads.key.begin(), grads.key.end());
+        expectedAll.insert(expectedAll.end(), grads.value.begin(), grads.value.end());
+        dq.insert(dq.end(), dk.begin(), dk.end());
+        dq.insert(dq.end(), dv.begin(), dv.end());
+        QVERIFY(distance(dq, expectedAll) < 2 * tolerance);
+    }
+
+    void groupedAttentionGradientsAreTheSlopesOfTheForward_data()
+    {
+        QTest::addColumn<int>("window");
+        QTest::addColumn<bool>("causal");
+        QTest::newRow("causal") << 0 << true;
+        QTest::newRow("window") << 3 << true;
+        QTest::newRow("no mask") << 0 << false;
+    }
+    void groupedAttentionGradientsAreTheSlopesOfTheForward()
+    {
+        QFETCH(int, window);
+        QFETCH(bool, causal);
+        const GroupedAttentionShape shape = attentionShape(2, 5, 4, 2, 3, 2, window, causal);
+        const Operands of(shape);
+        const auto loss = [&](const Values& q, const Values& k, const Values& v) {
+            return dot(reference::groupedAttentionForward(shape, q, k, v).output, of.outputGrad);
+        };
+        const reference::GroupedAttentionGrads grads =
+            reference::groupedAttentionInputGrad(shape, of.query, of.key, of.value, of.outputGrad);
+        QVERIFY(distance(grads.query, finiteDifferences(of.query, [&](auto& x) { return loss(x, of.key, of.value); }))
+                < slopes);
+        QVERIFY(distance(grads.key, finiteDifferences(of.key, [&](auto& x) { return loss(of.query, x, of.value); }))
+                < slopes);
+        QVERIFY(distance(grads.value, finiteDifferences(of.value, [&](auto& x) { return loss(of.query, of.key, x); }))
+                < slopes);
+    }
+
+    void groupedAttentionWithEqualHeadsIsThePlainOne()
+    {
+        const kernels::AttentionShape plain{2, 19, 3, 5};
+        const GroupedAttentionShape shape = attentionShape(2, 19, 3, 3, 5, 5, 0, true);
+        const Operands of(shape);
+        QVERIFY(distance(reference::groupedAttentionForward(shape, of.query, of.key, of.value).output,
+                         reference::attentionForward(plain, of.query, of.key, of.value).output)
+                < 1e-7); // the scale is of single precision
+    }
+
+    void groupedAttentionOnPiecesIsThatOfTheWholeSequence_data()
+    {
+        QTest::addColumn<int>("pieces");
+        QTest::addColumn<int>("window");
+        for (const int pieces : {1, 2, 3})
+            for (const int window : {0, 40})
+                QTest::addRow("%d pieces, window %d", pieces, window) << pieces << window;
+    }
+    void groupedAttentionOnPiecesIsThatOfTheWholeSequence()
+    {
+        QFETCH(int, pieces);
+        QFETCH(int, window);
+        const int length = 33;
+        const GroupedAttentionShape whole = attentionShape(2, length * pieces, 4, 2, 6, 4, window, true);
+        GroupedAttentionShape shape = whole;
+        shape.length = length;
+        shape.pieces = pieces;
+        const Operands of(whole);
+        const reference::GroupedAttention expected =
+            reference::groupedAttentionForward(whole, of.query, of.key, of.value);
+        const reference::GroupedAttentionGrads grads =
+            reference::groupedAttentionInputGrad(whole, of.query, of.key, of.value, of.outputGrad);
+        const auto cut = [&](const Values& all, int i) { return single(pieceOf(all, 2, pieces, i)); };
+        std::vector<std::vector<float>> saved, logSums, outputs;
+        std::vector<const float*> places;
+        for (int i = 0; i < pieces; ++i) { // keys, then values, as a stage's buffer holds them
+            saved.push_back(cut(of.key, i));
+            const std::vector<float> values = cut(of.value, i);
+            saved.back().insert(saved.back().end(), values.begin(), values.end());
+        }
+        for (const auto& buffer : saved)
+            places.push_back(buffer.data());
+        const auto earlier = [&](int i) {
+            return kernels::EarlierPieces{std::span(places).first(std::size_t(i)), 0, shape.keys()};
+        };
+        for (int i = 0; i < pieces; ++i) {
+            logSums.emplace_back(shape.numbers(), NAN);
+            outputs.emplace_back(shape.outputs(), NAN);
+            kernels::run(kernels::GroupedAttentionForward{shape, cut(of.query, i), cut(of.key, i), cut(of.value, i),
+                                                          logSums.back(), outputs.back(), earlier(i)});
+            QVERIFY(distance(outputs.back(), pieceOf(expected.output, 2, pieces, i)) < tolerance);
+        }
+        std::vector<float> owed(shape.sequenceGradient(), NAN);
+        for (int i = pieces; i-- > 0;) {
+            std::vector<float> dq(shape.queries(), NAN), dk(shape.keys(), NAN), dv(shape.values(), NAN),
+                dots(shape.numbers(), NAN);
+            kernels::run(kernels::GroupedAttentionInputGrad{shape, cut(of.query, i), cut(of.key, i), cut(of.value, i),
+                                                            logSums[std::size_t(i)], outputs[std::size_t(i)],
+                                                            cut(of.outputGrad, i), dq, dk, dv, dots, earlier(i), owed});
+            QVERIFY(distance(dq, pieceOf(grads.query, 2, pieces, i)) < 5 * tolerance);
+            QVERIFY(distance(dk, pieceOf(grads.key, 2, pieces, i)) < 5 * tolerance);
+            QVERIFY(distance(dv, pieceOf(grads.value, 2, pieces, i)) < 5 * tolerance);
+        }
+    }
+
+    void hugeScoresStayFinite()
+    {
+        GroupedAttentionShape shape = attentionShape(1, 3, 1, 1, 1, 1, 0, true);
+        const std::vector<float> q(3, 300), k{-300, 0, 300}, v{1, 2, 3};
+        std::vector<float> logSums(3), y(3);
+        kernels::run(kernels::GroupedAttentionForward{shape, q, k, v, logSums, y});
+        QCOMPARE(y, std::vector<float>({1, 2, 3}));
+    }
+
+    void activationsAreWhatTheirReferenceSaysAndThatIsRight()
+    {
+        for (const ActivationKind kind : kinds)
+            for (const std::size_t count : {9u, 15u, 64u, 1003u}) {
+                const Values x = someValues(count, 1, 8), dy = someValues(count, 2), factor = someValues(count, 3);
+                const Values value = reference::activationForward(kind, x);
+                const Values slope = reference::activationInputGrad(kind, x, dy);
+                QVERIFY(distance(slope, finiteDifferences(
+                                            x, [&](auto& v) { return dot(reference::activationForward(kind, v), dy); }))
+                        < 10 * slopes);
+                std::vector<float> y(count, NAN), dx = single(dy);
+                kernels::run(kernels::ActivationForward{kind, single(x), y});
+                kernels::run(kernels::ActivationInputGrad{kind, single(x), dx, dx}); // in place
+                QVERIFY(distance(y, value) < tolerance);
+                QVERIFY(distance(dx, slope) < tolerance);
+
+                Values gated = value, gateGrad = slope, factorGrad = value;
+                for (std::size_t i = 0; i < count; ++i) {
+                    gated[i] *= factor[i];
+                    gateGrad[i] *= factor[i];
+                    factorGrad[i] *= dy[i];
+                }
+                std::vector<float> both(count, NAN), dGate = single(dy), dFactor(count, NAN);
+                kernels::run(kernels::GatedForward{kind, single(x), single(factor), both});
+                kernels::run(kernels::GatedInputGrad{kind, single(x), single(factor), dGate, dGate, dFactor});
+                QVERIFY(distance(both, gated) < tolerance);
+                QVERIFY(distance(dGate, gateGrad) < tolerance);
+                QVERIFY(distance(dFactor, factorGrad) < tolerance);
+            }
+    }
+
+    void anInputGradientIsAddedWhenAsked()
+    {
+        const kernels::LinearShape shape{5, 6, 7};
+        const Values dy = someValues(35, 1), w = someValues(42, 2), before = someValues(30, 3);
+        Values expected = reference::linearInputGrad(shape, dy, w);
+        for (std::size_t i = 0; i < expected.size(); ++i)
+            expected[i] += before[i];
+        std::vector<float> dx = single(before);
+        kernels::run(kernels::LinearInputGrad{shape, single(dy), single(w), dx, Store::Add});
+        QVERIFY(distance(dx, expected) < tolerance);
+    }
+
+    void anEmbeddingWithoutPositionsIsItsTable()
+    {
+        const int hidden = 5, vocabulary = 7;
+        const auto tokens = test::someTokens(9, vocabulary, 1);
+        const Values table = someValues(vocabulary * hidden, 2), none(3 * hidden), dy = someValues(9 * hidden, 3);
+        std::vector<float> y(9 * hidden, NAN), grad(table.size());
+        kernels::run(kernels::EmbeddingForward{3, hidden, tokens, single(table), {}, y});
+        kernels::run(kernels::EmbeddingWeightGrad{3, hidden, tokens, single(dy), grad, {}});
+        QVERIFY(distance(y, reference::embeddingForward(3, hidden, tokens, table, none)) < tolerance);
+        QVERIFY(distance(grad, reference::embeddingWeightGrad(3, hidden, vocabulary, tokens, dy).weight) < tolerance);
+    }
+};
+
+PIPEWRIGHT_TEST(TestDecoderKernels, NoApplication)
+#include "tst_decoderkernels.moc"
