@@ -18,7 +18,7 @@ int TimelineView::Private::lanePitch() const
     if (common == 0)
         return roomyLane;
     const int available = view.viewport()->height() - TimelinePainter::rulerHeight - own;
-    return std::clamp(available / common, tightLane, greatLane);
+    return std::clamp(available / common, common > manyLanes ? stripLane : lowLane, greatLane);
 }
 
 void TimelineView::Private::arrangeLanes()
@@ -44,7 +44,8 @@ QRectF TimelineView::Private::blockArea(int device) const
         laneRect(device).adjusted(0, 0, 0, device >= 0 && device < strip.lanes() ? -strip.subHeight(device) : 0);
     const int inset = lane.height() >= 60          ? 10
                       : lane.height() >= tightLane ? 7
-                                                   : 3; // outlines and critical marks stand in it
+                      : lane.height() >= namedLane ? 3
+                                                   : 0; // outlines and critical marks stand in it
     return QRectF(lane).adjusted(0, inset, 0, -inset - 1);
 }
 

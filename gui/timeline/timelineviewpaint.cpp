@@ -64,6 +64,8 @@ void TimelineView::Private::paint(QPainter& painter, const QRect& exposed)
             if (strip.isPinned(device) == pinned && laneRect(device).intersects(visible))
                 paintLane(painter, device, visible, ticks);
         }
+        painter.setClipRect(visible);
+        paintStripNames(painter, visible, pinned);
     };
     paintLanes(false, viewportRect.adjusted(0, belowPinned, 0, 0));
     paintLanes(true, QRect(0, TimelinePainter::rulerHeight, viewportRect.width(), strip.pinnedTotal()));
@@ -76,6 +78,29 @@ void TimelineView::Private::paint(QPainter& painter, const QRect& exposed)
     painter.setClipRect(exposed);
     lanePainter->ruler(painter, view.m_axis, QRect(0, 0, viewportRect.width(), TimelinePainter::rulerHeight), ticks);
     paintLegend(painter);
+}
+
+void TimelineView::Private::paintStripNames(QPainter& painter, const QRect& visible, bool pinned) const
+{
+    if (visible.left() >= plotLeft())
+        return;
+    const Theme& theme = Theme::of(view);
+    painter.setFont(Theme::words(TextSize::Small, QFont::DemiBold));
+    int free = 0; // from here on no name is in the way
+    for (int row = 0; row < strip.lanes(); ++row) {
+        const int device = strip.deviceAt(row);
+        const QRect lane = laneRect(device);
+        if (strip.isPinned(device) != pinned || lane.height() >= namedLane
+            || static_cast<std::size_t>(device) >= headers.size())
+            continue;
+        const QRect place(18, lane.center().y() - namedLane / 2, plotLeft() - 32, namedLane + 1);
+        if (row > 0 && place.top() < free)
+            continue;
+        free = place.bottom() + 1;
+        painter.setPen(device == currentLane ? theme.text : theme.dim);
+        if (place.intersects(visible))
+            painter.drawText(place, Qt::AlignLeft | Qt::AlignVCenter, headers[device].name);
+    }
 }
 
 std::optional<LaneGeometry> TimelineView::Private::outlined(int device, const QRectF& area) const
@@ -125,7 +150,10 @@ void TimelineView::Private::paintLane(QPainter& painter, int device, const QRect
         ground.painted = above;
     lanePainter.ground(painter, axis, ground, ticks);
     const std::vector<LaneHeader>& laneHeaders = previewHeaders.empty() ? headers : previewHeaders;
-    if (index < laneHeaders.size() && exposed.left() < plotLeft()) {
+    if (above.height() < namedLane) { // paintStripNames() has its name
+        if (device == currentLane)
+            painter.fillRect(QRect(lane.left(), lane.top(), 3, lane.height()), theme.accent);
+    } else if (index < laneHeaders.size() && exposed.left() < plotLeft()) {
         const QRect place(lane.left(), lane.top(), plotLeft(), above.height());
         const LaneStanding standing{device == currentLane, strip.isPinned(device), strip.isFolded(device)};
         if (ground.target)

@@ -34,6 +34,10 @@ struct TimelineView::Private {
     static constexpr int greatLane = 112; ///< as high as lanes get by themselves in a large window
     static constexpr int roomyLane = 74;  ///< a lane with all of its header …
     static constexpr int tightLane = 44;  ///< … and with name and memory bar only
+    // A design with many devices is seen as a whole before it is read: its lanes get as low as strips before they
+    // scroll. Of a few lanes each stays legible.
+    static constexpr int lowLane = 24, stripLane = 6, manyLanes = 16;
+    static constexpr int namedLane = 13; ///< lower ones share their names: every so many rows has one
     static constexpr double snapPixels = 48;
 
     TimelineView& view;
@@ -46,7 +50,8 @@ struct TimelineView::Private {
     std::optional<TimelineLayout> measured; ///< of the trace laid over it
     std::optional<TimelineLayout> outlines; ///< the prediction as it is drawn over the trace: shifted, or stretched
     bool stretchOutlines = false;           ///< to the length of the measured step
-    bool showHeat = false;                  ///< measured blocks by how far they are off
+    void paintStripNames(QPainter& painter, const QRect& visible, bool pinned) const;
+    bool showHeat = false;                               ///< measured blocks by how far they are off
     std::shared_ptr<const TimelineLayout> previewLayout; ///< of a drag; null: none
     std::shared_ptr<TimelineLayout>
         retimed; ///< a copy of layout() that is told the new times of one drag after the other
