@@ -67,17 +67,6 @@ void offerRecovery(const QString& folder, const std::function<MainWindow&()>& ma
     }
 }
 
-/// A small model's schedule with a real run of it laid over; a plain design where the recording is missing.
-void openExample(MainWindow& window)
-{
-    try {
-        window.document().open(QString::fromStdString(PresetLibrary().directory() + "/examples/zb-h1-byte-gpt.db"));
-    } catch (const Error&) {
-        window.document().reset(exampleDesign());
-    }
-    window.document().undoStack()->setClean();
-}
-
 } // namespace
 
 Design exampleDesign()
@@ -128,14 +117,14 @@ int runDesigner(int argc, char** argv, const std::vector<std::string>& files)
             continue;
         }
         MainWindow& window = makeWindow();
-        openExample(window); // shown behind the message when the file cannot be read
+        window.openExample(); // shown behind the message when the file cannot be read
         window.openFile(QString::fromStdString(file));
     }
     const bool nothingAsked = windows.empty() && traces.empty();
     if (nothingAsked) {
         MainWindow& window = makeWindow();
         if (!window.restoreFile())
-            openExample(window);
+            window.openExample();
     }
     for (const auto& window : windows)
         window->show();

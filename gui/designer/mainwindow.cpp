@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Layout of the window and connections between its views; files and runs are in mainwindowfiles.cpp.
+// Connections between the window's views; how it is laid out is in mainwindowlayout.cpp, files are in
+// mainwindowfiles.cpp.
 #include "gui/designer/mainwindow.h"
 
 #include "gui/buildingblock/buildingblockpreview.h"
 #include "gui/compare/comparewindow.h"
+#include "gui/designer/breadcrumb.h"
 #include "gui/designer/bubblepanel.h"
 #include "gui/designer/diagnosticlist.h"
 #include "gui/designer/editdifferences.h"
 #include "gui/designer/familylist.h"
+#include "gui/designer/legend.h"
 #include "gui/designer/numberbar.h"
 #include "gui/designer/topbar.h"
 #include "gui/designer/windowactions.h"
@@ -39,26 +42,6 @@
 
 namespace pipewright {
 
-namespace {
-
-constexpr int leftWidth = 256, widestLeft = 320;
-constexpr int rightWidth = 316, widestRight = 420;
-constexpr int panelMargin = 20;
-constexpr int lowestMemory = 100;
-constexpr int tallestMemory = 420;
-
-QVBoxLayout* columnOf(QWidget* column, int width)
-{
-    makePanel(column);
-    column->setFixedWidth(width);
-    auto* layout = new QVBoxLayout(column);
-    layout->setContentsMargins(panelMargin, 20, panelMargin, 12);
-    layout->setSpacing(22);
-    return layout;
-}
-
-} // namespace
-
 MainWindow::MainWindow(const Options& options, QWidget* parent)
     : QWidget(parent), m_options(options),
       m_settings(options.settingsFile.isEmpty()
@@ -85,9 +68,7 @@ MainWindow::MainWindow(const Options& options, QWidget* parent)
             m_numbers->setWarning(tr("autosave"), tr("off"), QString::fromUtf8(error.what()));
         }
     }
-    if (!restoreGeometry(m_settings->value(QStringLiteral("geometry")).toByteArray()))
-        resize(QSize(1480, 900).boundedTo(screen()->availableSize()
-                                          - QSize(0, 40))); // with its frame; Run is at the right edge
+    restoreLayout();
 }
 
 MainWindow::~MainWindow()
@@ -97,99 +78,6 @@ MainWindow::~MainWindow()
         if (child->isWidgetType())
             delete child;
     }
-}
-
-void MainWindow::build()
-{
-    const TopBar::Actions bar{m_actions->undo,        m_actions->redo,        m_actions->run,
-                              m_actions->newSchedule, m_actions->shortcuts,   m_actions->scheduleMenu,
-                              m_actions->exploreMenu, m_actions->overlayMenu, m_actions->allMenu};
-    m_topBar = new TopBar(m_document, bar, this);
-    m_numbers = new NumberBar(this);
-    auto* middle = new QHBoxLayout;
-    middle->setSpacing(0);
-    middle->addWidget(m_left = buildLeft());
-    middle->addWidget(makeHairline(Qt::Vertical, this));
-    middle->addWidget(buildCentre(), 1);
-    middle->addWidget(makeHairline(Qt::Vertical, this));
-    middle->addWidget(m_right = buildRight());
-    auto* layout = new QVBoxLayout(this);
-    layout->setContentsMargins(0, 0, 0, 0);
-    layout->setSpacing(0);
-    layout->addWidget(m_topBar);
-    layout->addWidget(makeHairline(Qt::Horizontal, this));
-    layout->addLayout(middle, 1);
-    layout->addWidget(makeHairline(Qt::Horizontal, this));
-    layout->addWidget(m_numbers);
-}
-
-QWidget* MainWindow::buildLeft()
-{
-    auto* column = new QWidget(this);
-    QVBoxLayout* layout = columnOf(column, leftWidth);
-    m_tray = new Tray(m_document, column);
-    m_families = new FamilyList(m_document, column);
-    layout->addWidget(m_tray);
-    m_blockPreview = new BuildingBlockPreview(m_document, column);
-    layout->addWidget(m_families, 1);
-    layout->addWidget(m_blockPreview);
-    return column;
-}
-
-QWidget* MainWindow::buildCentre()
-{
-    auto* column = new QWidget(this);
-    auto* layout = new QVBoxLayout(column);
-    layout->setContentsMargins(0, 0, 0, 0);
-    layout->setSpacing(0);
-    m_timeline = new TimelineView(m_document, column);
-    m_memory = new MemoryPanel(column);
-    m_bubbles = new BubblePanel(column);
-    m_memory->setMinimumHeight(lowestMemory);
-    m_memory->setMaximumHeight(tallestMemory);
-    m_minimap = new Minimap(*m_timeline, column);
-    layout->addWidget(m_minimap);
-    layout->addWidget(m_timeline, 3);
-    layout->addSpacing(8);
-    layout->addWidget(m_memory, 2);
-    layout->addSpacing(14);
-    layout->addWidget(m_bubbles);
-    layout->addStretch(0); // lanes and memory take the available space, as far as they can use it
-    m_actions->addView(tr("Timeline"), m_timeline);
-    m_actions->addView(tr("Overview"), m_minimap);
-    setTabOrder(m_minimap, m_timeline); // in visual order
-    return column;
-}
-
-QScrollArea* MainWindow::buildRight()
-{
-    auto* column = new QWidget(this);
-    QVBoxLayout* layout = columnOf(column, rightWidth);
-    m_inspector = new Inspector(*m_timeline, column);
-    m_differences = new EditDifferences(m_document, column);
-    m_runErrors = new RunErrors(m_document, column);
-    m_suggestions = new SuggestionList(m_document, column);
-    auto* answers = new QVBoxLayout; // diagnostics and suggestions belong together
-    answers->setSpacing(12);
-    answers->addWidget(m_inspector);
-    answers->addWidget(m_suggestions);
-    layout->addLayout(answers);
-    layout->addWidget(makeHairline(Qt::Horizontal, column));
-    layout->addWidget(m_differences);
-    layout->addWidget(m_runErrors, 1);
-    layout->addStretch(0);
-
-    auto* scroll = new QScrollArea(this);
-    scroll->setFrameShape(QFrame::NoFrame);
-    scroll->setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
-    scroll->setWidgetResizable(true);
-    scroll->setFixedWidth(rightWidth);
-    scroll->setFocusPolicy(Qt::NoFocus);
-    column->setMinimumWidth(0);
-    column->setMaximumWidth(QWIDGETSIZE_MAX);
-    scroll->setWidget(column);
-    makePanel(scroll->viewport());
-    return scroll;
 }
 
 void MainWindow::connectViews()
@@ -222,6 +110,7 @@ void MainWindow::connectViews()
             openTrace(m_document.overlay()->path);
     });
     on(m_actions->diagnostics, &MainWindow::showDiagnostics);
+    on(m_actions->recordedRun, &MainWindow::openRecordedExample);
     on(m_actions->theme, &MainWindow::switchTheme);
     on(m_actions->shortcuts, &MainWindow::showShortcuts);
     connect(m_actions->clearOverlay, &QAction::triggered, &m_document, &Document::clearOverlay);
@@ -238,8 +127,7 @@ void MainWindow::connectViews()
             complain(tr("Not every block could be placed"), QString::fromStdString(toString(faults)));
     });
 
-    connect(m_actions->find, &QAction::triggered, m_topBar->searchField(),
-            [this] { m_topBar->searchField()->setFocus(Qt::ShortcutFocusReason); });
+    connect(m_actions->find, &QAction::triggered, m_topBar, &TopBar::showSearch);
     connect(m_topBar, &TopBar::diagnosticsRequested, this, &MainWindow::showDiagnostics);
     connect(m_topBar, &TopBar::searched, this, &MainWindow::findBlock);
     connect(m_topBar, &TopBar::searchLeft, m_timeline, [this] { m_timeline->setFocus(); });
@@ -256,14 +144,13 @@ void MainWindow::connectViews()
     connect(m_timeline, &TimelineView::hovered, m_numbers, &NumberBar::setHint);
     connect(m_timeline, &TimelineView::gapClicked, this, &MainWindow::showGap);
     connect(m_timeline, &TimelineView::viewRangeChanged, this, &MainWindow::alignCharts);
-    connect(m_timeline, &TimelineView::lanesChanged, this,
-            [this] { m_timeline->setMaximumHeight(m_timeline->greatestHeight()); });
+    connect(m_timeline, &TimelineView::lanesChanged, this, &MainWindow::arrangeRows);
+    connect(&m_topBar->breadcrumb(), &Breadcrumb::opened, this, &MainWindow::openPart);
     connect(m_timeline, &TimelineView::previewChanged, this, [this] {
         m_differences->setPreview(m_timeline->isPreviewing(), m_timeline->preview());
         refreshNumbers();
     });
     const auto refresh = [this] {
-        m_timeline->setMaximumHeight(m_timeline->greatestHeight());
         const bool complete = m_document.unplaced().empty();
         const bool runs = complete && !hasErrors(m_document.diagnostics()) && m_document.prediction();
         m_actions->run->setEnabled(runs);
@@ -274,6 +161,8 @@ void MainWindow::connectViews()
         showTitle();
         m_actions->emptyTimeline->setEnabled(m_document.design().schedule.blocks() > 0);
         refreshNumbers();
+        m_legend->showDesign(m_document.design(), m_document.overlay() != nullptr);
+        arrangeRows();
         alignCharts();
     };
     connect(&m_document, &Document::designChanged, this, refresh);
@@ -284,6 +173,7 @@ void MainWindow::connectViews()
         m_actions->traceLanes->setEnabled(m_document.overlay() != nullptr);
         showGradients();
         refreshNumbers();
+        m_legend->showDesign(m_document.design(), m_document.overlay() != nullptr);
     });
     connect(&m_document, &Document::pathChanged, this, [this] {
         setWindowFilePath(m_document.path());
@@ -317,21 +207,6 @@ void MainWindow::connectViews()
     m_actions->calibrate->setEnabled(false);
     m_actions->traceLanes->setEnabled(false);
     refresh();
-}
-
-void MainWindow::resizeEvent(QResizeEvent* event)
-{
-    QWidget::resizeEvent(event);
-    // Wider on large screens, so that fewer words are elided.
-    m_left->setFixedWidth(std::clamp(width() * 18 / 100, leftWidth, widestLeft));
-    m_right->setFixedWidth(std::clamp(width() * 20 / 100, rightWidth, widestRight));
-}
-
-void MainWindow::showEvent(QShowEvent* event)
-{
-    QWidget::showEvent(event);
-    m_timeline->showAll();
-    m_timeline->setFocus();
 }
 
 void MainWindow::refreshNumbers()

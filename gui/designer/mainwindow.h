@@ -3,6 +3,7 @@
 // shows the effect of a drag, and opens and saves files.
 #pragma once
 
+#include "gui/designer/breadcrumb.h"
 #include "gui/designer/recentfiles.h"
 #include "gui/document/document.h"
 
@@ -11,8 +12,10 @@
 
 #include <memory>
 
+class QAction;
 class QMenu;
 class QScrollArea;
+class QSplitter;
 
 namespace pipewright {
 
@@ -25,8 +28,10 @@ class DiagnosticList;
 class EditDifferences;
 class ExperimentWindow;
 class FamilyList;
+class FirstHints;
 class HistoryWindow;
 class Inspector;
+class Legend;
 class MemoryPanel;
 class ModelWindow;
 class Minimap;
@@ -81,11 +86,17 @@ public:
     BubblePanel& bubbles() { return *m_bubbles; }
     NumberBar& numbers() { return *m_numbers; }
     TopBar& topBar() { return *m_topBar; }
+    Legend& legend() { return *m_legend; }
+    FirstHints& hints() { return *m_hints; }
+    QSplitter& columns() { return *m_columns; } ///< families, timeline and charts, inspector
+    QSplitter& rows() { return *m_rows; }       ///< timeline, memory, bubbles
     WindowActions& windowActions() { return *m_actions; }
     Autosave* autosave() { return m_autosave.get(); }
 
     /// Opens a design or a recording; false (after telling the user) when it cannot be read.
     bool openFile(const QString& path);
+    /// The opening example: a model that people know, predicted; nothing is recorded or unsaved.
+    void openExample();
     /// Imports another tool's recording and opens it in a trace window.
     void openTrace(const QString& path);
     bool saveTo(const QString& path);
@@ -105,8 +116,10 @@ public Q_SLOTS:
     bool save();
     bool saveAs();
     void run();
+    void openRecordedExample(); ///< a run of a small model, laid over its prediction
     void openOverlay();
-    void showGradients(); ///< of the overlaid run
+    void openPart(Breadcrumb::Part part); ///< of the title: its page
+    void showGradients();                 ///< of the overlaid run
     void calibrateFromOverlay();
     void exportReport();
     void queryOverlay();
@@ -140,6 +153,11 @@ private:
     QWidget* buildLeft();
     QWidget* buildCentre();
     QScrollArea* buildRight();
+    void restoreLayout(); ///< geometry, splitters and which panels are there, as they were left
+    void rememberLayout();
+    void addPanels();      ///< what the window is made of can be hidden
+    void arrangeColumns(); ///< as wide as the window allows, until somebody drags a border
+    void arrangeRows();    ///< likewise, and as the lanes need it
     void connectViews();
     void refreshNumbers(); ///< of the drag's preview while there is one
     void alignCharts();
@@ -171,8 +189,13 @@ private:
     Inspector* m_inspector = nullptr;
     SuggestionList* m_suggestions = nullptr;
     EditDifferences* m_differences = nullptr;
-    QWidget* m_left = nullptr; ///< the columns beside the timeline
+    QSplitter* m_columns = nullptr;
+    QSplitter* m_rows = nullptr;
+    bool m_columnsAreOwn = false, m_rowsAreOwn = false; ///< somebody dragged their borders
+    QWidget* m_left = nullptr;                          ///< the columns beside the timeline
     QScrollArea* m_right = nullptr;
+    Legend* m_legend = nullptr;
+    FirstHints* m_hints = nullptr;
     RunErrors* m_runErrors = nullptr;
     NumberBar* m_numbers = nullptr;
     DiagnosticList* m_diagnostics = nullptr;

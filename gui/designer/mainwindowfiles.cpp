@@ -4,6 +4,8 @@
 #include "core/design/costorigins.h"
 #include "core/exchange/timelinepicture.h"
 #include "core/presets/modelfile.h"
+#include "core/presets/presets.h"
+#include "gui/designer/designer.h"
 #include "gui/designer/mainwindow.h"
 #include "gui/designer/numberbar.h"
 #include "gui/designer/windowactions.h"
@@ -115,6 +117,25 @@ void MainWindow::openTrace(const QString& path)
     });
     window->open(path);
     window->show();
+}
+
+void MainWindow::openExample()
+{
+    m_document.reset(exampleDesign());
+    m_timeline->showAll();
+}
+
+void MainWindow::openRecordedExample()
+{
+    if (!mayDiscard())
+        return;
+    try {
+        const WaitCursor wait;
+        m_document.open(QString::fromStdString(PresetLibrary().directory() + "/examples/zb-h1-byte-gpt.db"));
+        m_timeline->showAll();
+    } catch (const Error& error) {
+        complain(tr("The recorded run cannot be opened"), QString::fromUtf8(error.what()));
+    }
 }
 
 bool MainWindow::saveTo(const QString& path)
@@ -435,7 +456,7 @@ void MainWindow::closeEvent(QCloseEvent* event)
         event->ignore();
         return;
     }
-    m_settings->setValue(QStringLiteral("geometry"), saveGeometry());
+    rememberLayout();
     m_settings->setValue(QStringLiteral("session/file"),
                          m_document.path().isEmpty() ? m_document.overlayPath() : m_document.path());
     rememberOpenWindows();

@@ -14,17 +14,23 @@
 
 namespace pipewright {
 
+namespace {
+
+constexpr int leastRight = 60; // of the words at the right
+
+} // namespace
+
 NumberBar::NumberBar(QWidget* parent)
     : QWidget(parent), m_layout(new QHBoxLayout(this)), m_right(makeCaption({}, TextSize::Small, this))
 {
     makePanel(this);
     setFixedHeight(34);
     setAccessibleName(tr("Numbers of this schedule"));
-    m_layout->setContentsMargins(20, 0, 20, 0);
+    m_layout->setContentsMargins(16, 0, 16, 0);
     m_layout->setSpacing(0);
     m_layout->addStretch(1);
     m_right->setAlignment(Qt::AlignRight | Qt::AlignVCenter);
-    m_right->setMinimumWidth(60);
+    m_right->setMinimumWidth(leastRight);
     m_layout->addWidget(m_right);
 }
 
@@ -39,7 +45,7 @@ NumberBar::Item& NumberBar::item(const QString& name)
     auto* pair = new QWidget(this);
     auto* row = new QHBoxLayout(pair);
     row->setSpacing(8);
-    row->setContentsMargins(0, 0, 24, 0);
+    row->setContentsMargins(0, 0, 20, 0);
     row->addWidget(caption);
     row->addWidget(value);
     m_layout->insertWidget(static_cast<int>(m_items.size()), pair);
@@ -53,7 +59,8 @@ NumberBar::Item& NumberBar::item(const QString& name)
 void NumberBar::set(const QString& name, const QString& value, const QString& source, Tone tone)
 {
     Item& shown = item(name);
-    shown.pair->setVisible(!value.isEmpty());
+    shown.empty = value.isEmpty();
+    shown.pair->setVisible(!shown.empty);
     shown.value->setText(value);
     shown.name->setToolTip(source);
     shown.value->setToolTip(source);
@@ -174,11 +181,29 @@ void NumberBar::showRight()
 {
     const QString& text = m_hint.isEmpty() ? m_evaluated : m_hint;
     // Elided at the right: a label alone would cut off the beginning.
+    QString hidden;
+    const int space = foldNumbers(&hidden);
+    m_right->setText(m_right->fontMetrics().elidedText(text, Qt::ElideRight, std::max(leastRight, space)));
+    m_right->setToolTip(m_right->text() == text && hidden.isEmpty() ? QString() : text + hidden);
+}
+
+int NumberBar::foldNumbers(QString* hidden)
+{
     int space = width() - m_layout->contentsMargins().left() - m_layout->contentsMargins().right();
-    for (const Item& item : m_items)
-        space -= item.pair->isHidden() ? 0 : item.pair->sizeHint().width();
-    m_right->setText(m_right->fontMetrics().elidedText(text, Qt::ElideRight, std::max(60, space)));
-    m_right->setToolTip(m_right->text() == text ? QString() : text);
+    bool full = false;
+    for (Item& item : m_items) {
+        if (item.empty)
+            continue;
+        item.pair->layout()->activate(); // its labels have new texts
+        const int wanted = item.pair->sizeHint().width();
+        full = full || space - wanted < leastRight;
+        item.pair->setVisible(!full);
+        if (full)
+            *hidden += QStringLiteral("\n%1 %2").arg(item.key, item.value->text());
+        else
+            space -= wanted;
+    }
+    return space;
 }
 
 QString NumberBar::value(const QString& name) const

@@ -32,7 +32,8 @@ public:
     void setHint(const QString& text);
     QString hint() const { return m_hint; }
     QString value(const QString& name) const;
-    QString change(const QString& name) const; ///< "+2.1 %"; empty where there is none
+    QSize minimumSizeHint() const override { return {320, height()}; } ///< numbers at the right have no room then
+    QString change(const QString& name) const;                         ///< "+2.1 %"; empty where there is none
 
 protected:
     void changeEvent(QEvent* event) override;
@@ -46,11 +47,13 @@ private:
         QLabel* value;
         QLabel* change;
         Tone tone = Tone::Plain, changeTone = Tone::Plain;
+        bool empty = false; ///< there is none to show
     };
     Item& item(const QString& name);
     void set(const QString& name, const QString& value, const QString& source, Tone tone = Tone::Plain);
     void showChange(const QString& name, const QString& text, double difference);
     void showRight();
+    int foldNumbers(QString* hidden); ///< those that do not fit, from the right; the space that is left
 
     QHBoxLayout* m_layout;
     std::vector<Item> m_items;

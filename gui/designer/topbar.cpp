@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "gui/designer/topbar.h"
 
+#include "gui/designer/breadcrumb.h"
 #include "gui/widgets/labels.h"
 
 #include <QAction>
@@ -12,6 +13,7 @@
 #include <QLineEdit>
 #include <QMenu>
 #include <QPushButton>
+#include <QTimer>
 #include <QToolButton>
 
 #include <algorithm>
@@ -22,54 +24,65 @@ namespace {
 
 constexpr int barHeight = 52;
 constexpr int buttonHeight = 28;
-constexpr int widestTitle = 300;
+constexpr int barMargin = 14, barSpacing = 6;
+constexpr int narrowestCrumbs = 200, widestCrumbs = 560;
+constexpr int validityWidth = 106, overlayWidth = 132, runWidth = 78, symbolWidth = 34;
 
 } // namespace
 
 TopBar::TopBar(Document& document, const Actions& actions, QWidget* parent)
-    : QWidget(parent), m_document(document), m_title(new QLabel(this)),
-      m_state(makeCaption({}, TextSize::Normal, this)), m_undo(makeButton(actions.undo, tr("Undo"))),
-      m_redo(makeButton(actions.redo, tr("Redo"))), m_overlay(makeMenuButton(actions.overlay, {}, tr("Overlay"))),
-      m_search(new QLineEdit(this)), m_validity(new QPushButton(this)), m_run(new QPushButton(this))
+    : QWidget(parent), m_document(document), m_actions(actions), m_breadcrumb(new Breadcrumb(this)),
+      m_state(makeCaption({}, TextSize::Normal, this)), m_undo(makeButton(actions.undo, QStringLiteral("↶"))),
+      m_redo(makeButton(actions.redo, QStringLiteral("↷"))),
+      m_overlay(makeMenuButton(actions.overlay, {}, tr("Overlay"))),
+      m_more(makeMenuButton(new QMenu(this), QStringLiteral("⋯"), tr("More"))),
+      m_recorded(makeButton(actions.recordedRun, tr("See a recorded run"))), m_search(new QLineEdit(this)),
+      m_validity(new QPushButton(this)), m_run(new QPushButton(QStringLiteral("▶ ") + tr("Run"), this))
 {
     makePanel(this);
     setFixedHeight(barHeight);
-    m_title->setFont(Theme::words(TextSize::Large, QFont::DemiBold));
-    m_title->setAccessibleName(tr("Design"));
+    m_undo->setAccessibleName(tr("Undo"));
+    m_redo->setAccessibleName(tr("Redo"));
+    for (QToolButton* symbol : {m_undo, m_redo, m_more})
+        symbol->setFixedWidth(symbolWidth);
+    m_more->setToolTip(tr("What has no room in the bar"));
+    m_recorded->setProperty("link", true);
     m_validity->setAccessibleName(tr("Conflicts"));
     m_run->setProperty("primary", true);
     m_run->setAccessibleName(tr("Run"));
-    setRunText(tr("Run"));
+    m_run->setAutoDefault(false);
     m_search->setPlaceholderText(tr("Find F0.3  /"));
     m_search->setAccessibleName(tr("Find a block"));
     m_search->setToolTip(
         tr("A block by name: operation, stage, microbatch. The beginning is enough; Enter goes on, Shift+Enter back"));
-    m_search->setFixedSize(110, buttonHeight);
-    for (QWidget* button : {static_cast<QWidget*>(m_validity), static_cast<QWidget*>(m_run)})
-        button->setFixedHeight(buttonHeight);
-
-    auto* layout = new QHBoxLayout(this);
-    layout->setContentsMargins(20, 0, 20, 0);
-    layout->setSpacing(8);
-    layout->addWidget(m_title);
-    layout->addSpacing(8);
-    layout->addWidget(m_state);
-    // Fixed width, so that the first edit does not move the buttons.
+    m_search->setFixedSize(100, buttonHeight);
+    // Fixed widths: numbers and names that change move nothing.
+    m_validity->setFixedSize(validityWidth, buttonHeight);
+    m_overlay->setFixedWidth(overlayWidth);
+    m_run->setFixedSize(runWidth, buttonHeight);
     m_state->setFixedWidth(m_state->fontMetrics().horizontalAdvance(tr("edited")) + 2);
-    layout->addSpacing(20);
-    layout->addWidget(makeMenuButton(actions.all, tr("Menu ▾"), tr("Menu")));
-    layout->addWidget(makeButton(actions.newSchedule, tr("New…")));
-    layout->addWidget(m_undo);
-    layout->addWidget(m_redo);
-    layout->addWidget(makeMenuButton(actions.schedule, tr("Schedule ▾"), tr("Schedule")));
-    layout->addWidget(makeMenuButton(actions.explore, tr("Explore ▾"), tr("Explore")));
-    layout->addWidget(m_search);
-    layout->addStretch(1);
-    layout->addWidget(m_validity);
-    layout->addWidget(m_overlay);
-    layout->addSpacing(4);
-    layout->addWidget(m_run);
 
+    auto* menu = makeMenuButton(actions.all, tr("Menu ▾"), tr("Menu"));
+    auto* make = makeButton(actions.newSchedule, tr("New…"));
+    auto* schedule = makeMenuButton(actions.schedule, tr("Schedule ▾"), tr("Schedule"));
+    auto* explore = makeMenuButton(actions.explore, tr("Explore ▾"), tr("Explore"));
+    auto* layout = new QHBoxLayout(this);
+    layout->setContentsMargins(barMargin, 0, barMargin, 0);
+    layout->setSpacing(barSpacing);
+    for (QWidget* widget : std::initializer_list<QWidget*>{m_breadcrumb, m_state, menu, m_undo, m_redo, make, schedule,
+                                                           explore, m_more, m_search})
+        layout->addWidget(widget);
+    layout->addStretch(1);
+    for (QWidget* widget : std::initializer_list<QWidget*>{m_recorded, m_validity, m_overlay, m_run})
+        layout->addWidget(widget);
+    m_foldables = {{m_search, actions.find, nullptr},         {make, actions.newSchedule, nullptr},
+                   {schedule, nullptr, actions.schedule},     {m_recorded, actions.recordedRun, nullptr},
+                   {explore, nullptr, actions.explore},       {m_overlay, nullptr, actions.overlay},
+                   {m_redo, actions.redo, nullptr},           {m_undo, actions.undo, nullptr},
+                   {m_validity, actions.diagnostics, nullptr}};
+    m_more->hide();
+
+    connect(m_more->menu(), &QMenu::aboutToShow, this, &TopBar::showMore);
     connect(m_validity, &QPushButton::clicked, this, &TopBar::diagnosticsRequested);
     m_search->installEventFilter(this);
     connect(m_run, &QPushButton::clicked, actions.run, &QAction::trigger);
@@ -78,6 +91,16 @@ TopBar::TopBar(Document& document, const Actions& actions, QWidget* parent)
     connect(&m_document, &Document::pathChanged, this, &TopBar::refresh);
     connect(m_document.undoStack(), &QUndoStack::cleanChanged, this, &TopBar::refresh);
     refresh();
+}
+
+QSize TopBar::minimumSizeHint() const
+{
+    // What cannot fold, and the button of what is folded.
+    int width = 2 * barMargin + narrowestCrumbs + m_state->width() + runWidth + symbolWidth + 5 * barSpacing;
+    for (const QToolButton* button : findChildren<QToolButton*>(QString(), Qt::FindDirectChildrenOnly))
+        if (button->menu() == m_actions.all)
+            width += button->sizeHint().width();
+    return {width, barHeight};
 }
 
 QToolButton* TopBar::makeButton(QAction* action, const QString& text)
@@ -106,19 +129,13 @@ QToolButton* TopBar::makeMenuButton(QMenu* menu, const QString& text, const QStr
     return button;
 }
 
-void TopBar::setRunText(const QString& text)
-{
-    m_run->setText(QStringLiteral("▶ ") + text);
-}
-
 void TopBar::refresh()
 {
-    const Design& design = m_document.design();
-    m_fullTitle = QString::fromStdString(design.name);
-    if (m_fullTitle.isEmpty())
-        m_fullTitle = tr("untitled");
-    m_title->setToolTip(m_document.path().isEmpty() ? tr("Not saved yet") : m_document.path());
+    m_breadcrumb->showDesign(m_document.design());
     m_state->setText(m_document.undoStack()->isClean() ? QString() : tr("edited"));
+    m_state->setToolTip(m_document.path().isEmpty() ? tr("Not saved yet") : m_document.path());
+    // Of use as long as nothing of one's own is there.
+    m_recorded->setEnabled(m_document.overlayPath().isEmpty());
 
     const Diagnostics& diagnostics = m_document.diagnostics();
     const auto errors = std::count_if(diagnostics.begin(), diagnostics.end(),
@@ -146,22 +163,68 @@ void TopBar::refresh()
                                                  : QString::fromStdString(toString(diagnostics)));
     // A recording that no longer fits after an edit returns when the edit is undone.
     const bool waits = !m_document.overlay() && !m_document.overlayPath().isEmpty();
-    m_overlay->setText(m_document.overlay()
-                           ? tr("Overlay: %1 ▾").arg(QFileInfo(m_document.overlay()->path).completeBaseName())
-                       : waits ? tr("Overlay: of another order ▾")
-                               : tr("Overlay: off ▾"));
+    const QString overlay = m_document.overlay()
+                                ? tr("Overlay: %1").arg(QFileInfo(m_document.overlay()->path).completeBaseName())
+                            : waits ? tr("Overlay: of another order")
+                                    : tr("Overlay: off");
+    m_overlay->setText(m_overlay->fontMetrics().elidedText(overlay, Qt::ElideRight, overlayWidth - 40)
+                       + QStringLiteral(" ▾"));
     m_overlay->setToolTip(
         m_document.overlay() ? m_document.overlay()->path
         : waits ? tr("%1 recorded the schedule before your edits. Undo them to see it, or run the schedule again")
                       .arg(m_document.overlayPath())
                 : tr("Lay a recorded run over the prediction"));
-    showTitle();
+    fold();
 }
 
-void TopBar::showTitle()
+void TopBar::fold()
 {
-    const int space = std::clamp(width() / 5, 120, widestTitle);
-    m_title->setText(m_title->fontMetrics().elidedText(m_fullTitle, Qt::ElideMiddle, space));
+    if (m_foldables.empty())
+        return; // not built yet
+    const int crumbs = std::clamp(width() * 34 / 100, narrowestCrumbs, widestCrumbs);
+    m_breadcrumb->setFixedWidth(crumbs);
+    const auto widthOf = [](const QWidget* widget) {
+        return std::max(widget->minimumWidth(), std::min(widget->sizeHint().width(), widget->maximumWidth()))
+               + barSpacing;
+    };
+    std::vector<bool> folded(m_foldables.size(), false);
+    for (std::size_t i = 0; i < m_foldables.size(); ++i)
+        folded[i] = m_foldables[i].widget == m_recorded && !m_recorded->isEnabled(); // gone, not folded
+    int space = width() - 2 * barMargin - crumbs - m_state->width() - 2 * barSpacing;
+    for (const QWidget* widget : findChildren<QWidget*>(QString(), Qt::FindDirectChildrenOnly))
+        if (widget != m_breadcrumb && widget != m_state && widget != m_more
+            && (widget != m_recorded || m_recorded->isEnabled()))
+            space -= widthOf(widget);
+    bool any = false;
+    for (std::size_t i = 0; i < m_foldables.size() && space < (any ? widthOf(m_more) : 0); ++i) {
+        if (folded[i] || (m_searching && m_foldables[i].widget == m_search))
+            continue;
+        folded[i] = any = true;
+        space += widthOf(m_foldables[i].widget);
+    }
+    for (std::size_t i = 0; i < m_foldables.size(); ++i)
+        m_foldables[i].widget->setVisible(!folded[i]);
+    m_more->setVisible(any);
+}
+
+void TopBar::showSearch()
+{
+    m_searching = true;
+    fold();
+    m_search->setFocus(Qt::ShortcutFocusReason);
+}
+
+void TopBar::showMore()
+{
+    m_more->menu()->clear();
+    for (auto part = m_foldables.rbegin(); part != m_foldables.rend(); ++part) {
+        if (!part->widget->isHidden() || (part->widget == m_recorded && !m_recorded->isEnabled()))
+            continue;
+        if (part->menu)
+            m_more->menu()->addMenu(part->menu);
+        else
+            m_more->menu()->addAction(part->action);
+    }
 }
 
 bool TopBar::eventFilter(QObject* watched, QEvent* event)
@@ -178,6 +241,10 @@ bool TopBar::eventFilter(QObject* watched, QEvent* event)
             return true;
         }
     }
+    if (watched == m_search && event->type() == QEvent::FocusOut && m_searching) {
+        m_searching = false;
+        QTimer::singleShot(0, this, &TopBar::fold);
+    }
     return QWidget::eventFilter(watched, event);
 }
 
@@ -191,7 +258,7 @@ void TopBar::changeEvent(QEvent* event)
 void TopBar::resizeEvent(QResizeEvent* event)
 {
     QWidget::resizeEvent(event);
-    showTitle();
+    fold();
 }
 
 } // namespace pipewright

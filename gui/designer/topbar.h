@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The bar at the top: the document's name and state, common actions, validity, the overlaid trace, and the primary
-// action. It shows the window's actions and owns none.
+// The bar at the top: what the design is made of, common actions, validity, the overlaid trace, and the primary action.
+// It shows the window's actions and owns none. Where the window is narrow, buttons fold from right to left into a menu
+// behind "⋯"; nothing moves when names or numbers change.
 #pragma once
 
 #include "gui/document/document.h"
 
 #include <QWidget>
+
+#include <vector>
 
 class QAction;
 class QLabel;
@@ -16,6 +19,8 @@ class QToolButton;
 
 namespace pipewright {
 
+class Breadcrumb;
+
 class TopBar : public QWidget {
     Q_OBJECT
 
@@ -25,7 +30,9 @@ public:
         QAction* redo;
         QAction* run;
         QAction* newSchedule;
-        QAction* shortcuts;
+        QAction* find;
+        QAction* diagnostics;
+        QAction* recordedRun;
         QMenu* schedule;
         QMenu* explore;
         QMenu* overlay;
@@ -37,8 +44,12 @@ public:
     QPushButton* runButton() const { return m_run; }
     QToolButton* undoButton() const { return m_undo; }
     QToolButton* redoButton() const { return m_redo; }
+    QToolButton* moreButton() const { return m_more; }
+    QToolButton* recordedButton() const { return m_recorded; }
+    Breadcrumb& breadcrumb() const { return *m_breadcrumb; }
     QLineEdit* searchField() const { return m_search; }
-    void setRunText(const QString& text);
+    QSize minimumSizeHint() const override;
+    void showSearch(); ///< gives the field the focus, and room where it is folded
 
 Q_SIGNALS:
     void diagnosticsRequested();
@@ -51,21 +62,32 @@ protected:
     void resizeEvent(QResizeEvent* event) override;
 
 private:
+    /// A part that may fold, and what stands for it in the menu then: an action, or a menu.
+    struct Foldable {
+        QWidget* widget;
+        QAction* action;
+        QMenu* menu;
+    };
     void refresh();
-    void showTitle();
+    void fold();
+    void showMore();
     QToolButton* makeButton(QAction* action, const QString& text);
     QToolButton* makeMenuButton(QMenu* menu, const QString& text, const QString& name);
 
     Document& m_document;
-    QLabel* m_title;
+    Actions m_actions;
+    Breadcrumb* m_breadcrumb;
     QLabel* m_state;
     QToolButton* m_undo;
     QToolButton* m_redo;
     QToolButton* m_overlay;
+    QToolButton* m_more;
+    QToolButton* m_recorded;
     QLineEdit* m_search;
     QPushButton* m_validity;
     QPushButton* m_run;
-    QString m_fullTitle;
+    bool m_searching = false;          ///< the field has its place, whatever folds for it
+    std::vector<Foldable> m_foldables; ///< the first one folds first
 };
 
 } // namespace pipewright

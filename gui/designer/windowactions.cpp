@@ -67,6 +67,24 @@ WindowActions::WindowActions(QUndoStack* stack, QWidget* window)
                      tr("Calibrate: the overlaid run's durations become the design's costs"));
     traceLanes = make(tr("Blocks and kernels of the run…"), {QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_K)},
                       tr("The overlaid run as lanes: blocks, below them what the GPUs ran, calls of the host, memory"));
+    recordedRun = make(tr("See a recorded run"), {},
+                       tr("A small model's schedule with a real run of it laid over: what was measured beside what was "
+                          "predicted"));
+    const auto panel = [this](const QString& text, const QString& name, int number, const QString& tip) {
+        QAction* action = make(text, {QKeySequence(Qt::ALT | static_cast<Qt::Key>(Qt::Key_0 + number))}, tip);
+        action->setObjectName(name);
+        action->setCheckable(true);
+        action->setChecked(true);
+        return action;
+    };
+    familiesPanel = panel(tr("Families"), QStringLiteral("families"), 1, tr("Tray and families, at the left"));
+    inspectorPanel =
+        panel(tr("Inspector"), QStringLiteral("inspector"), 2, tr("Why, and what would help, at the right"));
+    memoryPanel = panel(tr("Memory"), QStringLiteral("memory"), 3, tr("Memory over time, below the lanes"));
+    bubblesPanel = panel(tr("Bubbles"), QStringLiteral("bubbles"), 4, tr("Causes of idle time, below the lanes"));
+    overview = panel(tr("Overview"), QStringLiteral("overview"), 5, tr("All of the schedule, above the lanes"));
+    legend = panel(tr("Legend"), QStringLiteral("legend"), 6, tr("What the signs in the lanes mean"));
+    hints = make(tr("Show the hints again"), {}, tr("Drag a block, click idle time, run: where that is done"));
     diagnostics = make(tr("Conflicts"), {QKeySequence(Qt::CTRL | Qt::Key_D)},
                        tr("What stands in the way of running this schedule"));
     theme = make(tr("Light or dark"), {QKeySequence(Qt::CTRL | Qt::Key_T)},
@@ -79,6 +97,7 @@ WindowActions::WindowActions(QUndoStack* stack, QWidget* window)
     for (QAction* action : {newSchedule, open})
         fileMenu->addAction(action);
     fileMenu->addMenu(recentMenu);
+    fileMenu->addAction(recordedRun);
     fileMenu->addSeparator();
     for (QAction* action : {save, saveAs, exportPicture, print})
         fileMenu->addAction(action);
@@ -93,7 +112,7 @@ WindowActions::WindowActions(QUndoStack* stack, QWidget* window)
     scheduleMenu->addSeparator();
     scheduleMenu->addAction(run);
     exploreMenu = new QMenu(tr("Explore"), window);
-    for (QAction* action : {search, improveSelection, buildingBlock, compare, tradeOffs, experiment, sharding, model})
+    for (QAction* action : {model, search, improveSelection, buildingBlock, compare, tradeOffs, experiment, sharding})
         exploreMenu->addAction(action);
     overlayMenu = new QMenu(tr("Overlay"), window);
     for (QAction* action : {openOverlay, clearOverlay, calibrate, traceLanes})
@@ -102,6 +121,10 @@ WindowActions::WindowActions(QUndoStack* stack, QWidget* window)
     viewMenu->addAction(palette);
     viewMenu->addAction(theme);
     viewMenu->addAction(shortcuts);
+    viewMenu->addSeparator();
+    viewMenu->addActions(panels());
+    viewMenu->addAction(hints);
+    viewMenu->addSeparator();
     allMenu = new QMenu(tr("Menu"), window);
     for (QMenu* menu : {fileMenu, scheduleMenu, exploreMenu, overlayMenu, viewMenu})
         allMenu->addMenu(menu);
@@ -130,11 +153,11 @@ void WindowActions::addView(const QString& name, QWidget* view)
 QList<ShortcutList::Group> WindowActions::groups() const
 {
     QList<ShortcutList::Group> groups{
-        {tr("File"), {newSchedule, open, save, saveAs, exportPicture, print, quit}},
+        {tr("File"), {newSchedule, open, recordedRun, save, saveAs, exportPicture, print, quit}},
         {tr("Edit"), {undo, redo, history, place, completeRest, emptyTimeline, takeSuggestion, find}},
-        {tr("Explore"), {search, improveSelection, buildingBlock, compare, tradeOffs, experiment, sharding, model}},
+        {tr("Explore"), {model, search, improveSelection, buildingBlock, compare, tradeOffs, experiment, sharding}},
         {tr("Run and compare"), {run, openOverlay, clearOverlay, calibrate, traceLanes}},
-        {tr("Window"), {palette, diagnostics, theme, shortcuts}}};
+        {tr("Window"), QList<QAction*>{palette, diagnostics, theme, shortcuts} + panels() + QList<QAction*>{hints}}};
     return groups + m_views;
 }
 

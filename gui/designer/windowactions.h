@@ -51,6 +51,15 @@ public:
     QAction* clearOverlay;
     QAction* calibrate;
     QAction* traceLanes;
+    QAction* recordedRun;
+    QAction* hints;
+    // What the window is made of; checked while it is there.
+    QAction* familiesPanel;
+    QAction* inspectorPanel;
+    QAction* memoryPanel;
+    QAction* bubblesPanel;
+    QAction* overview;
+    QAction* legend;
     QAction* diagnostics;
     QAction* theme;
     QAction* shortcuts;
@@ -65,6 +74,10 @@ public:
 
     /// Lists a view's own actions in the View menu and in the shortcut list.
     void addView(const QString& name, QWidget* view);
+    QList<QAction*> panels() const
+    {
+        return {familiesPanel, inspectorPanel, memoryPanel, bubblesPanel, overview, legend};
+    }
     QList<ShortcutList::Group> groups() const;
 
 private:

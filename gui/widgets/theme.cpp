@@ -117,6 +117,14 @@ QPushButton:disabled, QToolButton:disabled { color: @dim; }
 QPushButton[primary="true"], QToolButton[primary="true"] { background: @accent; color: @onAccent; font-weight: 600; }
 QPushButton[primary="true"]:disabled, QToolButton[primary="true"]:disabled { background: @control; color: @dim; }
 QToolButton::menu-indicator { image: none; width: 0; }
+QToolButton[crumb="true"], QToolButton[quiet="true"], QToolButton[link="true"] { background: transparent; }
+QToolButton[crumb="true"] { padding: 5px 7px; }
+QToolButton[crumb="true"]:hover, QToolButton[quiet="true"]:hover { background: @control; }
+QToolButton[quiet="true"] { color: @dim; padding: 0; }
+QToolButton[link="true"] { color: @accent; font-weight: 600; padding: 5px 4px; }
+QToolButton[link="true"]:hover { text-decoration: underline; }
+QToolButton[hintCross="true"] { background: transparent; color: @panel; border: none; padding: 0; }
+QToolButton[hintCross="true"]:hover { color: @accent; }
 QLineEdit, QSpinBox, QDoubleSpinBox, QComboBox, QPlainTextEdit { background: @control; color: @text;
     border: 1px solid @hairline; border-radius: @radius; padding: 4px 8px; selection-background-color: @accent;
     selection-color: @onAccent; }
@@ -134,7 +142,10 @@ QMenu::item { padding: 5px 24px 5px 12px; border-radius: 4px; }
 QMenu::item:selected { background: @control; }
 QMenu::item:disabled { color: @dim; }
 QMenu::separator { height: 1px; background: @hairline; margin: 4px 8px; }
-QSplitter::handle { background: @hairline; }
+QSplitter::handle { background: @background; }
+QSplitter::handle:horizontal { width: 5px; border-left: 1px solid @hairline; }
+QSplitter::handle:vertical { height: 5px; border-top: 1px solid @hairline; }
+QSplitter::handle:hover { background: @control; }
 QAbstractItemView { selection-background-color: @control; selection-color: @text; alternate-background-color: @panel; }
 QHeaderView { background: @panel; border: none; }
 QHeaderView::section { background: @panel; color: @dim; border: none; padding: 3px 6px 3px 2px; }
@@ -161,6 +172,7 @@ QProgressBar::chunk { background: @accent; border-radius: 3px; }
                                                       {"@pressed", name(pressed)},
                                                       {"@accent", name(theme.accent)},
                                                       {"@panel", name(theme.panel)},
+                                                      {"@background", name(theme.background)},
                                                       {"@hover", name(hover)},
                                                       {"@text", name(theme.text)},
                                                       {"@dim", name(theme.dim)},

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "gui/designer/breadcrumb.h"
+
+#include "core/design/design.h"
+#include "core/families/family.h"
+#include "gui/widgets/labels.h"
+
+#include <QHBoxLayout>
+#include <QToolButton>
+
+#include <algorithm>
+#include <numeric>
+
+namespace pipewright {
+
+namespace {
+
+constexpr int crumbPadding = 16; // both sides together
+constexpr int narrowestCrumb = 40;
+
+/// 8192 -> "8k", 1000 -> "1000".
+QString tokensText(std::int64_t tokens)
+{
+    return tokens >= 1024 && tokens % 1024 == 0 ? QStringLiteral("%1k").arg(tokens / 1024) : QString::number(tokens);
+}
+
+QString modelText(const Design& design)
+{
+    if (!design.workload)
+        return Breadcrumb::tr("No model");
+    const ModelShape& shape = design.workload->shape;
+    if (shape.architecture == Architecture::Table)
+        return QString::fromStdString(shape.name);
+    return QStringLiteral("%1 · %2 · %3")
+        .arg(QString::fromStdString(shape.name), tokensText(shape.sequence),
+             shape.dataType == DataType::Bf16 ? QStringLiteral("bf16") : QStringLiteral("fp32"));
+}
+
+QString clusterText(const Design& design)
+{
+    const std::vector<DeviceSpec>& devices = design.cluster.devices;
+    if (devices.empty())
+        return Breadcrumb::tr("%1 devices").arg(design.schedule.devices());
+    const bool alike = std::all_of(devices.begin(), devices.end(),
+                                   [&](const DeviceSpec& device) { return device.name == devices.front().name; });
+    const QString name = QString::fromStdString(alike ? devices.front().name : design.cluster.name);
+    const QString text = QStringLiteral("%1 × %2").arg(devices.size()).arg(name);
+    return design.cluster.link.name.empty()
+               ? text
+               : QStringLiteral("%1 · %2").arg(text, QString::fromStdString(design.cluster.link.name));
+}
+
+QString familyText(const Design& design)
+{
+    const pipewright::Family* family = findFamily(design.schedule.family);
+    const QString name =
+        family ? QString::fromUtf8(family->title.data(), qsizetype(family->title.size())) : Breadcrumb::tr("own order");
+    return design.schedule.microbatches == 1
+               ? Breadcrumb::tr("%1 · 1 microbatch").arg(name)
+               : Breadcrumb::tr("%1 · %2 microbatches").arg(name).arg(design.schedule.microbatches);
+}
+
+} // namespace
+
+Breadcrumb::Breadcrumb(QWidget* parent) : QWidget(parent)
+{
+    const QString names[] = {tr("Model"), tr("Cluster"), tr("Schedule")};
+    auto* layout = new QHBoxLayout(this);
+    layout->setContentsMargins(0, 0, 0, 0);
+    layout->setSpacing(2);
+    for (const Part part : {Model, Cluster, Family}) {
+        auto* button = m_buttons[part] = new QToolButton(this);
+        button->setProperty("crumb", true);
+        button->setAccessibleName(names[part]);
+        button->setFocusPolicy(Qt::TabFocus);
+        button->setFont(Theme::words(TextSize::Normal, part == Model ? QFont::DemiBold : QFont::Normal));
+        connect(button, &QToolButton::clicked, this, [this, part] { Q_EMIT opened(part); });
+        if (part != Model)
+            layout->addWidget(makeCaption(QStringLiteral("›"), TextSize::Large, this));
+        layout->addWidget(button);
+    }
+    layout->addStretch(1);
+}
+
+void Breadcrumb::showDesign(const Design& design)
+{
+    m_texts = {modelText(design), clusterText(design), familyText(design)};
+    const QString opens[] = {tr("The model's layers and their cut into stages"), tr("Devices and links"),
+                             tr("The families to choose from")};
+    for (const Part part : {Model, Cluster, Family})
+        m_buttons[part]->setToolTip(QStringLiteral("%1\n%2").arg(m_texts[part], opens[part]));
+    fit();
+}
+
+void Breadcrumb::fit()
+{
+    std::array<int, partCount> wanted{};
+    for (const Part part : {Model, Cluster, Family})
+        wanted[part] = m_buttons[part]->fontMetrics().horizontalAdvance(m_texts[part]) + crumbPadding;
+    // What is longest gives way first.
+    int spare = width() - partCount * 5 - std::accumulate(wanted.begin(), wanted.end(), 0);
+    while (spare < 0) {
+        int* longest = &*std::max_element(wanted.begin(), wanted.end());
+        if (*longest <= narrowestCrumb)
+            break;
+        --*longest;
+        ++spare;
+    }
+    for (const Part part : {Model, Cluster, Family}) {
+        m_buttons[part]->setFixedWidth(wanted[part]);
+        m_buttons[part]->setText(
+            m_buttons[part]->fontMetrics().elidedText(m_texts[part], Qt::ElideRight, wanted[part] - crumbPadding + 2));
+    }
+}
+
+void Breadcrumb::resizeEvent(QResizeEvent* event)
+{
+    QWidget::resizeEvent(event);
+    fit();
+}
+
+} // namespace pipewright
+
+#include "moc_breadcrumb.cpp"

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "gui/designer/legend.h"
+
+#include "core/design/design.h"
+#include "gui/designer/bubblepanel.h"
+#include "gui/timeline/blocksprites.h"
+#include "gui/widgets/labels.h"
+
+#include <QHelpEvent>
+#include <QPainter>
+#include <QToolButton>
+#include <QToolTip>
+
+#include <algorithm>
+
+namespace pipewright {
+
+namespace {
+
+constexpr int legendHeight = 26;
+constexpr int legendLeft = 18; // as the lanes' names
+constexpr int signWidth = 18, signHeight = 16, signToText = 6, entryGap = 18;
+constexpr int closeWidth = 22;
+
+QString tipOf(Op op)
+{
+    switch (op) {
+    case Op::F: return Legend::tr("F: the forward pass of one microbatch through one stage");
+    case Op::I: return Legend::tr("I: the half of the backward pass that the stage before waits for");
+    case Op::W: return Legend::tr("W: the half of the backward pass that nobody waits for but the update");
+    case Op::B: return Legend::tr("B: both halves of the backward pass in one block");
+    case Op::U: return Legend::tr("U: the optimizer changes the stage's weights");
+    case Op::R: return Legend::tr("R: activations that F did not keep are made again for the backward pass");
+    }
+    return {};
+}
+
+} // namespace
+
+Legend::Legend(const BubblePanel& bubbles, QWidget* parent)
+    : QWidget(parent), m_bubbles(bubbles), m_close(new QToolButton(this))
+{
+    setAccessibleName(tr("Legend"));
+    setFixedHeight(legendHeight);
+    m_close->setText(QStringLiteral("×"));
+    m_close->setAccessibleName(tr("Hide the legend"));
+    m_close->setToolTip(tr("Hide the legend; the View menu shows it again"));
+    m_close->setProperty("quiet", true);
+    m_close->setFocusPolicy(Qt::TabFocus);
+    connect(m_close, &QToolButton::clicked, this, &Legend::closed);
+}
+
+QSize Legend::sizeHint() const
+{
+    return {400, legendHeight};
+}
+
+void Legend::showDesign(const Design& design, bool overlaid)
+{
+    std::array<bool, opCount> present{};
+    for (const std::vector<Block>& lane : design.schedule.order)
+        for (const Block& block : lane)
+            present[indexOf(block.op)] = true;
+    m_entries.clear();
+    for (const Op op : allOps)
+        if (present[indexOf(op)])
+            m_entries.push_back({Sign::Operation,
+                                 QString::fromUtf8(describe(op).data(), qsizetype(describe(op).size())), tipOf(op),
+                                 op});
+    m_entries.push_back({Sign::Transfer, tr("transfer"), tr("A value on its way to another device")});
+    if (overlaid) {
+        m_entries.push_back(
+            {Sign::Predicted, tr("predicted"),
+             tr("The dashed outline is where the prediction has the block; the filled one was measured")});
+        m_entries.push_back(
+            {Sign::Late, tr("late"), tr("A red foot: slower than predicted by more than it varies from step to step")});
+    }
+    addCauses();
+    arrange();
+}
+
+void Legend::addCauses()
+{
+    std::erase_if(m_entries, [](const Entry& entry) { return entry.sign == Sign::Idle || entry.sign == Sign::Cause; });
+    std::vector<Entry> causes;
+    QStringList names;
+    for (const BubblePanel::Cause& cause : m_bubbles.causes()) {
+        if (std::all_of(cause.shares.begin(), cause.shares.end(), [](double share) { return share == 0; }))
+            continue;
+        names << cause.name;
+        causes.push_back(
+            {Sign::Cause, cause.name, tr("A cause of idle time, as in the bars below the lanes"), Op::F, cause.color});
+    }
+    const QString why = names.isEmpty() ? QString() : tr("Causes: %1. ").arg(names.join(QStringLiteral(", ")));
+    m_entries.push_back({Sign::Idle, tr("idle"),
+                         tr("The device computes nothing. %1Click it to see which block it waits for").arg(why)});
+    m_entries.insert(m_entries.end(), causes.begin(), causes.end());
+}
+
+QStringList Legend::texts() const
+{
+    QStringList texts;
+    for (const Entry& entry : m_entries)
+        if (!entry.place.isNull())
+            texts << entry.text;
+    return texts;
+}
+
+void Legend::arrange()
+{
+    const QFontMetrics metrics(Theme::words(TextSize::Small));
+    const int right = width() - closeWidth - 12;
+    int x = legendLeft;
+    const auto widthOf = [&](const Entry& entry) {
+        return signWidth + signToText + metrics.horizontalAdvance(entry.text);
+    };
+    int causes = 0;
+    bool full = false;
+    for (Entry& entry : m_entries) {
+        const int wide = widthOf(entry);
+        full = full || x + wide > right;
+        entry.place = full ? QRect() : QRect(x, (height() - signHeight) / 2, wide, signHeight);
+        x += wide + entryGap;
+        causes += entry.sign == Sign::Cause && full;
+    }
+    if (causes > 0) // all of them or none
+        for (Entry& entry : m_entries)
+            if (entry.sign == Sign::Cause)
+                entry.place = {};
+    m_close->setGeometry(width() - closeWidth - 6, (height() - 20) / 2, closeWidth, 20);
+    update();
+}
+
+void Legend::paintSign(QPainter& painter, const Entry& entry) const
+{
+    const Theme& theme = Theme::of(*this);
+    const QRect sign(entry.place.topLeft(), QSize(signWidth, signHeight));
+    switch (entry.sign) {
+    case Sign::Operation: {
+        BlockSprites sprites(theme, devicePixelRatioF());
+        painter.drawPixmap(sign.topLeft(), sprites.block(entry.op, 0, sign.size() * devicePixelRatioF()));
+        painter.setPen(theme.ink);
+        painter.setFont(Theme::words(TextSize::Small, QFont::Bold));
+        painter.drawText(sign, Qt::AlignCenter, QString(QLatin1Char(letter(entry.op))));
+        return;
+    }
+    case Sign::Transfer:
+        painter.setPen(theme.text);
+        painter.setFont(Theme::words(TextSize::Normal));
+        painter.drawText(sign, Qt::AlignCenter, QStringLiteral("→"));
+        return;
+    case Sign::Idle: painter.drawTiledPixmap(sign, BlockSprites(theme, devicePixelRatioF()).idleTexture()); return;
+    case Sign::Cause:
+        painter.setPen(Qt::NoPen);
+        painter.setBrush(entry.color);
+        painter.drawRoundedRect(QRectF(sign).adjusted(3, 2, -3, -2), 2, 2);
+        return;
+    case Sign::Predicted:
+        painter.setPen(QPen(theme.dim, 1, Qt::DashLine));
+        painter.setBrush(Qt::NoBrush);
+        painter.drawRoundedRect(QRectF(sign).adjusted(0.5, 0.5, -0.5, -0.5), Theme::blockRadius, Theme::blockRadius);
+        return;
+    case Sign::Late:
+        painter.setPen(Qt::NoPen);
+        painter.setBrush(theme.control);
+        painter.drawRoundedRect(QRectF(sign), Theme::blockRadius, Theme::blockRadius);
+        painter.fillRect(QRect(sign.left(), sign.bottom() - 2, sign.width(), 3), theme.bad);
+        return;
+    }
+}
+
+void Legend::paintEvent(QPaintEvent*)
+{
+    const Theme& theme = Theme::of(*this);
+    QPainter painter(this);
+    painter.setRenderHint(QPainter::Antialiasing);
+    for (const Entry& entry : m_entries) {
+        if (entry.place.isNull())
+            continue;
+        paintSign(painter, entry);
+        painter.setPen(theme.dim);
+        painter.setFont(Theme::words(TextSize::Small));
+        painter.drawText(entry.place.adjusted(signWidth + signToText, 0, 2, 0), Qt::AlignLeft | Qt::AlignVCenter,
+                         entry.text);
+    }
+}
+
+bool Legend::event(QEvent* event)
+{
+    if (event->type() == QEvent::ToolTip) {
+        const auto* help = static_cast<QHelpEvent*>(event);
+        const auto under = std::find_if(m_entries.begin(), m_entries.end(),
+                                        [&](const Entry& entry) { return entry.place.contains(help->pos()); });
+        if (under == m_entries.end())
+            QToolTip::hideText();
+        else
+            QToolTip::showText(help->globalPos(), under->tip, this, under->place);
+        return true;
+    }
+    return QWidget::event(event);
+}
+
+void Legend::resizeEvent(QResizeEvent* event)
+{
+    QWidget::resizeEvent(event);
+    arrange();
+}
+
+void Legend::changeEvent(QEvent* event)
+{
+    QWidget::changeEvent(event);
+    if (event->type() != QEvent::PaletteChange)
+        return;
+    addCauses(); // their colours are the other look's
+    arrange();
+}
+
+} // namespace pipewright
+
+#include "moc_legend.cpp"

@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// How the window is laid out: three columns, in the middle one lanes, memory and bubbles under one another, each with a
+// border to drag and an action that hides it. Sizes follow the window until somebody drags a border, and what was
+// dragged or hidden stays so in later sessions.
+#include "gui/designer/mainwindow.h"
+
+#include "gui/buildingblock/buildingblockpreview.h"
+#include "gui/designer/bubblepanel.h"
+#include "gui/designer/editdifferences.h"
+#include "gui/designer/familylist.h"
+#include "gui/designer/firsthints.h"
+#include "gui/designer/legend.h"
+#include "gui/designer/numberbar.h"
+#include "gui/designer/topbar.h"
+#include "gui/designer/windowactions.h"
+#include "gui/inspector/inspector.h"
+#include "gui/inspector/suggestionlist.h"
+#include "gui/inspector/tray.h"
+#include "gui/memory/memorypanel.h"
+#include "gui/model/modelwindow.h"
+#include "gui/timeline/minimap.h"
+#include "gui/timeline/timelineview.h"
+#include "gui/trace/runerrors.h"
+#include "gui/widgets/labels.h"
+
+#include <QAction>
+#include <QPushButton>
+#include <QScreen>
+#include <QScrollArea>
+#include <QSplitter>
+#include <QTabWidget>
+#include <QTreeWidget>
+#include <QVBoxLayout>
+
+#include <algorithm>
+
+namespace pipewright {
+
+namespace {
+
+constexpr int narrowestLeft = 200, usualLeft = 256, widestLeft = 320;
+constexpr int narrowestRight = 290, usualRight = 316, widestRight = 420;
+constexpr int leastCentre = 340;
+constexpr int leastMemory = 90, tallestMemory = 420;
+constexpr int leastBubbles = 60;
+constexpr int leastTimeline = 110;
+
+const QString hiddenKey = QStringLiteral("panels/hidden");
+const QString columnsKey = QStringLiteral("splitters/columns");
+const QString rowsKey = QStringLiteral("splitters/rows");
+
+QVBoxLayout* columnOf(QWidget* column)
+{
+    makePanel(column);
+    auto* layout = new QVBoxLayout(column);
+    layout->setContentsMargins(16, 16, 12, 12);
+    layout->setSpacing(20);
+    return layout;
+}
+
+} // namespace
+
+void MainWindow::build()
+{
+    const TopBar::Actions bar{m_actions->undo,        m_actions->redo,         m_actions->run,
+                              m_actions->newSchedule, m_actions->find,         m_actions->diagnostics,
+                              m_actions->recordedRun, m_actions->scheduleMenu, m_actions->exploreMenu,
+                              m_actions->overlayMenu, m_actions->allMenu};
+    m_topBar = new TopBar(m_document, bar, this);
+    m_numbers = new NumberBar(this);
+    m_columns = new QSplitter(Qt::Horizontal, this);
+    m_columns->setHandleWidth(5);
+    m_columns->addWidget(m_left = buildLeft());
+    m_columns->addWidget(buildCentre());
+    m_columns->addWidget(m_right = buildRight());
+    m_columns->setStretchFactor(1, 1);
+    m_columns->setCollapsible(1, false);
+    auto* layout = new QVBoxLayout(this);
+    layout->setContentsMargins(0, 0, 0, 0);
+    layout->setSpacing(0);
+    layout->addWidget(m_topBar);
+    layout->addWidget(makeHairline(Qt::Horizontal, this));
+    layout->addWidget(m_columns, 1);
+    layout->addWidget(makeHairline(Qt::Horizontal, this));
+    layout->addWidget(m_numbers);
+    m_hints = new FirstHints(*m_timeline, *m_topBar->runButton(), *m_settings, this);
+    addPanels();
+}
+
+QWidget* MainWindow::buildLeft()
+{
+    auto* column = new QWidget(this);
+    QVBoxLayout* layout = columnOf(column);
+    column->setMinimumWidth(narrowestLeft);
+    m_tray = new Tray(m_document, column);
+    m_families = new FamilyList(m_document, column);
+    m_families->setMinimumHeight(90);
+    layout->addWidget(m_tray);
+    m_blockPreview = new BuildingBlockPreview(m_document, column);
+    layout->addWidget(m_families, 1);
+    layout->addWidget(m_blockPreview);
+    return column;
+}
+
+QWidget* MainWindow::buildCentre()
+{
+    auto* column = new QWidget(this);
+    column->setMinimumWidth(leastCentre);
+    auto* lanes = new QWidget(column);
+    m_timeline = new TimelineView(m_document, lanes);
+    m_timeline->setMinimumHeight(leastTimeline);
+    m_bubbles = new BubblePanel(column);
+    m_legend = new Legend(*m_bubbles, lanes);
+    m_minimap = new Minimap(*m_timeline, lanes);
+    auto* lanesLayout = new QVBoxLayout(lanes);
+    lanesLayout->setContentsMargins(0, 0, 0, 0);
+    lanesLayout->setSpacing(0);
+    lanesLayout->addWidget(m_legend);
+    lanesLayout->addWidget(m_minimap);
+    lanesLayout->addWidget(m_timeline, 1);
+    m_memory = new MemoryPanel(column);
+    m_memory->setMinimumHeight(leastMemory);
+    m_memory->setMaximumHeight(tallestMemory);
+    m_bubbles->setMinimumHeight(leastBubbles);
+    m_rows = new QSplitter(Qt::Vertical, column);
+    m_rows->setHandleWidth(5);
+    m_rows->addWidget(lanes);
+    m_rows->addWidget(m_memory);
+    m_rows->addWidget(m_bubbles);
+    m_rows->setCollapsible(0, false);
+    auto* layout = new QVBoxLayout(column);
+    layout->setContentsMargins(0, 0, 0, 0);
+    layout->setSpacing(0);
+    layout->addWidget(m_rows, 1);
+    layout->addStretch(0); // lanes and memory take the available space, as far as they can use it
+    m_actions->addView(tr("Timeline"), m_timeline);
+    m_actions->addView(tr("Overview"), m_minimap);
+    setTabOrder(m_minimap, m_timeline); // in visual order
+    return column;
+}
+
+QScrollArea* MainWindow::buildRight()
+{
+    auto* column = new QWidget(this);
+    QVBoxLayout* layout = columnOf(column);
+    m_inspector = new Inspector(*m_timeline, column);
+    m_differences = new EditDifferences(m_document, column);
+    m_runErrors = new RunErrors(m_document, column);
+    m_suggestions = new SuggestionList(m_document, column);
+    auto* answers = new QVBoxLayout; // diagnostics and suggestions belong together
+    answers->setSpacing(12);
+    answers->addWidget(m_inspector);
+    answers->addWidget(m_suggestions);
+    layout->addLayout(answers);
+    layout->addWidget(makeHairline(Qt::Horizontal, column));
+    layout->addWidget(m_differences);
+    layout->addWidget(m_runErrors, 1);
+    layout->addStretch(0);
+
+    auto* scroll = new QScrollArea(this);
+    scroll->setFrameShape(QFrame::NoFrame);
+    scroll->setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
+    scroll->setWidgetResizable(true);
+    scroll->setMinimumWidth(narrowestRight);
+    scroll->setFocusPolicy(Qt::NoFocus);
+    column->setMinimumWidth(0);
+    scroll->setWidget(column);
+    makePanel(scroll->viewport());
+    return scroll;
+}
+
+void MainWindow::addPanels()
+{
+    const std::pair<QAction*, QWidget*> panels[] = {
+        {m_actions->familiesPanel, m_left},   {m_actions->inspectorPanel, m_right}, {m_actions->memoryPanel, m_memory},
+        {m_actions->bubblesPanel, m_bubbles}, {m_actions->overview, m_minimap},     {m_actions->legend, m_legend}};
+    const QStringList hidden = m_settings->value(hiddenKey).toStringList();
+    for (const auto& [action, panel] : panels) {
+        action->setChecked(!hidden.contains(action->objectName()));
+        panel->setVisible(action->isChecked());
+        connect(action, &QAction::toggled, panel, [this, shown = panel](bool on) {
+            shown->setVisible(on);
+            arrangeColumns();
+            arrangeRows();
+            QStringList left;
+            for (const QAction* each : m_actions->panels())
+                if (!each->isChecked())
+                    left << each->objectName();
+            m_settings->setValue(hiddenKey, left);
+        });
+    }
+    connect(m_legend, &Legend::closed, m_actions->legend, [this] { m_actions->legend->setChecked(false); });
+    connect(m_actions->hints, &QAction::triggered, m_hints, &FirstHints::startOver);
+    connect(m_columns, &QSplitter::splitterMoved, this, [this] { m_columnsAreOwn = true; });
+    connect(m_rows, &QSplitter::splitterMoved, this, [this] { m_rowsAreOwn = true; });
+}
+
+void MainWindow::restoreLayout()
+{
+    if (!restoreGeometry(m_settings->value(QStringLiteral("geometry")).toByteArray()))
+        resize(QSize(1480, 900).boundedTo(screen()->availableSize()
+                                          - QSize(0, 40))); // with its frame; Run is at the right edge
+    m_columnsAreOwn = m_columns->restoreState(m_settings->value(columnsKey).toByteArray());
+    m_rowsAreOwn = m_rows->restoreState(m_settings->value(rowsKey).toByteArray());
+}
+
+void MainWindow::rememberLayout()
+{
+    m_settings->setValue(QStringLiteral("geometry"), saveGeometry());
+    if (m_columnsAreOwn)
+        m_settings->setValue(columnsKey, m_columns->saveState());
+    if (m_rowsAreOwn)
+        m_settings->setValue(rowsKey, m_rows->saveState());
+}
+
+void MainWindow::arrangeColumns()
+{
+    if (m_columnsAreOwn)
+        return;
+    // Wider on large screens, so that fewer words are elided; narrower on small ones, so that the lanes have room.
+    const int left = std::clamp(width() * 18 / 100, width() < 1200 ? narrowestLeft : usualLeft, widestLeft);
+    const int right = std::clamp(width() * 20 / 100, width() < 1200 ? narrowestRight : usualRight, widestRight);
+    m_columns->setSizes({left, std::max(leastCentre, m_columns->width() - left - right - 10), right});
+}
+
+void MainWindow::arrangeRows()
+{
+    const int beside =
+        (m_legend->isHidden() ? 0 : m_legend->height()) + (m_minimap->isHidden() ? 0 : m_minimap->height());
+    m_timeline->setMaximumHeight(m_timeline->greatestHeight());
+    if (m_rowsAreOwn)
+        return;
+    // Bubbles first, as a part of the height; then lanes and memory 3 : 2, and more for lanes that would not fit.
+    const int all = m_rows->parentWidget()->height() - 2 * m_rows->handleWidth();
+    const int bubbles = m_bubbles->isHidden()
+                            ? 0
+                            : std::clamp(m_bubbles->sizeHint().height(), leastBubbles, std::max(leastBubbles, all / 4));
+    const int rest = all - bubbles;
+    const int memory = m_memory->isHidden() ? 0 : leastMemory;
+    const int wanted = std::max(rest * 3 / 5, std::min(m_timeline->naturalHeight() + beside, rest - memory));
+    const int lanes = std::clamp(wanted, leastTimeline + beside, std::max(leastTimeline + beside, rest - memory));
+    m_rows->setSizes({lanes, rest - lanes, bubbles});
+}
+
+void MainWindow::resizeEvent(QResizeEvent* event)
+{
+    QWidget::resizeEvent(event);
+    arrangeColumns();
+    arrangeRows();
+}
+
+void MainWindow::showEvent(QShowEvent* event)
+{
+    QWidget::showEvent(event);
+    arrangeColumns();
+    arrangeRows();
+    m_timeline->showAll();
+    m_timeline->setFocus();
+    m_hints->place();
+}
+
+void MainWindow::openPart(Breadcrumb::Part part)
+{
+    enum Tab { Stages, Layers, Devices };
+    switch (part) {
+    case Breadcrumb::Model:
+    case Breadcrumb::Cluster:
+        showModel();
+        m_model->tabs()->setCurrentIndex(part == Breadcrumb::Model ? Stages : Devices);
+        return;
+    case Breadcrumb::Family:
+        m_actions->familiesPanel->setChecked(true);
+        m_families->list()->setFocus(Qt::ShortcutFocusReason);
+        return;
+    }
+}
+
+} // namespace pipewright

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// What somebody sees who opens the designer for the first time: the example, legend, hints, and the title that opens
+// what it names.
+#include "gui/designer/breadcrumb.h"
+#include "gui/designer/familylist.h"
+#include "gui/designer/firsthints.h"
+#include "gui/designer/legend.h"
+#include "gui/designer/mainwindowfixture.h"
+#include "gui/designer/topbar.h"
+#include "gui/designer/windowactions.h"
+#include "gui/document/namededits.h"
+#include "gui/model/modelwindow.h"
+#include "gui/timeline/timelineview.h"
+#include "gui/widgets/theme.h"
+#include "testmain.h"
+
+#include <QAction>
+#include <QApplication>
+#include <QSettings>
+#include <QTabWidget>
+#include <QTest>
+#include <QToolButton>
+#include <QTreeWidget>
+
+using namespace pipewright;
+using Fixture = MainWindowFixture;
+
+class TestFirstMinute : public QObject {
+    Q_OBJECT
+
+private Q_SLOTS:
+    void init() { Theme::light().apply(*qApp); }
+
+    void theDesignerOpensOnAKnownModelPredictedAndClean()
+    {
+        Fixture fixture;
+        fixture.window.openExample();
+        const Design& design = fixture.document().design();
+        QVERIFY(design.workload);
+        QCOMPARE(design.workload->shape.name, std::string("llama-3-8b"));
+        QCOMPARE(design.cluster.devices.size(), std::size_t(4));
+        QVERIFY(design.cluster.devices.front().name.find("H200") != std::string::npos);
+        QVERIFY(fixture.document().prediction());
+        QVERIFY(!fixture.document().overlay());
+        QVERIFY(fixture.document().undoStack()->isClean());
+        QVERIFY(!fixture.window.isWindowModified());
+    }
+
+    void aRecordedRunIsOneClickAway()
+    {
+        Fixture fixture;
+        QToolButton* see = fixture.window.topBar().recordedButton();
+        QVERIFY(see->isVisible());
+        QTest::mouseClick(see, Qt::LeftButton);
+        QVERIFY(fixture.document().overlay());
+        QVERIFY(fixture.document().undoStack()->isClean());
+        QVERIFY(!see->isVisible()); // one is seen
+        fixture.window.openExample();
+        QVERIFY(see->isVisible());
+    }
+
+    void theTitleNamesModelClusterAndFamilyAndOpensThem()
+    {
+        Fixture fixture;
+        const Breadcrumb& crumbs = fixture.window.topBar().breadcrumb();
+        QCOMPARE(crumbs.text(Breadcrumb::Model), QStringLiteral("llama-3-8b · 8k · bf16"));
+        QVERIFY2(crumbs.text(Breadcrumb::Cluster).startsWith(QStringLiteral("4 × H200")),
+                 qPrintable(crumbs.text(Breadcrumb::Cluster)));
+        QVERIFY(crumbs.text(Breadcrumb::Cluster).endsWith(QLatin1String("NVLink 4")));
+        QCOMPARE(crumbs.text(Breadcrumb::Family), QStringLiteral("ZB-H1 · 8 microbatches"));
+        QTest::mouseClick(crumbs.button(Breadcrumb::Cluster), Qt::LeftButton);
+        QVERIFY(fixture.window.modelWindow() && fixture.window.modelWindow()->isVisible());
+        QTabWidget* tabs = fixture.window.modelWindow()->tabs();
+        QCOMPARE(tabs->tabText(tabs->currentIndex()), QStringLiteral("Devices"));
+        QTest::mouseClick(crumbs.button(Breadcrumb::Model), Qt::LeftButton);
+        QCOMPARE(tabs->tabText(tabs->currentIndex()), QStringLiteral("Stages"));
+        fixture.window.modelWindow()->close();
+        fixture.window.activateWindow();
+        QVERIFY(QTest::qWaitForWindowActive(&fixture.window));
+        fixture.window.windowActions().familiesPanel->setChecked(false);
+        QTest::mouseClick(crumbs.button(Breadcrumb::Family), Qt::LeftButton);
+        QVERIFY(fixture.window.families().isVisible());
+        QVERIFY(fixture.window.families().list()->hasFocus());
+    }
+
+    void theLegendExplainsWhatIsThereAndStaysHidden()
+    {
+        Fixture fixture;
+        const Legend& legend = fixture.window.legend();
+        QStringList texts = legend.texts();
+        for (const char* word : {"forward", "input gradient", "weight gradient", "transfer", "idle"})
+            QVERIFY2(texts.contains(QLatin1String(word)), word);
+        QVERIFY(!texts.contains(QLatin1String("full backward"))); // the design has none
+        QVERIFY(!texts.contains(QLatin1String("predicted")));
+        const Block w{Op::W, 1, 3, 0}, i{Op::I, 1, 3, 0};
+        QVERIFY(!hasErrors(fixture.document().apply(MergeBackwards{{i, w}})));
+        QVERIFY(legend.texts().contains(QLatin1String("full backward")));
+
+        fixture.document().undoStack()->undo();
+        fixture.window.openRecordedExample();
+        texts = legend.texts();
+        QVERIFY(texts.contains(QLatin1String("predicted")) && texts.contains(QLatin1String("late")));
+
+        auto* cross = legend.findChild<QToolButton*>();
+        QTest::mouseClick(cross, Qt::LeftButton);
+        QVERIFY(!legend.isVisible());
+        QVERIFY(!fixture.window.windowActions().legend->isChecked());
+        MainWindow next(fixture.options());
+        next.show();
+        QVERIFY(!next.legend().isVisible());
+        next.windowActions().legend->trigger();
+        QVERIFY(next.legend().isVisible());
+    }
+
+    void aHintGoesWhenItsThingIsDoneAndStaysAway()
+    {
+        Fixture fixture;
+        FirstHints& hints = fixture.window.hints();
+        hints.place();
+        for (const auto hint : {FirstHints::Drag, FirstHints::Idle, FirstHints::Run})
+            QVERIFY2(hints.isShown(hint), qPrintable(QString::number(hint)));
+        TimelineView& timeline = fixture.window.timeline();
+        // A click through the bubble reaches the lanes.
+        QWidget* bubble = hints.bubble(FirstHints::Idle);
+        QVERIFY(bubble->testAttribute(Qt::WA_TransparentForMouseEvents));
+        const QRect rect = timeline.rectOfBlock({Op::F, 2, 0, 0});
+        QTest::mouseClick(timeline.viewport(), Qt::LeftButton, {}, QPoint(rect.left() - 8, rect.center().y()));
+        QVERIFY(!hints.isShown(FirstHints::Idle));
+        QVERIFY(hints.isShown(FirstHints::Drag));
+        QTest::mouseClick(hints.cross(FirstHints::Run), Qt::LeftButton);
+        QVERIFY(!hints.isShown(FirstHints::Run));
+        QCOMPARE(QSettings(fixture.options().settingsFile, QSettings::IniFormat)
+                     .value(QStringLiteral("hints/done"))
+                     .toStringList(),
+                 (QStringList{QStringLiteral("idle"), QStringLiteral("run")}));
+        MainWindow next(fixture.options());
+        next.openExample();
+        next.resize(1440, 860);
+        next.show();
+        next.hints().place();
+        QVERIFY(next.hints().isShown(FirstHints::Drag) && !next.hints().bubble(FirstHints::Idle));
+        next.windowActions().hints->trigger();
+        for (const auto hint : {FirstHints::Drag, FirstHints::Idle, FirstHints::Run})
+            QVERIFY(next.hints().isShown(hint));
+    }
+
+    void aDragEndsItsHint()
+    {
+        Fixture fixture;
+        TimelineView& view = fixture.window.timeline();
+        const QPoint from = view.rectOfBlock({Op::W, 1, 3, 0}).center();
+        const QPoint to = view.rectOfBlock({Op::W, 1, 5, 0}).center();
+        const auto mouse = [&view](QEvent::Type type, QPoint at, Qt::MouseButton button, Qt::MouseButtons buttons) {
+            QMouseEvent event(type, at, view.viewport()->mapToGlobal(at), button, buttons, Qt::NoModifier);
+            QApplication::sendEvent(view.viewport(), &event);
+        };
+        mouse(QEvent::MouseButtonPress, from, Qt::LeftButton, Qt::LeftButton);
+        for (const int part : {1, 2, 3, 4})
+            mouse(QEvent::MouseMove, from + (to - from) * part / 4, Qt::NoButton, Qt::LeftButton);
+        QVERIFY(view.isPreviewing());
+        QVERIFY(fixture.window.hints().bubble(FirstHints::Drag)); // nothing is done yet
+        mouse(QEvent::MouseButtonRelease, to, Qt::LeftButton, Qt::NoButton);
+        QTRY_COMPARE(fixture.document().undoStack()->count(), 1);
+        QVERIFY(!fixture.window.hints().bubble(FirstHints::Drag));
+    }
+};
+
+PIPEWRIGHT_TEST(TestFirstMinute, QApplication)
+#include "tst_firstminute.moc"

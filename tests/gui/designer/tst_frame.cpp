@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// The frame of the main window: how small it gets, what folds, what can be hidden and stays where it was put.
+#include "core/families/family.h"
+#include "gui/designer/breadcrumb.h"
+#include "gui/designer/bubblepanel.h"
+#include "gui/designer/mainwindowfixture.h"
+#include "gui/designer/numberbar.h"
+#include "gui/designer/topbar.h"
+#include "gui/designer/windowactions.h"
+#include "gui/memory/memorypanel.h"
+#include "gui/timeline/lanestrip.h"
+#include "gui/timeline/timelineview.h"
+#include "gui/widgets/theme.h"
+#include "testmain.h"
+
+#include <QAction>
+#include <QApplication>
+#include <QLineEdit>
+#include <QMenu>
+#include <QPushButton>
+#include <QSplitter>
+#include <QTest>
+#include <QToolButton>
+
+using namespace pipewright;
+using Fixture = MainWindowFixture;
+
+namespace {
+
+QList<QWidget*> buttonsOf(const TopBar& bar)
+{
+    QList<QWidget*> all;
+    for (QWidget* widget : bar.findChildren<QWidget*>(QString(), Qt::FindDirectChildrenOnly))
+        if (widget->isVisible())
+            all << widget;
+    return all;
+}
+
+/// So many devices with one layer of work each.
+Design designOn(int devices)
+{
+    FamilyParameters parameters;
+    parameters.devices = devices;
+    parameters.microbatches = devices;
+    Design design;
+    design.schedule = makeSchedule("1f1b", parameters);
+    design.costs =
+        uniformCosts({10'000'000, 10'000'000, 10'000'000, 0, Bytes{1} << 30, Bytes{1} << 29, false}, devices, 1);
+    return design;
+}
+
+} // namespace
+
+class TestFrame : public QObject {
+    Q_OBJECT
+
+private Q_SLOTS:
+    void init() { Theme::dark().apply(*qApp); }
+
+    void theWindowGetsAsSmallAsASmallScreen()
+    {
+        Fixture fixture;
+        fixture.window.openRecordedExample(); // the most that there is to show
+        const QSize least = fixture.window.minimumSizeHint();
+        QVERIFY2(least.width() <= 960 && least.height() <= 600,
+                 qPrintable(QStringLiteral("%1 × %2").arg(least.width()).arg(least.height())));
+        fixture.window.resize(960, 600);
+        QTest::qWait(0);
+        QCOMPARE(fixture.window.size(), QSize(960, 600));
+        QVERIFY(fixture.window.timeline().height() >= 110);
+    }
+
+    void nothingInTheBarOverlapsOrLeavesIt_data()
+    {
+        QTest::addColumn<int>("width");
+        for (const int width : {960, 1024, 1180, 1280, 1440, 1920, 2560})
+            QTest::addRow("%d", width) << width;
+    }
+    void nothingInTheBarOverlapsOrLeavesIt()
+    {
+        QFETCH(int, width);
+        Fixture fixture;
+        fixture.window.resize(width, 700);
+        QTest::qWait(0);
+        const TopBar& bar = fixture.window.topBar();
+        const QList<QWidget*> shown = buttonsOf(bar);
+        for (const QWidget* widget : shown) {
+            QVERIFY2(bar.rect().contains(widget->geometry()), qPrintable(widget->accessibleName()));
+            for (const QWidget* other : shown)
+                QVERIFY2(other == widget || !other->geometry().intersects(widget->geometry()),
+                         qPrintable(widget->accessibleName() + other->accessibleName()));
+        }
+        QVERIFY(bar.runButton()->isVisible());
+        QCOMPARE(bar.runButton()->geometry().right(), bar.width() - 15);
+        const NumberBar& numbers = fixture.window.numbers();
+        for (const QWidget* pair : numbers.findChildren<QWidget*>(QString(), Qt::FindDirectChildrenOnly))
+            QVERIFY(!pair->isVisible() || numbers.rect().contains(pair->geometry()));
+    }
+
+    void whatFoldsIsInTheMenuAndComesBack()
+    {
+        Fixture fixture;
+        const TopBar& bar = fixture.window.topBar();
+        fixture.window.resize(1900, 700);
+        QTest::qWait(0);
+        QVERIFY(!bar.moreButton()->isVisible());
+        QVERIFY(bar.searchField()->isVisible());
+        fixture.window.resize(960, 700);
+        QTest::qWait(0);
+        QVERIFY(bar.moreButton()->isVisible());
+        QVERIFY(!bar.searchField()->isVisible() && !bar.recordedButton()->isVisible());
+        QMenu* more = bar.moreButton()->menu();
+        Q_EMIT more->aboutToShow();
+        QVERIFY(more->actions().contains(fixture.window.windowActions().find));
+        QVERIFY(more->actions().contains(fixture.window.windowActions().recordedRun));
+        // Its key shows the field that has no room.
+        fixture.window.activateWindow();
+        QVERIFY(QTest::qWaitForWindowActive(&fixture.window));
+        QTest::keyClick(&fixture.window.timeline(), Qt::Key_Slash);
+        QVERIFY(bar.searchField()->isVisible() && bar.searchField()->hasFocus());
+        QTest::keyClick(bar.searchField(), Qt::Key_Escape);
+        QTRY_VERIFY(!bar.searchField()->isVisible());
+        fixture.window.resize(1900, 700);
+        QTest::qWait(0);
+        QVERIFY(!bar.moreButton()->isVisible() && bar.recordedButton()->isVisible());
+    }
+
+    void buttonsStayWhereTheyAreWhenNamesChange()
+    {
+        Fixture fixture;
+        const TopBar& bar = fixture.window.topBar();
+        const auto places = [&bar] {
+            QList<QPair<QWidget*, QRect>> all;
+            for (QWidget* widget : buttonsOf(bar))
+                all << qMakePair(widget, widget->geometry());
+            return all;
+        };
+        const auto before = places();
+        Design other = fixture.document().design();
+        other.workload->shape.name = "a-model-with-a-name-that-is-longer-than-any-that-comes-with-the-program";
+        other.schedule.family = "";
+        other.cluster.devices.front().name = "another";
+        fixture.document().replaceDesign(other, QStringLiteral("Rename"));
+        fixture.document().apply(UnplaceBlocks{{{Op::W, 0, 7, 0}, {Op::W, 1, 7, 0}}});
+        QTest::qWait(0);
+        QCOMPARE(places(), before);
+    }
+
+    void panelsHideByActionAndStayHidden()
+    {
+        Fixture fixture;
+        WindowActions& actions = fixture.window.windowActions();
+        const int centre = fixture.window.timeline().width(), lanes = fixture.window.timeline().height();
+        actions.familiesPanel->trigger();
+        actions.inspectorPanel->trigger();
+        QTest::qWait(0);
+        QVERIFY(fixture.window.timeline().width() > centre + 400);
+        QTest::keyClick(&fixture.window, Qt::Key_4, Qt::AltModifier);
+        QVERIFY(!fixture.window.bubbles().isVisible());
+        QTest::qWait(0);
+        QVERIFY(fixture.window.timeline().height() > lanes);
+        MainWindow next(fixture.options());
+        next.openExample();
+        next.show();
+        QVERIFY(!next.bubbles().isVisible() && next.memory().isVisible());
+        QVERIFY(!next.windowActions().familiesPanel->isChecked());
+        next.windowActions().bubblesPanel->trigger();
+        QVERIFY(next.bubbles().isVisible());
+    }
+
+    void aDraggedBorderStaysWhereItIsAndReturnsNextTime()
+    {
+        Fixture fixture;
+        QSplitter& columns = fixture.window.columns();
+        QWidget* border = columns.handle(2);
+        const QPoint grip(border->width() / 2, border->height() / 2);
+        QTest::mousePress(border, Qt::LeftButton, {}, grip);
+        QTest::mouseMove(border, grip - QPoint(60, 0));
+        QTest::mouseRelease(border, Qt::LeftButton, {}, grip - QPoint(60, 0));
+        const int right = columns.sizes().at(2);
+        QVERIFY(right > 340);
+        fixture.document().apply(UnplaceBlocks{{{Op::W, 0, 7, 0}}});
+        QCOMPARE(columns.sizes().at(2), right);
+        fixture.document().undoStack()->undo();
+        fixture.window.close();
+        MainWindow next(fixture.options());
+        next.openExample();
+        next.show();
+        QTest::qWait(0);
+        QCOMPARE(next.columns().sizes().at(2), right);
+    }
+
+    void manyDevicesAreStripsThatAllFit()
+    {
+        Fixture fixture;
+        fixture.document().reset(designOn(64));
+        fixture.window.resize(1440, 900);
+        QTest::qWait(0);
+        TimelineView& view = fixture.window.timeline();
+        QCOMPARE(view.laneCount(), 64);
+        const QRect last = view.rectOfLane(63);
+        QVERIFY2(last.bottom() <= view.viewport()->height(),
+                 qPrintable(QStringLiteral("%1 of %2").arg(last.bottom()).arg(view.viewport()->height())));
+        QVERIFY(last.height() >= 6);
+        QVERIFY(fixture.window.memory().height() >= 90);
+        // What is drawn there is the lane's own: a block is found where the lane is.
+        const QRect block = view.rectOfBlock({Op::F, 63, 0, 0});
+        QVERIFY(last.contains(block.center()));
+        QVERIFY(view.blockAt(block.center()).has_value());
+        fixture.document().reset(exampleDesign());
+        QTest::qWait(0);
+        QVERIFY(view.rectOfLane(0).height() >= 44); // few devices have their room
+    }
+
+    void afewLanesStayLegibleInALowWindow()
+    {
+        Fixture fixture;
+        fixture.window.resize(960, 600);
+        QTest::qWait(0);
+        TimelineView& view = fixture.window.timeline();
+        QVERIFY(view.rectOfLane(0).height() >= 24);
+        QVERIFY(view.rectOfLane(3).bottom() <= view.viewport()->height());
+    }
+};
+
+PIPEWRIGHT_TEST(TestFrame, QApplication)
+#include "tst_frame.moc"
