@@ -47,8 +47,8 @@ struct RunCommandOptions {
             .typeName("MATHS");
         command.flag("--synthetic", synthetic,
                      "blocks that burn the design's times and hold its bytes, without a model");
-        command.option("--time-scale", run.scale.time, "with --synthetic: multiplies every time (1)").typeName("X");
-        command.option("--memory-scale", run.scale.memory, "with --synthetic: multiplies every buffer (1)")
+        command.option("--time-scale", run.scale.time, "with --synthetic or --maths timed: multiplies every time (1)").typeName("X");
+        command.option("--memory-scale", run.scale.memory, "with --synthetic or --maths timed: multiplies every buffer (1)")
             .typeName("X");
         command
             .option("--device-memory", deviceMemory,
@@ -162,8 +162,10 @@ RunOptions runOptions(const RunCommandOptions& given, bool speaks)
     options.backend = given.backend;
     options.gpus = given.onGpus();
     options.maths = mathsOf(given);
-    if (options.scale != SyntheticScale{} && options.maths != RunOptions::Maths::Synthetic)
-        throw Error("--time-scale, --memory-scale", "only synthetic blocks can be scaled", "add --synthetic");
+    if (options.scale != SyntheticScale{} && options.maths != RunOptions::Maths::Synthetic
+        && options.maths != RunOptions::Maths::Timed)
+        throw Error("--time-scale, --memory-scale", "only blocks that take the design's times can be scaled",
+                    "add --synthetic, or --maths timed");
     if (!given.deviceMemory.empty())
         options.runtime.deviceMemory = parseSize(given.deviceMemory, "--device-memory");
     for (const std::string& fault : given.faults)

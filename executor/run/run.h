@@ -44,7 +44,7 @@ struct RunOptions {
 
     int steps = 1;
     Maths maths = Maths::Automatic;
-    SyntheticScale scale = {}; ///< of synthetic maths
+    SyntheticScale scale = {}; ///< of synthetic and of timed maths
     Clock clock = Clock::Real;
     std::string backend = "host"; ///< what createBackend makes: host, mpi or cuda, for what is said of it
     bool gpus = false;            ///< the devices are GPUs, which have fewer kinds of layers than the host

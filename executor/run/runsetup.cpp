@@ -20,6 +20,10 @@ bool trainsOrThrow(const Design& design, const RunOptions& options, Diagnostics&
         throw Error("clock", "the virtual clock has no maths to train with", "use timed maths or the real clock");
     if (options.clock == RunOptions::Clock::Virtual && options.maths == RunOptions::Maths::Synthetic)
         throw Error("clock", "synthetic blocks burn real time", "use timed maths or the real clock");
+    if (options.scale != SyntheticScale{} && options.maths != RunOptions::Maths::Synthetic
+        && options.maths != RunOptions::Maths::Timed)
+        throw Error("scale", "only blocks that take the design's times can be scaled",
+                    "use timed or synthetic maths, or leave the scales out");
     const BackendCheck check = checkForBackend(design, meansOf(options));
     if (hasErrors(check.found))
         throw Error(check.found);
@@ -30,7 +34,7 @@ bool trainsOrThrow(const Design& design, const RunOptions& options, Diagnostics&
 Design scaledDesign(const Design& design, const RunOptions& options)
 {
     Design result = design;
-    if (options.maths == RunOptions::Maths::Synthetic)
+    if (options.scale != SyntheticScale{})
         result.costs = scaledCosts(design.costs, options.scale);
     return result;
 }

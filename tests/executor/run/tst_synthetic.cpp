@@ -47,6 +47,20 @@ private slots:
             QCOMPARE(after.program.devices[d].peakBytes, before.program.devices[d].peakBytes >> 24);
     }
 
+    void blocksThatSleepCanBeToScaleToo()
+    {
+        RunOptions options;
+        options.maths = RunOptions::Maths::Timed;
+        options.scale = small;
+        const RunResult result = run(enormous(), options);
+        QCOMPARE(result.maths, std::string("timed"));
+        QCOMPARE(result.peakBytes, result.predictedPeakBytes);
+        for (const Bytes peak : result.peakBytes)
+            QVERIFY(peak < Bytes{1} << 30); // of terabytes
+        options.maths = RunOptions::Maths::Automatic; // which may train: a model has one size
+        QVERIFY_THROWS_EXCEPTION(Error, (void)run(enormous(), options));
+    }
+
     void aModelTooLargeForThisMachineRunsAsASchedule()
     {
         const QTemporaryDir folder;
