@@ -5,6 +5,7 @@
 #include "gui/widgets/words.h"
 
 #include <QKeyEvent>
+#include <QToolTip>
 
 namespace pipewright {
 namespace {
@@ -48,7 +49,48 @@ bool takesBack(Spin& field, const QLineEdit& edit, QKeyEvent& event)
 
 } // namespace
 
-NumberField::NumberField(const QString& name, const QString& tip, QWidget* parent) : QSpinBox(parent)
+CountField::CountField(QWidget* parent) : QSpinBox(parent)
+{
+    QLocale locale = QLocale::c();
+    locale.setNumberOptions(QLocale::OmitGroupSeparator);
+    setLocale(locale);
+    connect(this, &QSpinBox::textChanged, this, [this] {
+        if (!m_refusal.isEmpty() && !m_refusal.endsWith(text() + tr(" now")))
+            m_refusal.clear();
+    });
+}
+
+std::optional<qlonglong> CountField::typed(QString input) const
+{
+    if (!prefix().isEmpty() && input.startsWith(prefix()))
+        input.remove(0, prefix().size());
+    if (!suffix().isEmpty() && input.endsWith(suffix()))
+        input.chop(suffix().size());
+    bool isNumber = false;
+    const qlonglong value = input.trimmed().toLongLong(&isNumber);
+    return isNumber ? std::optional(value) : std::nullopt;
+}
+
+QValidator::State CountField::validate(QString& input, int& position) const
+{
+    const auto value = typed(input);
+    if (value && (*value > maximum() || *value < minimum()))
+        return QValidator::Intermediate;
+    return QSpinBox::validate(input, position);
+}
+
+void CountField::fixup(QString& input) const
+{
+    const auto value = typed(input);
+    if (!value || (*value >= minimum() && *value <= maximum()))
+        return QSpinBox::fixup(input);
+    const qlonglong nearest = *value > maximum() ? maximum() : minimum();
+    input = prefix() + QString::number(nearest) + suffix();
+    m_refusal = tr("%1 is beyond %2 to %3; it is %4 now").arg(*value).arg(minimum()).arg(maximum()).arg(input);
+    QToolTip::showText(mapToGlobal(QPoint(0, height())), m_refusal, const_cast<CountField*>(this));
+}
+
+NumberField::NumberField(const QString& name, const QString& tip, QWidget* parent) : CountField(parent)
 {
     setUp(*this, name, tip);
 }
@@ -56,7 +98,7 @@ NumberField::NumberField(const QString& name, const QString& tip, QWidget* paren
 void NumberField::keyPressEvent(QKeyEvent* event)
 {
     if (!takesBack(*this, *lineEdit(), *event))
-        QSpinBox::keyPressEvent(event);
+        CountField::keyPressEvent(event);
 }
 
 DecimalField::DecimalField(QWidget* parent) : QDoubleSpinBox(parent)

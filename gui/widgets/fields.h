@@ -14,8 +14,26 @@
 
 namespace pipewright {
 
-/// A whole number, without buttons.
-class NumberField : public QSpinBox {
+/// A whole number. What is typed beyond its range is not cut on the way ("99999" is no "9999"): on leaving, the nearest
+/// possible one takes its place, and the field says so.
+class CountField : public QSpinBox {
+    Q_OBJECT
+
+public:
+    explicit CountField(QWidget* parent = nullptr);
+    QValidator::State validate(QString& input, int& position) const override;
+    void fixup(QString& input) const override;
+    /// "99999 is beyond 1 to 9999; it is 9999 now"; empty once another value was taken.
+    QString refusal() const { return m_refusal; }
+
+private:
+    std::optional<qlonglong> typed(QString input) const;
+
+    mutable QString m_refusal;
+};
+
+/// The same without buttons, for the panels.
+class NumberField : public CountField {
     Q_OBJECT
 
 public:

@@ -2,11 +2,11 @@
 #include "gui/widgets/theme.h"
 
 #include "core/exchange/picturetheme.h"
+#include "gui/widgets/style.h"
 
 #include <QApplication>
 #include <QFontDatabase>
 #include <QString>
-#include <QStyleFactory>
 #include <QWidget>
 
 /// Resources of a static library are registered by hand, outside any namespace.
@@ -134,7 +134,24 @@ QCheckBox::indicator { width: 13px; height: 13px; background: @control; border: 
 QCheckBox::indicator:focus { border-color: @accent; }
 QCheckBox::indicator:checked { background: @accent; border-color: @accent; image: url(:/icons/check.svg); }
 QCheckBox::indicator:disabled { border-color: @hairline; }
-QDialogButtonBox, QMessageBox { dialogbuttonbox-buttons-have-icons: 0; }
+QMessageBox QPushButton:default, QFileDialog QPushButton:default, QInputDialog QPushButton:default {
+    background: @accent; color: @onAccent; font-weight: 600; }
+QMessageBox QPushButton:default:focus, QFileDialog QPushButton:default:focus, QPushButton[primary="true"]:focus {
+    border-color: @text; }
+QFileDialog QPushButton:default:disabled { background: @control; color: @dim; }
+QDialogButtonBox QPushButton, QMessageBox QPushButton { min-width: 76px; }
+QDialogButtonBox, QMessageBox { dialogbuttonbox-buttons-have-icons: 0; background: @panel; }
+QFileDialog { background: @panel; }
+QFileDialog QToolButton { padding: 4px; }
+QFileDialog QTreeView, QFileDialog QListView, QInputDialog QListView { background: @lane; border: 1px solid @hairline; border-radius: @radius; }
+QFileDialog QTreeView:focus, QFileDialog QListView:focus { border-color: @accent; }
+QComboBox QAbstractItemView { background: @panel; color: @text; border: 1px solid @hairline; padding: 4px; outline: none; }
+QRadioButton::indicator { width: 13px; height: 13px; background: @control; border: 1px solid @dim; border-radius: 7px; }
+QRadioButton::indicator:focus { border-color: @accent; }
+QRadioButton::indicator:checked { background: @accent; border: 3px solid @control; }
+QSlider::groove:horizontal { height: 4px; background: @hairline; border-radius: 2px; }
+QSlider::handle:horizontal { width: 14px; height: 14px; margin: -5px 0; background: @accent; border-radius: 7px; }
+QSlider::handle:horizontal:focus { border: 1px solid @text; }
 QComboBox::drop-down { border: none; width: 22px; }
 QComboBox::down-arrow { image: url(:/icons/chevron.svg); width: 12px; height: 12px; }
 QMenu { background: @panel; color: @text; border: 1px solid @hairline; padding: 4px; }
@@ -169,6 +186,7 @@ QProgressBar::chunk { background: @accent; border-radius: 3px; }
     const std::pair<const char*, QString> tokens[] = {{"@onAccent", name(theme.onAccent)},
                                                       {"@control", name(theme.control)},
                                                       {"@hairline", name(theme.hairline)},
+                                                      {"@lane", name(theme.lane)},
                                                       {"@pressed", name(pressed)},
                                                       {"@accent", name(theme.accent)},
                                                       {"@panel", name(theme.panel)},
@@ -249,7 +267,7 @@ QPalette Theme::palette() const
 void Theme::apply(QApplication& application) const
 {
     registerIcons();
-    application.setStyle(QStyleFactory::create(QStringLiteral("Fusion")));
+    application.setStyle(new Style(*this));
     application.setFont(words());
     application.setPalette(palette());
     application.setStyleSheet(styleSheet(*this));

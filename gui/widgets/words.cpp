@@ -3,6 +3,8 @@
 
 #include <QCoreApplication>
 #include <QLocale>
+#include <QRegularExpression>
+#include <QStringList>
 
 #include <algorithm>
 #include <cmath>
@@ -77,6 +79,63 @@ std::string typedQuantity(const QString& text)
         if (c.isSpace())
             c = QLatin1Char(' ');
     return plain.trimmed().toStdString();
+}
+
+QString fieldNameOf(const QString& option)
+{
+    QString name = option.mid(option.startsWith(QLatin1String("--")) ? 2 : 0);
+    if (name == QLatin1String("chunks"))
+        return tr("Chunks per device");
+    if (name == QLatin1String("recompute"))
+        return tr("Recomputed");
+    if (name == QLatin1String("microbatch-size"))
+        return tr("Microbatch size");
+    name.replace(QLatin1Char('-'), QLatin1Char(' '));
+    return name.left(1).toUpper() + name.mid(1);
+}
+
+QString proseText(QString written)
+{
+    static const QRegularExpression option(QStringLiteral("(?<![\\w-])--[a-z][a-z0-9-]*"));
+    static const QRegularExpression quantity(
+        QStringLiteral("(?<![\\w.])(\\d[\\d.,]*)\\s?(ns|us|ms|s|B|KiB|MiB|GiB|TiB)(?![\\w/])"));
+    for (QRegularExpressionMatch match = option.match(written); match.hasMatch(); match = option.match(written))
+        written.replace(match.capturedStart(), match.capturedLength(), fieldNameOf(match.captured()));
+    qsizetype from = 0;
+    for (QRegularExpressionMatch match = quantity.match(written); match.hasMatch();
+         match = quantity.match(written, from)) {
+        QString unit = match.captured(2);
+        if (unit == QLatin1String("us"))
+            unit = QStringLiteral("µs");
+        const QString value = match.captured(1) + noBreak + unit;
+        written.replace(match.capturedStart(), match.capturedLength(), value);
+        from = match.capturedStart() + value.size();
+    }
+    return written;
+}
+
+QString proseText(const Diagnostic& diagnostic)
+{
+    QString text = QString::fromStdString(diagnostic.what);
+    if (!diagnostic.where.empty())
+        text.prepend(QString::fromStdString(diagnostic.where) + QStringLiteral(": "));
+    if (!diagnostic.hint.empty())
+        text += QStringLiteral(" (%1)").arg(QString::fromStdString(diagnostic.hint));
+    return proseText(text);
+}
+
+QString proseText(const Diagnostics& diagnostics)
+{
+    QStringList lines;
+    for (const Diagnostic& each : diagnostics)
+        lines << proseText(each);
+    return lines.join(QLatin1Char('\n'));
+}
+
+QString proseText(const std::exception& error)
+{
+    const auto* ours = dynamic_cast<const Error*>(&error);
+    return ours ? proseText(ours->diagnostics()) : proseText(QString::fromUtf8(error.what()));
 }
 
 QString percentText(double share)

@@ -3,6 +3,7 @@
 // differences are signed (with a real minus sign). Pure functions.
 #pragma once
 
+#include "core/base/diagnostic.h"
 #include "core/design/design.h"
 #include "core/predict/bubbles.h"
 
@@ -28,6 +29,15 @@ QString withDecimalPoint(QString text);
 QString percentText(double share);  ///< 0.114 -> "11.4 %"
 QString multipleText(double value); ///< 4 -> "4.0 ×", 1024 -> "1,024 ×"
 QString rateText(double perSecond); ///< "38,400"
+
+/// What core says, as a window says it: one line each, without "error:"; an option of the command line by its field's
+/// name, "Microbatches" for "--microbatches"; quantities as everywhere else, "141 GiB" for "141GiB".
+QString proseText(const Diagnostics& diagnostics);
+QString proseText(const Diagnostic& diagnostic);
+QString proseText(const std::exception& error); ///< of an Error its diagnostics, else what()
+QString proseText(QString written);             ///< the same of any text
+/// "--microbatches" -> "Microbatches", "--layers-per-stage" -> "Layers per stage".
+QString fieldNameOf(const QString& option);
 
 QString signedPercent(double share); ///< -0.021 -> "−2.1 %", 0 -> "unchanged"
 QString signedPoints(double share);  ///< -0.019 -> "−1.9 pt"

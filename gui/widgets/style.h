@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Fusion with the program's own icons where Qt's are pixels of another look: navigation of file dialogs, message boxes,
+// the cross that clears a field. They are drawn in the theme's colours, at every size.
+#pragma once
+
+#include <QProxyStyle>
+
+namespace pipewright {
+
+struct Theme;
+
+class Style : public QProxyStyle {
+    Q_OBJECT
+
+public:
+    explicit Style(const Theme& theme);
+    QIcon standardIcon(StandardPixmap which, const QStyleOption* option, const QWidget* widget) const override;
+    QPixmap standardPixmap(StandardPixmap which, const QStyleOption* option, const QWidget* widget) const override;
+    int styleHint(StyleHint hint, const QStyleOption* option, const QWidget* widget,
+                  QStyleHintReturn* data) const override;
+
+private:
+    const Theme& m_theme;
+};
+
+} // namespace pipewright
