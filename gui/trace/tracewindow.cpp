@@ -43,20 +43,24 @@ namespace pipewright {
 
 namespace {
 
-/// The cache path of a file's import; the same for an unchanged file.
-QString cacheOf(const QString& path, const QString& folder)
+/// The cache path of an import; the same for unchanged files.
+QString cacheOf(const QStringList& paths, const QString& folder)
 {
-    const QFileInfo file(path);
     const QDir place(folder.isEmpty()
                          ? QStandardPaths::writableLocation(QStandardPaths::CacheLocation) + QStringLiteral("/traces")
                          : folder);
     place.mkpath(QStringLiteral("."));
-    const QString key = QStringLiteral("%1 %2 %3")
-                            .arg(file.absoluteFilePath())
-                            .arg(file.size())
-                            .arg(file.lastModified().toMSecsSinceEpoch());
+    QString key;
+    for (const QString& path : paths) {
+        const QFileInfo file(path);
+        key += QStringLiteral("%1 %2 %3\n")
+                   .arg(file.absoluteFilePath())
+                   .arg(file.size())
+                   .arg(file.lastModified().toMSecsSinceEpoch());
+    }
     const QByteArray hash = QCryptographicHash::hash(key.toUtf8(), QCryptographicHash::Sha1).toHex().left(12);
-    return place.filePath(QStringLiteral("%1-%2.db").arg(file.completeBaseName(), QString::fromLatin1(hash)));
+    return place.filePath(
+        QStringLiteral("%1-%2.db").arg(QFileInfo(paths.front()).completeBaseName(), QString::fromLatin1(hash)));
 }
 
 constexpr int longestTitle = 380; ///< beside the search and the buttons
@@ -243,10 +247,12 @@ bool TraceWindow::opens(const QString& path)
     return holdsActivities(path.toStdString()) || isForeignTrace(path.toStdString());
 }
 
-void TraceWindow::open(const QString& path, const QString& cacheFolder)
+void TraceWindow::open(const QStringList& paths, const QString& cacheFolder)
 {
     const int opening = ++m_opening;
-    const QString name = QFileInfo(path).fileName();
+    QString name = QFileInfo(paths.front()).fileName();
+    if (paths.size() > 1)
+        name = tr("%1 and %2 more").arg(name).arg(paths.size() - 1);
     setWindowTitle(tr("%1 – Trace").arg(name));
     m_title->setText(name);
     m_state->setText(tr("opening …"));
@@ -270,17 +276,21 @@ void TraceWindow::open(const QString& path, const QString& cacheFolder)
             Q_EMIT failed(why);
         });
     };
-    const QString cache = cacheOf(path, cacheFolder);
-    m_worker.start([this, opening, here, fail, path = path.toStdString(), cache = cache.toStdString()] {
+    const QString cache = cacheOf(paths, cacheFolder);
+    std::vector<std::string> files;
+    for (const QString& path : paths)
+        files.push_back(path.toStdString());
+    m_worker.start([this, opening, here, fail, files, cache = cache.toStdString()] {
         WorkProgress progress;
         progress.report = [this, opening, here](double share) {
             here([this, share] { m_progress->setValue(static_cast<int>(share * 1000)); });
             return m_opening == opening;
         };
         try {
-            const bool foreign = isForeignTrace(path);
+            const std::string& path = files.front();
+            const bool foreign = files.size() > 1 || isForeignTrace(path);
             if (foreign && !holdsActivities(cache))
-                importTraces({path}, cache, true, progress.part(0, 0.9));
+                importTraces(files, cache, true, progress.part(0, 0.9));
             releaseFreedMemory(); // importing needs several times the memory of viewing
             const std::string& store = foreign ? cache : path;
             Opened opened{QString::fromStdString(path), QString::fromStdString(store), nullptr, nullptr};

@@ -43,7 +43,9 @@ public:
     static bool opens(const QString& path);
     /// In the background; opened() or failed() follows. A file that is not imported yet is imported into `cacheFolder`,
     /// where it is reused.
-    void open(const QString& path, const QString& cacheFolder = {});
+    void open(const QString& path, const QString& cacheFolder = {}) { open(QStringList{path}, cacheFolder); }
+    /// The files of several ranks, laid over one another with aligned clocks; all are another tool's.
+    void open(const QStringList& paths, const QString& cacheFolder = {});
     void cancel();
     bool exportTo(const QString& path); ///< .png of the visible range; false after reporting a failure
 
