@@ -206,7 +206,7 @@ void BuildingBlockEditor::showFaults(const Diagnostics& diagnostics)
     constexpr std::size_t most = 3;
     QStringList lines;
     for (std::size_t i = 0; i < diagnostics.size() && i < most; ++i)
-        lines << QString::fromStdString(toString(diagnostics[i]));
+        lines << proseText(diagnostics[i]);
     if (diagnostics.size() > most)
         lines << tr("and %1 more").arg(diagnostics.size() - most);
     m_faults->setText(lines.isEmpty() ? tr("✓ Repeats without collision, and every pass has its data.")

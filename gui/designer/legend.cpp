@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "gui/designer/legend.h"
 
-#include "core/design/design.h"
+#include "core/predict/predict.h"
 #include "gui/designer/bubblepanel.h"
 #include "gui/timeline/blocksprites.h"
 #include "gui/widgets/labels.h"
@@ -19,7 +19,7 @@ namespace {
 
 constexpr int legendHeight = 26;
 constexpr int legendLeft = 18; // as the lanes' names
-constexpr int signWidth = 18, signHeight = 16, signToText = 6, entryGap = 18;
+constexpr int signWidth = 18, signHeight = 16, signToText = 6, entryGap = 14;
 constexpr int closeWidth = 22;
 
 QString tipOf(Op op)
@@ -55,12 +55,16 @@ QSize Legend::sizeHint() const
     return {400, legendHeight};
 }
 
-void Legend::showDesign(const Design& design, bool overlaid)
+void Legend::showDesign(const Design& design, const Prediction* prediction, bool overlaid)
 {
     std::array<bool, opCount> present{};
     for (const std::vector<Block>& lane : design.schedule.order)
         for (const Block& block : lane)
             present[indexOf(block.op)] = true;
+    if (prediction)
+        present[indexOf(Op::U)] = present[indexOf(Op::U)]
+                                  || std::any_of(prediction->program.tasks.begin(), prediction->program.tasks.end(),
+                                                 [](const Task& task) { return isUpdate(task.kind); });
     m_entries.clear();
     for (const Op op : allOps)
         if (present[indexOf(op)])

@@ -18,6 +18,7 @@ namespace pipewright {
 
 class BubblePanel;
 struct Design;
+struct Prediction;
 
 class Legend : public QWidget {
     Q_OBJECT
@@ -25,7 +26,8 @@ class Legend : public QWidget {
 public:
     /// The causes, and their colours, are those of `bubbles`, which outlives it.
     explicit Legend(const BubblePanel& bubbles, QWidget* parent = nullptr);
-    void showDesign(const Design& design, bool overlaid);
+    /// `prediction`: null where there is none; updates at the end of a step are in no order, but in it.
+    void showDesign(const Design& design, const Prediction* prediction, bool overlaid);
     QStringList texts() const; ///< of the entries that are shown now, from the left
     QSize sizeHint() const override;
     QSize minimumSizeHint() const override { return {0, sizeHint().height()}; }

@@ -21,6 +21,7 @@
 #include "gui/inspector/suggestionlist.h"
 #include "gui/inspector/tray.h"
 #include "gui/memory/memorypanel.h"
+#include "gui/run/runcontroller.h"
 #include "gui/timeline/minimap.h"
 #include "gui/timeline/timelineview.h"
 #include "gui/trace/runerrors.h"
@@ -103,6 +104,7 @@ void MainWindow::connectViews()
     on(m_actions->palette, &MainWindow::showPalette);
     on(m_actions->print, &MainWindow::print);
     on(m_actions->run, &MainWindow::run);
+    connect(m_run, &RunController::finished, this, &MainWindow::takeRun);
     on(m_actions->openOverlay, &MainWindow::openOverlay);
     on(m_actions->calibrate, &MainWindow::calibrateFromOverlay);
     connect(m_actions->traceLanes, &QAction::triggered, this, [this] {
@@ -124,7 +126,7 @@ void MainWindow::connectViews()
     });
     connect(m_actions->completeRest, &QAction::triggered, this, [this] {
         if (const Diagnostics faults = m_tray->placeAll(); hasErrors(faults))
-            complain(tr("Not every block could be placed"), QString::fromStdString(toString(faults)));
+            complain(tr("Not every block could be placed"), proseText(faults));
     });
 
     connect(m_actions->find, &QAction::triggered, m_topBar, &TopBar::showSearch);
@@ -132,7 +134,7 @@ void MainWindow::connectViews()
     connect(m_topBar, &TopBar::searched, this, &MainWindow::findBlock);
     connect(m_topBar, &TopBar::searchLeft, m_timeline, [this] { m_timeline->setFocus(); });
     const auto refuse = [this](const Diagnostics& faults) {
-        complain(tr("That is not possible"), QString::fromStdString(toString(faults)));
+        complain(tr("That is not possible"), proseText(faults));
     };
     connect(m_tray, &Tray::refused, this, refuse);
     connect(m_families, &FamilyList::refused, this, refuse);
@@ -152,16 +154,14 @@ void MainWindow::connectViews()
     });
     const auto refresh = [this] {
         const bool complete = m_document.unplaced().empty();
-        const bool runs = complete && !hasErrors(m_document.diagnostics()) && m_document.prediction();
-        m_actions->run->setEnabled(runs);
-        m_topBar->runButton()->setEnabled(runs);
+        showRunnable();
         m_actions->place->setEnabled(!complete);
         m_actions->completeRest->setEnabled(!complete);
         m_numbers->setHint({}); // the hint was about the old schedule
         showTitle();
         m_actions->emptyTimeline->setEnabled(m_document.design().schedule.blocks() > 0);
         refreshNumbers();
-        m_legend->showDesign(m_document.design(), m_document.overlay() != nullptr);
+        m_legend->showDesign(m_document.design(), m_document.prediction(), m_document.overlay() != nullptr);
         arrangeRows();
         alignCharts();
     };
@@ -173,7 +173,7 @@ void MainWindow::connectViews()
         m_actions->traceLanes->setEnabled(m_document.overlay() != nullptr);
         showGradients();
         refreshNumbers();
-        m_legend->showDesign(m_document.design(), m_document.overlay() != nullptr);
+        m_legend->showDesign(m_document.design(), m_document.prediction(), m_document.overlay() != nullptr);
     });
     connect(&m_document, &Document::pathChanged, this, [this] {
         setWindowFilePath(m_document.path());
@@ -319,7 +319,7 @@ void MainWindow::placeNext()
 {
     const Diagnostics faults = m_tray->placeNext();
     if (hasErrors(faults))
-        m_numbers->setHint(QString::fromStdString(toString(faults.front())));
+        m_numbers->setHint(proseText(faults.front()));
 }
 
 void MainWindow::showDiagnostics()

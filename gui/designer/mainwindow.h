@@ -36,7 +36,10 @@ class MemoryPanel;
 class ModelWindow;
 class Minimap;
 class NumberBar;
+class RunController;
 class RunErrors;
+class RunSettings;
+class RunStrip;
 class SearchWindow;
 class SuggestionList;
 class TimelineView;
@@ -46,6 +49,7 @@ class TradeOffWindow;
 class Tray;
 class WindowActions;
 struct ChildResult;
+struct RunChoice;
 
 class MainWindow : public QWidget {
     Q_OBJECT
@@ -87,6 +91,9 @@ public:
     NumberBar& numbers() { return *m_numbers; }
     TopBar& topBar() { return *m_topBar; }
     Legend& legend() { return *m_legend; }
+    RunController& runs() { return *m_run; }
+    RunStrip& runStrip() { return *m_runStrip; }
+    RunSettings* runSettings() { return m_runSettings; } ///< null until Run was pressed
     FirstHints& hints() { return *m_hints; }
     QSplitter& columns() { return *m_columns; } ///< families, timeline and charts, inspector
     QSplitter& rows() { return *m_rows; }       ///< timeline, memory, bubbles
@@ -98,7 +105,10 @@ public:
     /// The opening example: a model that people know, predicted; nothing is recorded or unsaved.
     void openExample();
     /// Imports another tool's recording and opens it in a trace window.
-    void openTrace(const QString& path);
+    void openTrace(const QString& path) { openTraces({path}); }
+    void openTraces(const QStringList& paths); ///< of several ranks, in one window
+    /// What the file dialog gave: one file, or the traces of several ranks; false after saying what cannot be.
+    bool openFiles(const QStringList& paths);
     bool saveTo(const QString& path);
     bool exportTo(const QString& path); ///< .svg, .png or .pdf by its ending
     /// Session: the file open when the last window closed (false: none, or deleted), and the other windows.
@@ -163,7 +173,10 @@ private:
     void alignCharts();
     void refreshRecent();
     void showGap(int device, qint64 start, qint64 end);
-    void takeRun(const ChildResult& result, bool calibrate);
+    void startRun(const RunChoice& choice);
+    void takeRun(const ChildResult& result);            ///< into the lanes, where it is of the present order
+    bool mayEndRun();                                   ///< asks while one is under way; false: stay
+    void showRunnable();                                ///< whether Run can be pressed
     void findBlock(const QString& text, int direction); ///< the next or previous block whose name starts with the text
     void complain(const QString& title, const QString& text);
     QString dataFolder(const QString& name) const;
@@ -197,6 +210,10 @@ private:
     Legend* m_legend = nullptr;
     FirstHints* m_hints = nullptr;
     RunErrors* m_runErrors = nullptr;
+    RunController* m_run = nullptr;
+    RunStrip* m_runStrip = nullptr;
+    RunSettings* m_runSettings = nullptr;
+    std::shared_ptr<const Design> m_ranDesign; ///< of the last run
     NumberBar* m_numbers = nullptr;
     DiagnosticList* m_diagnostics = nullptr;
     // Other windows, created on first use.

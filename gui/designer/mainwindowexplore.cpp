@@ -16,12 +16,19 @@
 
 #include <QAction>
 #include <QEvent>
+#include <QSplitter>
 
 namespace pipewright {
 
 namespace {
 
 const QString openKey = QStringLiteral("session/windows");
+
+/// The borders that can be dragged in a window, in the order they were made.
+QString splitterKey(const QString& window, qsizetype number)
+{
+    return QStringLiteral("splitters/%1/%2").arg(window).arg(number);
+}
 
 void bringUp(QWidget& window)
 {
@@ -36,6 +43,9 @@ void MainWindow::rememberWindow(QWidget* window, const QString& key)
 {
     window->setObjectName(key);
     window->restoreGeometry(m_settings->value(QStringLiteral("windows/") + key).toByteArray());
+    const QList<QSplitter*> splitters = window->findChildren<QSplitter*>();
+    for (qsizetype i = 0; i < splitters.size(); ++i)
+        splitters[i]->restoreState(m_settings->value(splitterKey(key, i)).toByteArray());
     window->installEventFilter(this);
     // The actions that open the other windows work in each of them.
     window->addActions({m_actions->buildingBlock, m_actions->compare, m_actions->tradeOffs, m_actions->experiment,
@@ -47,9 +57,13 @@ void MainWindow::rememberWindow(QWidget* window, const QString& key)
 
 bool MainWindow::eventFilter(QObject* watched, QEvent* event)
 {
-    if (event->type() == QEvent::Hide)
+    if (event->type() == QEvent::Hide) {
         m_settings->setValue(QStringLiteral("windows/") + watched->objectName(),
                              static_cast<QWidget*>(watched)->saveGeometry());
+        const QList<QSplitter*> splitters = watched->findChildren<QSplitter*>();
+        for (qsizetype i = 0; i < splitters.size(); ++i)
+            m_settings->setValue(splitterKey(watched->objectName(), i), splitters[i]->saveState());
+    }
     return QWidget::eventFilter(watched, event);
 }
 

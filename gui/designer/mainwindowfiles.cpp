@@ -1,27 +1,21 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Files and runs: opening, saving, overlaid recordings, and closing the window.
+// Files: opening, saving, pictures, and closing the window. Runs and recordings are in mainwindowrun.cpp.
 #include "core/base/textfile.h"
-#include "core/design/costorigins.h"
 #include "core/exchange/timelinepicture.h"
 #include "core/presets/modelfile.h"
 #include "core/presets/presets.h"
 #include "gui/designer/designer.h"
 #include "gui/designer/mainwindow.h"
 #include "gui/designer/numberbar.h"
+#include "gui/designer/waitcursor.h"
 #include "gui/designer/windowactions.h"
 #include "gui/document/autosave.h"
 #include "gui/model/newschedule.h"
-#include "gui/run/rundialog.h"
 #include "gui/timeline/timelineview.h"
-#include "gui/trace/querywindow.h"
-#include "gui/trace/runerrors.h"
 #include "gui/trace/tracewindow.h"
 #include "gui/widgets/picture.h"
 #include "gui/widgets/theme.h"
-#include "traces/analysis/calibration.h"
-#include "traces/export/report.h"
-
-#include <nlohmann/json.hpp>
+#include "gui/widgets/words.h"
 
 #include <QApplication>
 #include <QCloseEvent>
@@ -35,39 +29,14 @@
 #include <QMimeData>
 #include <QPrintDialog>
 #include <QPrinter>
-#include <QScrollArea>
-#include <QScrollBar>
 #include <QStandardPaths>
-#include <QTimer>
 #include <QUrl>
 
-#include <limits>
+#include <algorithm>
 
 namespace pipewright {
 
 namespace {
-
-/// What a person must know of the costs just taken.
-QString calibrationText(const Calibration& calibration)
-{
-    QString text = MainWindow::tr("Medians over %1 steps").arg(calibration.steps.front().typical.size());
-    if (const std::string gaps = hostGapsText(calibration.design); !gaps.empty())
-        text += MainWindow::tr("; the host takes %1").arg(QString::fromStdString(gaps));
-    if (const std::string estimates = estimatesText(calibration.design); !estimates.empty())
-        text += MainWindow::tr("; estimated, not measured: %1").arg(QString::fromStdString(estimates));
-    for (const std::string& note : calibration.notes)
-        text += QStringLiteral("; ") + QString::fromStdString(note);
-    return text;
-}
-
-/// Shows the wait cursor during long work.
-class WaitCursor {
-public:
-    WaitCursor() { QApplication::setOverrideCursor(Qt::WaitCursor); }
-    ~WaitCursor() { QApplication::restoreOverrideCursor(); }
-    WaitCursor(const WaitCursor&) = delete;
-    WaitCursor& operator=(const WaitCursor&) = delete;
-};
 
 /// Only the beginning is read: files may be large.
 bool isModel(const QString& path)
@@ -101,21 +70,43 @@ bool MainWindow::openFile(const QString& path)
         m_timeline->showAll();
         return true;
     } catch (const std::exception& error) {
-        complain(tr("Cannot open the file"), QString::fromUtf8(error.what()));
+        complain(tr("Cannot open the file"), proseText(error));
         return false;
     }
 }
 
-void MainWindow::openTrace(const QString& path)
+bool MainWindow::openFiles(const QStringList& paths)
+{
+    if (paths.size() == 1) { // a design takes the place of the present one
+        if (!TraceWindow::opens(paths.front()) && !mayDiscard())
+            return false;
+        return openFile(paths.front());
+    }
+    QStringList others;
+    for (const QString& path : paths)
+        if (!TraceWindow::opens(path))
+            others << QFileInfo(path).fileName();
+    if (!others.isEmpty()) {
+        complain(tr("Cannot open these together"),
+                 tr("Several files are the traces of several ranks, and these are none: %1. Open them one by one.")
+                     .arg(others.join(QStringLiteral(", "))));
+        return false;
+    }
+    openTraces(paths);
+    return true;
+}
+
+void MainWindow::openTraces(const QStringList& paths)
 {
     auto* window = new TraceWindow(this);
     window->setAttribute(Qt::WA_DeleteOnClose);
     window->addActions({m_actions->theme, m_actions->palette});
-    connect(window, &TraceWindow::opened, this, [this, path] {
-        m_recent.add(path);
+    connect(window, &TraceWindow::opened, this, [this, paths] {
+        for (const QString& path : paths)
+            m_recent.add(path);
         refreshRecent();
     });
-    window->open(path);
+    window->open(paths);
     window->show();
 }
 
@@ -134,7 +125,7 @@ void MainWindow::openRecordedExample()
         m_document.open(QString::fromStdString(PresetLibrary().directory() + "/examples/zb-h1-byte-gpt.db"));
         m_timeline->showAll();
     } catch (const Error& error) {
-        complain(tr("The recorded run cannot be opened"), QString::fromUtf8(error.what()));
+        complain(tr("The recorded run cannot be opened"), proseText(error));
     }
 }
 
@@ -146,7 +137,7 @@ bool MainWindow::saveTo(const QString& path)
         refreshRecent();
         return true;
     } catch (const std::exception& error) {
-        complain(tr("Cannot save the design"), QString::fromUtf8(error.what()));
+        complain(tr("Cannot save the design"), proseText(error));
         return false;
     }
 }
@@ -191,19 +182,17 @@ void MainWindow::newScheduleOf(const QString& modelFile)
         m_document.undoStack()->resetClean(); // not saved to a file yet
         m_timeline->showAll();
     } catch (const Error& error) {
-        complain(tr("Cannot make a new schedule"), QString::fromUtf8(error.what()));
+        complain(tr("Cannot make a new schedule"), proseText(error));
     }
 }
 
 void MainWindow::open()
 {
-    if (!mayDiscard())
-        return;
-    const QString path =
-        QFileDialog::getOpenFileName(this, tr("Open a design or a recording"), QFileInfo(m_document.path()).path(),
-                                     tr("Designs, traces and models (*.json *.db *.gz *.sqlite *.csv);;All files (*)"));
-    if (!path.isEmpty())
-        openFile(path);
+    const QStringList paths = QFileDialog::getOpenFileNames(
+        this, tr("Open a design, a recording, or the traces of several ranks"), QFileInfo(m_document.path()).path(),
+        tr("Designs, traces and models (*.json *.db *.gz *.sqlite *.csv);;All files (*)"));
+    if (!paths.isEmpty())
+        openFiles(paths);
 }
 
 bool MainWindow::save()
@@ -216,135 +205,6 @@ bool MainWindow::saveAs()
     const QString suggestion = m_document.path().isEmpty() ? QStringLiteral("schedule.json") : m_document.path();
     const QString path = QFileDialog::getSaveFileName(this, tr("Save the design"), suggestion, tr("Designs (*.json)"));
     return !path.isEmpty() && saveTo(path);
-}
-
-void MainWindow::run()
-{
-    RunDialog dialog(m_document.design(),
-                     m_options.traceFolder.isEmpty() ? dataFolder(QStringLiteral("runs")) : m_options.traceFolder,
-                     m_options.program, this);
-    connect(&dialog, &RunDialog::runFinished, this,
-            [this, &dialog](const ChildResult& result) { takeRun(result, dialog.calibrateWanted()); });
-    dialog.exec();
-    m_timeline->setFocus(); // the overlay is read next
-}
-
-void MainWindow::takeRun(const ChildResult& result, bool calibrateToo)
-{
-    try {
-        m_document.setOverlay(result.trace);
-        if (calibrateToo)
-            calibrateFromOverlay();
-        // The run's results are below those of the selection.
-        QTimer::singleShot(0, m_right, [this] { m_right->verticalScrollBar()->setValue(m_runErrors->y() - 20); });
-    } catch (const std::exception& error) {
-        complain(tr("The recording cannot be laid over this design"), QString::fromUtf8(error.what()));
-    }
-}
-
-void MainWindow::showGradients()
-{
-    const Document::Overlay* overlay = m_document.overlay();
-    const nlohmann::json result =
-        overlay == nullptr ? nlohmann::json() : nlohmann::json::parse(overlay->resultJson, nullptr, false);
-    if (!result.is_object() || !result.contains("gradient_check")) {
-        m_numbers->setGradients({}, true, {});
-        return;
-    }
-    const nlohmann::json& check = result["gradient_check"];
-    if (!check.is_object() || check.contains("skipped")) { // the run did not check gradients
-        m_numbers->setGradients({}, true, {});
-    } else if (check.value("bit_equal", false)) {
-        m_numbers->setGradients(tr("bit-equal ✓"), true,
-                                tr("Gradients of the last step against the sequential run, in %1").arg(overlay->path));
-    } else {
-        const auto numberOf = [&check](const char* key, double without) { // what is not finite is written as null
-            const auto at = check.find(key);
-            return at != check.end() && at->is_number() ? at->get<double>() : without;
-        };
-        const double error = numberOf("max_relative_error", std::numeric_limits<double>::infinity());
-        m_numbers->setGradients(tr("differ by %1").arg(error, 0, 'g', 2), error <= numberOf("within", -1),
-                                tr("Largest relative difference to the sequential run, in %1").arg(overlay->path));
-    }
-}
-
-void MainWindow::openOverlay()
-{
-    const QString folder = m_options.traceFolder.isEmpty() ? dataFolder(QStringLiteral("runs")) : m_options.traceFolder;
-    const QString path = QFileDialog::getOpenFileName(this, tr("Overlay a recorded run"), folder,
-                                                      tr("Recordings (*.db);;All files (*)"));
-    if (path.isEmpty())
-        return;
-    try {
-        const WaitCursor wait;
-        m_document.setOverlay(path);
-    } catch (const std::exception& error) {
-        complain(tr("The recording cannot be laid over this design"), QString::fromUtf8(error.what()));
-    }
-}
-
-void MainWindow::calibrateFromOverlay()
-{
-    if (!m_document.overlay())
-        return;
-    try {
-        const WaitCursor wait;
-        const QString path = m_document.overlay()->path;
-        const TraceReader trace(path.toStdString());
-        Calibration calibration = calibrate(m_document.design(), {{&trace, QFileInfo(path).fileName().toStdString()}});
-        const QString text = calibrationText(calibration);
-        m_document.replaceDesign(std::move(calibration.design), tr("Take the measured costs"));
-        m_numbers->setHint(text);
-    } catch (const std::exception& error) {
-        complain(tr("Cannot calibrate"), QString::fromUtf8(error.what()));
-    }
-}
-
-void MainWindow::exportReport()
-{
-    if (!m_document.overlay())
-        return;
-    QString path =
-        QFileDialog::getSaveFileName(this, tr("Export report"), QStringLiteral("report.html"), tr("HTML (*.html)"));
-    if (path.isEmpty())
-        return;
-    if (QFileInfo(path).suffix().isEmpty())
-        path += QStringLiteral(".html");
-    reportTo(path);
-}
-
-bool MainWindow::reportTo(const QString& path)
-{
-    const Document::Overlay* overlay = m_document.overlay();
-    if (!overlay || !m_document.prediction())
-        return false;
-    try {
-        const WaitCursor wait;
-        const std::string trace = overlay->path.toStdString();
-        const bool typical = overlay->step == Document::typicalStep;
-        const MeasuredStep step{overlay->measured,
-                                typical ? "the typical step" : "step " + std::to_string(overlay->step),
-                                typical ? -1 : overlay->step};
-        writeFileAtomically(
-            path.toStdString(),
-            runReport(m_document.design(), *m_document.prediction(), TraceReader(trace), trace, step, readNotes(trace)),
-            true);
-        m_numbers->setHint(tr("%1 written").arg(path));
-        return true;
-    } catch (const std::exception& error) {
-        complain(tr("The report cannot be written"), QString::fromUtf8(error.what()));
-        return false;
-    }
-}
-
-void MainWindow::queryOverlay()
-{
-    if (!m_document.overlay())
-        return;
-    auto* window = new QueryWindow(this);
-    window->setAttribute(Qt::WA_DeleteOnClose);
-    window->setTrace(m_document.overlay()->path);
-    window->show();
 }
 
 std::string MainWindow::pictureSvg(bool dark, int width) const
@@ -384,7 +244,7 @@ bool MainWindow::exportTo(const QString& path)
             writeFileAtomically(path.toStdString(), svg, true); // the file dialog asked about replacing
         return true;
     } catch (const std::exception& error) {
-        complain(tr("Cannot write the picture"), QString::fromUtf8(error.what()));
+        complain(tr("Cannot write the picture"), proseText(error));
         return false;
     }
 }
@@ -403,31 +263,30 @@ void MainWindow::print()
         const WaitCursor wait;
         paintSvg(pictureSvg(false, PictureOptions().width), printer);
     } catch (const std::exception& error) {
-        complain(tr("Cannot print"), QString::fromUtf8(error.what()));
+        complain(tr("Cannot print"), proseText(error));
     }
 }
 
 void MainWindow::dragEnterEvent(QDragEnterEvent* event)
 {
     const QList<QUrl> urls = event->mimeData()->urls();
-    if (urls.size() == 1 && urls.front().isLocalFile())
+    if (!urls.isEmpty() && std::all_of(urls.begin(), urls.end(), [](const QUrl& url) { return url.isLocalFile(); }))
         event->acceptProposedAction();
 }
 
 void MainWindow::dropEvent(QDropEvent* event)
 {
     const QList<QUrl> urls = event->mimeData()->urls();
-    if (urls.isEmpty() || !urls.front().isLocalFile())
+    QStringList paths;
+    for (const QUrl& url : urls)
+        if (url.isLocalFile())
+            paths << url.toLocalFile();
+    if (paths.isEmpty())
         return;
     event->acceptProposedAction();
     // Questions wait until the other program's drag has ended.
     QMetaObject::invokeMethod(
-        this,
-        [this, path = urls.front().toLocalFile()] {
-            if (mayDiscard())
-                openFile(path);
-        },
-        Qt::QueuedConnection);
+        this, [this, paths] { openFiles(paths); }, Qt::QueuedConnection);
 }
 
 bool MainWindow::restoreFile()
@@ -452,7 +311,7 @@ void MainWindow::refreshRecent()
 
 void MainWindow::closeEvent(QCloseEvent* event)
 {
-    if (!mayDiscard()) {
+    if (!mayEndRun() || !mayDiscard()) {
         event->ignore();
         return;
     }

@@ -18,6 +18,8 @@
 #include "gui/inspector/tray.h"
 #include "gui/memory/memorypanel.h"
 #include "gui/model/modelwindow.h"
+#include "gui/run/runcontroller.h"
+#include "gui/run/runstrip.h"
 #include "gui/timeline/minimap.h"
 #include "gui/timeline/timelineview.h"
 #include "gui/trace/runerrors.h"
@@ -66,7 +68,11 @@ void MainWindow::build()
                               m_actions->newSchedule, m_actions->find,         m_actions->diagnostics,
                               m_actions->recordedRun, m_actions->scheduleMenu, m_actions->exploreMenu,
                               m_actions->overlayMenu, m_actions->allMenu};
-    m_topBar = new TopBar(m_document, bar, this);
+    m_run =
+        new RunController(m_options.traceFolder.isEmpty() ? dataFolder(QStringLiteral("runs")) : m_options.traceFolder,
+                          m_options.program, this);
+    m_topBar = new TopBar(m_document, bar, *m_run, this);
+    m_runStrip = new RunStrip(*m_run, this);
     m_numbers = new NumberBar(this);
     m_columns = new QSplitter(Qt::Horizontal, this);
     m_columns->setHandleWidth(5);
@@ -80,6 +86,7 @@ void MainWindow::build()
     layout->setSpacing(0);
     layout->addWidget(m_topBar);
     layout->addWidget(makeHairline(Qt::Horizontal, this));
+    layout->addWidget(m_runStrip);
     layout->addWidget(m_columns, 1);
     layout->addWidget(makeHairline(Qt::Horizontal, this));
     layout->addWidget(m_numbers);

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The shortcuts of the main window and its views, made from their actions when the list opens.
+// The shortcuts of the main window and its views, made from their actions when the list opens: in groups, as keycaps,
+// and found by what they do or by their keys.
 #pragma once
 
 #include <QDialog>
 #include <QList>
 
 class QAction;
+class QLineEdit;
 class QTreeWidget;
 
 namespace pipewright {
@@ -20,9 +22,13 @@ public:
     };
     explicit ShortcutList(const QList<Group>& groups, QWidget* parent = nullptr);
     QTreeWidget* list() const { return m_list; }
+    QLineEdit* searchField() const { return m_search; }
 
 private:
+    void filter(const QString& text);
+
     QTreeWidget* m_list;
+    QLineEdit* m_search;
 };
 
 } // namespace pipewright

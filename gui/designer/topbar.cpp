@@ -2,7 +2,9 @@
 #include "gui/designer/topbar.h"
 
 #include "gui/designer/breadcrumb.h"
+#include "gui/run/runstrip.h"
 #include "gui/widgets/labels.h"
+#include "gui/widgets/words.h"
 
 #include <QAction>
 #include <QEvent>
@@ -30,14 +32,15 @@ constexpr int validityWidth = 106, overlayWidth = 132, runWidth = 78, symbolWidt
 
 } // namespace
 
-TopBar::TopBar(Document& document, const Actions& actions, QWidget* parent)
+TopBar::TopBar(Document& document, const Actions& actions, RunController& run, QWidget* parent)
     : QWidget(parent), m_document(document), m_actions(actions), m_breadcrumb(new Breadcrumb(this)),
       m_state(makeCaption({}, TextSize::Normal, this)), m_undo(makeButton(actions.undo, QStringLiteral("↶"))),
       m_redo(makeButton(actions.redo, QStringLiteral("↷"))),
       m_overlay(makeMenuButton(actions.overlay, {}, tr("Overlay"))),
       m_more(makeMenuButton(new QMenu(this), QStringLiteral("⋯"), tr("More"))),
       m_recorded(makeButton(actions.recordedRun, tr("See a recorded run"))), m_search(new QLineEdit(this)),
-      m_validity(new QPushButton(this)), m_run(new QPushButton(QStringLiteral("▶ ") + tr("Run"), this))
+      m_validity(new QPushButton(this)), m_run(new QPushButton(QStringLiteral("▶ ") + tr("Run"), this)),
+      m_runStatus(new RunStatus(run, this))
 {
     makePanel(this);
     setFixedHeight(barHeight);
@@ -73,7 +76,7 @@ TopBar::TopBar(Document& document, const Actions& actions, QWidget* parent)
                                                            explore, m_more, m_search})
         layout->addWidget(widget);
     layout->addStretch(1);
-    for (QWidget* widget : std::initializer_list<QWidget*>{m_recorded, m_validity, m_overlay, m_run})
+    for (QWidget* widget : std::initializer_list<QWidget*>{m_recorded, m_validity, m_overlay, m_runStatus, m_run})
         layout->addWidget(widget);
     m_foldables = {{m_search, actions.find, nullptr},         {make, actions.newSchedule, nullptr},
                    {schedule, nullptr, actions.schedule},     {m_recorded, actions.recordedRun, nullptr},
@@ -160,7 +163,7 @@ void TopBar::refresh()
                                            .name()));
     m_validity->setToolTip(unplaced > 0 && diagnostics.empty() ? tr("It can run once every block has a place")
                            : diagnostics.empty() ? tr("The schedule can run: no cycle, nothing missing, memory fits")
-                                                 : QString::fromStdString(toString(diagnostics)));
+                                                 : proseText(diagnostics));
     // A recording that no longer fits after an edit returns when the edit is undone.
     const bool waits = !m_document.overlay() && !m_document.overlayPath().isEmpty();
     const QString overlay = m_document.overlay()
@@ -190,10 +193,13 @@ void TopBar::fold()
     std::vector<bool> folded(m_foldables.size(), false);
     for (std::size_t i = 0; i < m_foldables.size(); ++i)
         folded[i] = m_foldables[i].widget == m_recorded && !m_recorded->isEnabled(); // gone, not folded
+    const auto isGone = [this](const QWidget* widget) {
+        return widget == (m_running ? static_cast<const QWidget*>(m_run) : m_runStatus)
+               || (widget == m_recorded && !m_recorded->isEnabled());
+    };
     int space = width() - 2 * barMargin - crumbs - m_state->width() - 2 * barSpacing;
     for (const QWidget* widget : findChildren<QWidget*>(QString(), Qt::FindDirectChildrenOnly))
-        if (widget != m_breadcrumb && widget != m_state && widget != m_more
-            && (widget != m_recorded || m_recorded->isEnabled()))
+        if (widget != m_breadcrumb && widget != m_state && widget != m_more && !isGone(widget))
             space -= widthOf(widget);
     bool any = false;
     for (std::size_t i = 0; i < m_foldables.size() && space < (any ? widthOf(m_more) : 0); ++i) {
@@ -205,6 +211,14 @@ void TopBar::fold()
     for (std::size_t i = 0; i < m_foldables.size(); ++i)
         m_foldables[i].widget->setVisible(!folded[i]);
     m_more->setVisible(any);
+}
+
+void TopBar::setRunning(bool running)
+{
+    m_running = running;
+    m_run->setVisible(!running);
+    m_runStatus->setVisible(running);
+    fold();
 }
 
 void TopBar::showSearch()

@@ -20,6 +20,8 @@ class QToolButton;
 namespace pipewright {
 
 class Breadcrumb;
+class RunController;
+class RunStatus;
 
 class TopBar : public QWidget {
     Q_OBJECT
@@ -39,9 +41,11 @@ public:
         QMenu* all;
     };
 
-    TopBar(Document& document, const Actions& actions, QWidget* parent = nullptr);
+    TopBar(Document& document, const Actions& actions, RunController& run, QWidget* parent = nullptr);
     QPushButton* validity() const { return m_validity; }
     QPushButton* runButton() const { return m_run; }
+    RunStatus& runStatus() const { return *m_runStatus; }
+    void setRunning(bool running); ///< progress and Cancel stand in the place of Run
     QToolButton* undoButton() const { return m_undo; }
     QToolButton* redoButton() const { return m_redo; }
     QToolButton* moreButton() const { return m_more; }
@@ -86,6 +90,8 @@ private:
     QLineEdit* m_search;
     QPushButton* m_validity;
     QPushButton* m_run;
+    RunStatus* m_runStatus;
+    bool m_running = false;
     bool m_searching = false;          ///< the field has its place, whatever folds for it
     std::vector<Foldable> m_foldables; ///< the first one folds first
 };

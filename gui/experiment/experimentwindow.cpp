@@ -120,7 +120,7 @@ void ExperimentWindow::refreshPolicies()
         try {
             designOf(row);
         } catch (const Error& error) {
-            why = QString::fromStdString(toString(error.diagnostics().front()));
+            why = proseText(error.diagnostics().front());
         }
         // An untrainable policy stays in the list with the reason and cannot be checked.
         item->setFlags(why.isEmpty() ? item->flags() | Qt::ItemIsUserCheckable
@@ -144,7 +144,7 @@ void ExperimentWindow::refreshLesson()
         if (row >= 0)
             lessons = lessonOf(designOf(row), m_momentum->value());
     } catch (const Error& error) {
-        why = QString::fromStdString(toString(error.diagnostics().front()));
+        why = proseText(error.diagnostics().front());
     }
     const QString name = row >= 0 ? m_policies->item(row)->text() : QString();
     m_filling = true;
@@ -218,7 +218,7 @@ void ExperimentWindow::start()
             request.files << path;
         }
     } catch (const Error& error) {
-        m_state->setText(QString::fromStdString(toString(error.diagnostics().front())));
+        m_state->setText(proseText(error.diagnostics().front()));
         return;
     }
     if (request.files.isEmpty()) {
@@ -303,7 +303,7 @@ void ExperimentWindow::save()
         saveTo(path);
         m_state->setText(tr("saved: %1").arg(path));
     } catch (const Error& error) {
-        QMessageBox::warning(this, windowTitle(), QString::fromStdString(toString(error.diagnostics().front())));
+        QMessageBox::warning(this, windowTitle(), proseText(error.diagnostics().front()));
     }
 }
 

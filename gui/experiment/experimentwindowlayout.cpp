@@ -49,7 +49,7 @@ QWidget* ExperimentWindow::makeSettings()
         m_optimizer->addItem(QString::fromUtf8(facts.title.data(), qsizetype(facts.title.size())),
                              QString::fromUtf8(facts.name.data(), qsizetype(facts.name.size())));
     const auto spin = [column](int low, int high, int value) {
-        auto* box = new QSpinBox(column);
+        auto* box = new CountField(column);
         box->setRange(low, high);
         box->setValue(value);
         return box;

@@ -10,6 +10,7 @@
 #include "gui/model/parallelismfields.h"
 #include "gui/model/partitionbar.h"
 #include "gui/model/thismachine.h"
+#include "gui/widgets/fields.h"
 #include "gui/widgets/labels.h"
 #include "gui/widgets/valuetable.h"
 #include "gui/widgets/words.h"
@@ -193,7 +194,7 @@ QWidget* ModelWindow::buildLinks()
 {
     auto* page = new QWidget(this);
     const auto spin = [page](const QString& name) {
-        auto* field = new QSpinBox(page);
+        auto* field = new CountField(page);
         field->setRange(0, maxDevices - 1);
         field->setButtonSymbols(QAbstractSpinBox::NoButtons);
         field->setAccessibleName(name);

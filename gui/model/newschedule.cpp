@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "gui/model/newschedule.h"
 
+#include "core/design/redesign.h"
 #include "core/predict/predict.h"
 #include "core/predict/throughput.h"
 #include "core/presets/modelfile.h"
@@ -9,7 +10,10 @@
 #include "gui/document/document.h"
 #include "gui/model/parallelismfields.h"
 #include "gui/widgets/factlist.h"
+#include "gui/widgets/fields.h"
 #include "gui/widgets/words.h"
+
+#include <fmt/format.h>
 
 #include <QComboBox>
 #include <QDialogButtonBox>
@@ -18,6 +22,8 @@
 #include <QLabel>
 #include <QLocale>
 #include <QPushButton>
+#include <QScreen>
+#include <QScrollArea>
 #include <QSpinBox>
 #include <QStyle>
 #include <QVBoxLayout>
@@ -30,7 +36,7 @@ constexpr int fieldWidth = 240;
 
 QSpinBox* makeSpin(int from, int to, int value, const QString& name, QWidget* parent)
 {
-    auto* spin = new QSpinBox(parent);
+    auto* spin = new CountField(parent);
     spin->setRange(from, to);
     spin->setValue(value);
     spin->setButtonSymbols(QAbstractSpinBox::NoButtons); // the wheel and the arrow keys still step
@@ -86,7 +92,16 @@ NewScheduleDialog::NewScheduleDialog(QWidget* parent)
 
     auto* columns = new QHBoxLayout;
     columns->setSpacing(28);
-    columns->addWidget(buildForm());
+    auto* scroll = new QScrollArea(this); // small screens are lower than the form
+    QWidget* form = buildForm();
+    scroll->setWidget(form);
+    scroll->setWidgetResizable(true);
+    scroll->setFrameShape(QFrame::NoFrame);
+    scroll->setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
+    scroll->setFocusPolicy(Qt::NoFocus);
+    scroll->setMinimumWidth(form->sizeHint().width() + 14);
+    makePanel(scroll->viewport());
+    columns->addWidget(scroll);
     columns->addWidget(makeHairline(Qt::Vertical, this));
     columns->addWidget(buildPreview(), 1);
     auto* layout = new QVBoxLayout(this);
@@ -100,14 +115,16 @@ NewScheduleDialog::NewScheduleDialog(QWidget* parent)
     connect(m_model, &QComboBox::currentIndexChanged, this, &NewScheduleDialog::takeModel);
     connect(m_cluster, &QComboBox::currentIndexChanged, this, &NewScheduleDialog::request);
     connect(m_family, &QComboBox::currentIndexChanged, this, &NewScheduleDialog::takeFamily);
-    connect(m_layout, &QComboBox::currentIndexChanged, this, &NewScheduleDialog::request);
+    for (QComboBox* combo : {m_layout, m_recompute})
+        connect(combo, &QComboBox::currentIndexChanged, this, &NewScheduleDialog::request);
     connect(m_groups, &ParallelismFields::edited, this, &NewScheduleDialog::request);
     for (QSpinBox* spin :
          {m_sequence, m_microbatchSize, m_devices, m_microbatches, m_chunks, m_group, m_pieces, m_workers})
         connect(spin, &QSpinBox::valueChanged, this, &NewScheduleDialog::request);
     takeModel();
     takeFamily();
-    resize(800, sizeHint().height());
+    const int frame = 96; // of the dialog around the form, with its title
+    resize(820, std::min(form->sizeHint().height() + frame, screen()->availableSize().height() - 40));
 }
 
 NewScheduleDialog::~NewScheduleDialog()
@@ -150,6 +167,11 @@ QWidget* NewScheduleDialog::buildForm()
     m_pieces = makeSpin(0, maxMicrobatches, 0, tr("Pieces"), widget);
     m_pieces->setSpecialValueText(tr("%1 per sequence").arg(defaultSequencePieces));
     m_pieces->setToolTip(tr("Seq1F1B: pieces of each microbatch's sequence; a divisor of the sequence"));
+    m_recompute = makeCombo(tr("Recomputed"), widget);
+    m_recompute->setToolTip(tr("Which activations R blocks make again before the backward, in every stage"));
+    m_recompute->addItem(tr("none"), static_cast<int>(Recompute::None));
+    m_recompute->addItem(tr("selective: the attention core"), static_cast<int>(Recompute::Selective));
+    m_recompute->addItem(tr("full: all but a stage's input"), static_cast<int>(Recompute::Full));
     m_layout = makeCombo(tr("Where the workers' blocks run"), widget);
     m_layout->setToolTip(tr(
         "As a pipeline: stage j on device j, for all workers. Triangle: a device per stage and microbatch in flight. "
@@ -180,6 +202,7 @@ QWidget* NewScheduleDialog::buildForm()
     addRow(form, tr("Chunks per device"), m_chunks);
     addRow(form, tr("Group"), m_group);
     addRow(form, tr("Pieces"), m_pieces);
+    addRow(form, tr("Recomputed"), m_recompute);
     addRow(form, tr("Placed"), m_layout);
     addRow(form, tr("Workers"), m_workers);
     return widget;
@@ -259,9 +282,10 @@ void NewScheduleDialog::takeFamily()
     request();
 }
 
-NewDesign NewScheduleDialog::choice() const
+NewScheduleDialog::Choice NewScheduleDialog::choice() const
 {
-    NewDesign choice;
+    Choice all;
+    NewDesign& choice = all.design;
     ModelFile model = loadModel(chosen(m_model));
     ModelShape& shape = model.shape;
     shape.sequence = m_sequence->value();
@@ -282,7 +306,17 @@ NewDesign NewScheduleDialog::choice() const
         if (m_workers->value() > 0)
             choice.workers = m_workers->value();
     }
-    return choice;
+    all.recompute = static_cast<Recompute>(m_recompute->currentData().toInt());
+    // A preset of one node is repeated for more devices; nobody sells such a node.
+    const Cluster listed = m_presets->cluster(chosen(m_cluster), 0);
+    const auto has = static_cast<int>(listed.devices.size());
+    Design shown;
+    shown.cluster = listed;
+    if (m_devices->value() > has && listed.nodes == Nodes{} && deviceLabel(shown, 0).startsWith(QLatin1String("GPU")))
+        all.doubts.push_back({Severity::Warning, "--devices",
+                              fmt::format("{} devices on a node that has {}", m_devices->value(), has),
+                              "take a cluster of several nodes, whose links between nodes are slower"});
+    return all;
 }
 
 void NewScheduleDialog::request()
@@ -311,11 +345,15 @@ void NewScheduleDialog::request()
     }
 }
 
-NewScheduleDialog::Outcome NewScheduleDialog::work(const NewDesign& choice)
+NewScheduleDialog::Outcome NewScheduleDialog::work(const Choice& choice)
 {
     Outcome outcome;
+    outcome.diagnostics = choice.doubts;
     try {
-        outcome.design = designFromModel(choice);
+        outcome.design = designFromModel(choice.design);
+        if (choice.recompute != Recompute::None)
+            outcome.design = withRecompute(
+                outcome.design, std::vector<Recompute>(outcome.design.schedule.deviceOfStage.size(), choice.recompute));
         const Prediction prediction = predict(outcome.design);
         const Metrics& metrics = prediction.metrics;
         const int fullest = fullestDevice(metrics);
@@ -340,7 +378,7 @@ NewScheduleDialog::Outcome NewScheduleDialog::work(const NewDesign& choice)
                                      QLocale(QLocale::English).toString(qlonglong(outcome.design.schedule.blocks())));
         outcome.good = true;
     } catch (const Error& error) {
-        outcome.diagnostics = error.diagnostics();
+        outcome.diagnostics.insert(outcome.diagnostics.end(), error.diagnostics().begin(), error.diagnostics().end());
     }
     return outcome;
 }
@@ -354,10 +392,38 @@ void NewScheduleDialog::showOutcome(const Outcome& outcome)
     m_state->setText(outcome.good ? tr("Costs: %1").arg(QString::fromStdString(outcome.design.costs.source))
                                   : tr("No prediction"));
     m_state->setWordWrap(true);
-    m_faults->setText(QString::fromStdString(toString(outcome.diagnostics)).trimmed());
+    m_faults->setText(proseText(outcome.diagnostics));
+    markFields(outcome.diagnostics);
     setTone(m_faults, outcome.good ? Tone::Plain : Tone::Bad);
     m_design = outcome.design;
     m_buttons->button(QDialogButtonBox::Ok)->setEnabled(outcome.good);
+}
+
+void NewScheduleDialog::markFields(const Diagnostics& diagnostics)
+{
+    const std::pair<const char*, QWidget*> fields[] = {{"--sequence", m_sequence},
+                                                       {"--microbatch-size", m_microbatchSize},
+                                                       {"--cluster", m_cluster},
+                                                       {"--devices", m_devices},
+                                                       {"--microbatches", m_microbatches},
+                                                       {"--chunks", m_chunks},
+                                                       {"--group", m_group},
+                                                       {"--pieces", m_pieces},
+                                                       {"--layout", m_layout},
+                                                       {"--recompute", m_recompute},
+                                                       {"--workers", m_workers}};
+    for (const auto& [option, field] : fields) {
+        QString about;
+        bool error = false;
+        for (const Diagnostic& each : diagnostics)
+            if (QString::fromStdString(each.where).split(QStringLiteral(", ")).contains(QLatin1String(option))) {
+                about = proseText(each);
+                error = error || each.severity == Severity::Error;
+            }
+        auto* caption = qobject_cast<QLabel*>(m_form->labelForField(field));
+        setTone(caption, error ? Tone::Bad : about.isEmpty() ? Tone::Dim : Tone::Plain);
+        caption->setToolTip(about);
+    }
 }
 
 } // namespace pipewright

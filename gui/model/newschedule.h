@@ -4,6 +4,7 @@
 #pragma once
 
 #include "core/base/diagnostic.h"
+#include "core/base/recompute.h"
 #include "core/design/newdesign.h"
 
 #include <QDialog>
@@ -48,10 +49,17 @@ private:
     QWidget* buildPreview();
     void takeModel();
     void takeFamily();
-    NewDesign choice() const; ///< throws Error
+    /// What is made: a new design, and what is changed of it then.
+    struct Choice {
+        NewDesign design;
+        Recompute recompute = Recompute::None; ///< in every stage
+        Diagnostics doubts;                    ///< about what was chosen
+    };
+    Choice choice() const; ///< throws Error
     void request();
-    static Outcome work(const NewDesign& choice);
+    static Outcome work(const Choice& choice);
     void showOutcome(const Outcome& outcome);
+    void markFields(const Diagnostics& diagnostics); ///< the captions of those that a diagnostic speaks of
 
     std::unique_ptr<PresetLibrary> m_presets;
     QComboBox* m_model;
@@ -66,6 +74,7 @@ private:
     QSpinBox* m_chunks;
     QSpinBox* m_group;
     QSpinBox* m_pieces;
+    QComboBox* m_recompute;
     QComboBox* m_layout;
     QSpinBox* m_workers;
     QFormLayout* m_form;

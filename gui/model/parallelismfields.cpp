@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "gui/model/parallelismfields.h"
 
+#include "gui/widgets/fields.h"
 #include "gui/widgets/labels.h"
 #include "gui/widgets/theme.h"
 
@@ -28,7 +29,7 @@ ParallelismFields::ParallelismFields(int fieldWidth, QWidget* parent)
         form->addRow(label, field);
     };
     const auto spin = [&](const QString& text, const QString& tip) {
-        auto* field = new QSpinBox(this);
+        auto* field = new CountField(this);
         field->setRange(1, 65'536);
         field->setButtonSymbols(QAbstractSpinBox::NoButtons);
         field->setKeyboardTracking(false);

@@ -8,6 +8,8 @@
 #include <QCoreApplication>
 #include <QTimer>
 
+#include <algorithm>
+
 namespace pipewright {
 
 namespace {
@@ -26,7 +28,7 @@ QString describe(const nlohmann::ordered_json& entry)
     if (const QString name = textOf(entry, "name"); !name.isEmpty())
         words << name;
     if (const auto threads = entry.find("threads"); threads != entry.end() && threads->is_number_integer())
-        words << QCoreApplication::translate("RunDialog", "%1 threads").arg(threads->get<int>());
+        words << QCoreApplication::translate("RunSettings", "%1 threads").arg(threads->get<int>());
     if (const auto devices = entry.find("devices"); devices != entry.end() && devices->is_array()) {
         for (const auto& device : *devices)
             words << (device.is_string()   ? QString::fromStdString(device.get<std::string>())
@@ -46,6 +48,8 @@ std::vector<PipewrightCudaDevice> gpusOf(const nlohmann::ordered_json& entry)
         PipewrightCudaDevice gpu{};
         if (const auto at = each.find("multiprocessors"); at != each.end() && at->is_number_integer())
             gpu.multiprocessors = at->get<int>();
+        if (const auto at = each.find("memory_bytes"); at != each.end() && at->is_number_integer())
+            gpu.memory = at->get<std::int64_t>();
         gpu.major = textOf(each, "compute_capability").section(QLatin1Char('.'), 0, 0).toInt();
         gpus.push_back(gpu);
     }
@@ -77,41 +81,108 @@ std::vector<BackendChoice> parseBackends(const QByteArray& text)
             if (!entry.is_object() || !entry.contains("available") || !entry["available"].is_boolean())
                 continue;
             const bool available = entry["available"].get<bool>();
+            const auto memory = entry.find("memory_bytes");
             choices.push_back({QString::fromStdString(name), available,
-                               available ? describe(entry) : textOf(entry, "reason"), gpusOf(entry)});
+                               available ? describe(entry) : textOf(entry, "reason"), gpusOf(entry),
+                               memory != entry.end() && memory->is_number_integer() ? memory->get<Bytes>() : 0});
         }
     }
     if (choices.empty())
         choices.push_back(
-            {QStringLiteral("host"), true, QCoreApplication::translate("RunDialog", "CPU threads of this machine")});
+            {QStringLiteral("host"), true, QCoreApplication::translate("RunSettings", "CPU threads of this machine")});
     return choices;
+}
+
+BackendChoice torchBackend(const QString& python, bool started, int exitCode, const QByteArray& output)
+{
+    const auto say = [](const char* text) { return QCoreApplication::translate("RunSettings", text); };
+    BackendChoice torch{QStringLiteral("torch"), started && exitCode == 0, {}};
+    if (torch.available)
+        torch.description = say("PyTorch %1 of %2").arg(QString::fromUtf8(output.trimmed()), python);
+    else if (started)
+        torch.description = say("%1 has no PyTorch (pip install torch, or name another Python)").arg(python);
+    else
+        torch.description = say("there is no program %1 (name the Python that has PyTorch)").arg(python);
+    return torch;
+}
+
+MachineMemory machineMemory(const std::vector<BackendChoice>& backends)
+{
+    MachineMemory memory;
+    for (const BackendChoice& backend : backends) {
+        memory.host = std::max(memory.host, backend.memory);
+        if (!backend.gpus.empty())
+            memory.gpus = backend.gpus;
+    }
+    return memory;
 }
 
 BackendQuery::BackendQuery(QObject* parent) : QObject(parent)
 {
-    connect(&m_process, &QProcess::finished, this,
-            [this] { Q_EMIT ready(parseBackends(m_process.readAllStandardOutput())); });
-    connect(&m_process, &QProcess::errorOccurred, this, [this](QProcess::ProcessError error) {
+    const auto take = [this](const QByteArray& output) {
+        m_backends = parseBackends(output);
+        tell();
+    };
+    connect(&m_process, &QProcess::finished, this, [this, take] { take(m_process.readAllStandardOutput()); });
+    connect(&m_process, &QProcess::errorOccurred, this, [take](QProcess::ProcessError error) {
         if (error == QProcess::FailedToStart)
-            Q_EMIT ready(parseBackends({}));
+            take({});
+    });
+    const auto takePython = [this](bool started, int code) {
+        m_torch = torchBackend(m_pythonName, started, code, m_python.readAllStandardOutput());
+        tell();
+    };
+    connect(&m_python, &QProcess::finished, this, [takePython](int code, QProcess::ExitStatus status) {
+        takePython(true, status == QProcess::NormalExit ? code : 1);
+    });
+    connect(&m_python, &QProcess::errorOccurred, this, [takePython](QProcess::ProcessError error) {
+        if (error == QProcess::FailedToStart)
+            takePython(false, 1);
     });
 }
 
 BackendQuery::~BackendQuery()
 {
-    m_process.disconnect(this);
-    if (m_process.state() != QProcess::NotRunning) {
-        m_process.kill();
-        m_process.waitForFinished(1000);
+    for (QProcess* process : {&m_process, &m_python}) {
+        process->disconnect(this);
+        if (process->state() != QProcess::NotRunning) {
+            process->kill();
+            process->waitForFinished(1000);
+        }
     }
 }
 
-void BackendQuery::start(const QString& program)
+void BackendQuery::start(const QString& program, const QString& python)
 {
+    askPython(python);
+    if (!m_backends.empty() || m_process.state() != QProcess::NotRunning)
+        return;
     m_process.start(program.isEmpty() ? QCoreApplication::applicationFilePath() : program,
                     {QStringLiteral("devices"), QStringLiteral("--json")});
     m_process.closeWriteChannel();
     QTimer::singleShot(patienceMilliseconds, &m_process, &QProcess::kill);
+}
+
+void BackendQuery::askPython(const QString& python)
+{
+    if (m_python.state() != QProcess::NotRunning)
+        return; // its answer comes first
+    m_pythonName = python;
+    m_torch.reset();
+    // The version without importing it, which takes seconds.
+    m_python.start(python,
+                   {QStringLiteral("-c"), QStringLiteral("import importlib.metadata as m; print(m.version('torch'))")});
+    m_python.closeWriteChannel();
+    QTimer::singleShot(patienceMilliseconds, &m_python, &QProcess::kill);
+}
+
+void BackendQuery::tell()
+{
+    if (m_backends.empty() || !m_torch)
+        return;
+    std::vector<BackendChoice> all = m_backends;
+    all.push_back(*m_torch);
+    Q_EMIT ready(all);
 }
 
 } // namespace pipewright

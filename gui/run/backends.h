@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The available backends, from `pipewright devices --json`, with the reason for those that are not. A child process
-// probes drivers, so that a crash there does not harm the designer.
+// The available backends, from `pipewright devices --json`, with the reason for those that are not, and PyTorch, from
+// the Python that was named. Child processes ask, so that a driver that crashes does not harm the designer.
 #pragma once
 
 #include "core/design/design.h"
-#include "executor/cuda/table.h"
+#include "executor/run/machinefit.h"
 
 #include <QByteArray>
 #include <QObject>
 #include <QProcess>
 #include <QString>
 
+#include <optional>
 #include <vector>
 
 namespace pipewright {
@@ -19,7 +20,8 @@ struct BackendChoice {
     QString name; ///< "host", as for --backend
     bool available = false;
     QString description;                      ///< what it would run on, or why it is off
-    std::vector<PipewrightCudaDevice> gpus{}; ///< of "cuda": multiprocessors and architecture
+    std::vector<PipewrightCudaDevice> gpus{}; ///< of "cuda": multiprocessors, architecture and memory
+    Bytes memory = 0;                         ///< of "host", in all; 0: not known
 };
 
 /// The choice for this design: unavailable, with the reason, when the named GPUs cannot be used.
@@ -27,6 +29,9 @@ BackendChoice forDesign(BackendChoice choice, const Design& design);
 
 /// Invalid input gives the host backend alone, which is in every build.
 std::vector<BackendChoice> parseBackends(const QByteArray& json);
+/// PyTorch, by what a Python answered that was asked for its version.
+BackendChoice torchBackend(const QString& python, bool started, int exitCode, const QByteArray& output);
+MachineMemory machineMemory(const std::vector<BackendChoice>& backends);
 
 class BackendQuery : public QObject {
     Q_OBJECT
@@ -34,14 +39,21 @@ class BackendQuery : public QObject {
 public:
     explicit BackendQuery(QObject* parent = nullptr);
     ~BackendQuery() override;
-    /// `program` empty: this binary.
-    void start(const QString& program = {});
+    /// `program` empty: this binary. Asked again, for another Python, only what belongs to it is asked.
+    void start(const QString& program, const QString& python);
+    const QString& python() const { return m_pythonName; }
 
 Q_SIGNALS:
     void ready(const std::vector<BackendChoice>& backends);
 
 private:
-    QProcess m_process;
+    void askPython(const QString& python);
+    void tell(); ///< once both have answered
+
+    QProcess m_process, m_python;
+    QString m_pythonName;
+    std::vector<BackendChoice> m_backends; ///< empty: not known yet
+    std::optional<BackendChoice> m_torch;
 };
 
 } // namespace pipewright

@@ -34,7 +34,7 @@ QStringList ChildRequest::arguments() const
         words << QStringLiteral("--data") << data;
     if (!transport.isEmpty())
         words << QStringLiteral("--transport") << transport;
-    return words;
+    return words + more;
 }
 
 RunProcess::RunProcess(QObject* parent) : QObject(parent)
@@ -62,6 +62,7 @@ std::optional<ChildProgress> RunProcess::parseProgress(const QByteArray& line)
     progress.step = static_cast<int>(number(inner, "step").value_or(-1));
     progress.steps = static_cast<int>(number(inner, "steps").value_or(-1));
     progress.loss = number(inner, "loss");
+    progress.stepTime = number(inner, "step_ns");
     if (const auto share = number(inner, "progress"))
         progress.share = *share;
     else if (const auto fraction = number(inner, "fraction"))

@@ -19,8 +19,9 @@ struct ChildRequest {
     QString trace;   ///< file to write
     QString backend = QStringLiteral("host");
     int steps = 10;
-    QString data;      ///< training text; empty: the built-in one
-    QString transport; ///< empty: the backend's own choice
+    QString data;       ///< training text; empty: the built-in one
+    QString transport;  ///< empty: the backend's own choice
+    QStringList more{}; ///< further options of `run`, as they are
 
     QStringList arguments() const;
 };
@@ -29,7 +30,8 @@ struct ChildProgress {
     double share = 0; ///< 0 to 1
     int step = -1, steps = -1;
     std::optional<double> loss;
-    double secondsLeft = -1; ///< negative: not known yet
+    std::optional<double> stepTime; ///< nanoseconds, of the last step
+    double secondsLeft = -1;        ///< negative: not known yet
 };
 
 struct ChildResult {

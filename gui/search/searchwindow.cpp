@@ -50,7 +50,7 @@ QString wordsOf(const Diagnostics& diagnostics)
 SearchWindow::SearchWindow(Document& document, std::function<std::vector<Block>()> selectedBlocks, QWidget* parent)
     : QDialog(parent), m_document(document), m_selectedBlocks(std::move(selectedBlocks)), m_scope(new QComboBox(this)),
       m_limit(new QComboBox(this)), m_objective(new QComboBox(this)), m_factor(new DecimalField(this)),
-      m_size(new QLineEdit(this)), m_seconds(new DecimalField(this)), m_threads(new QSpinBox(this)),
+      m_size(new QLineEdit(this)), m_seconds(new DecimalField(this)), m_threads(new CountField(this)),
       m_button(new QPushButton(tr("Search"), this)), m_keep(new QPushButton(tr("Keep this schedule"), this)),
       m_state(makeCaption({}, TextSize::Normal, this)), m_why(makeCaption({}, TextSize::Small, this)),
       m_curve(new SearchCurve(this)), m_lanes(new CompareLanes(this)), m_table(makeCompareTable(this))

@@ -48,7 +48,7 @@ session() { # WIDTH HEIGHT SUFFIX
     local designer=$!
     pids+=("$designer")
     local main
-    main=$(await byte-gpt)
+    main=$(await llama)
     xdotool windowactivate --sync "$main" windowmove "$main" 0 0 windowsize "$main" "$width" $((height - 20))
     sleep 20 # what is worked out in the background
     picture() { # NAME: of the window in front

@@ -8,6 +8,7 @@
 #include "gui/designer/topbar.h"
 #include "gui/designer/windowactions.h"
 #include "gui/memory/memorypanel.h"
+#include "gui/search/searchwindow.h"
 #include "gui/timeline/lanestrip.h"
 #include "gui/timeline/timelineview.h"
 #include "gui/widgets/theme.h"
@@ -188,6 +189,28 @@ private Q_SLOTS:
         next.show();
         QTest::qWait(0);
         QCOMPARE(next.columns().sizes().at(2), right);
+    }
+
+    void bordersOfOtherWindowsReturnToo()
+    {
+        Fixture fixture;
+        fixture.window.windowActions().search->trigger();
+        auto* window = static_cast<QWidget*>(fixture.window.searchWindow());
+        window->resize(1000, 620);
+        QTest::qWait(0);
+        auto* splitter = window->findChild<QSplitter*>();
+        QVERIFY(splitter);
+        const QList<int> before = splitter->sizes();
+        splitter->setSizes({before[0] - 80, before[1] + 80});
+        const QList<int> dragged = splitter->sizes();
+        QVERIFY(dragged != before);
+        window->hide();
+        MainWindow next(fixture.options());
+        next.openExample();
+        next.show();
+        next.windowActions().search->trigger();
+        QTest::qWait(0);
+        QCOMPARE(next.searchWindow()->findChild<QSplitter*>()->sizes(), dragged);
     }
 
     void manyDevicesAreStripsThatAllFit()

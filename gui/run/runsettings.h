@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// What a run is asked for before it starts: backend, steps, what its blocks do, data; for PyTorch the person's module.
+// It says at once what the chosen backend cannot run of this design, and with what it would. It is not modal, and
+// closes when the run starts.
+#pragma once
+
+#include "gui/run/backends.h"
+#include "gui/run/runchoice.h"
+
+#include <QDialog>
+
+#include <functional>
+#include <memory>
+#include <optional>
+
+class QCheckBox;
+class QComboBox;
+class QFormLayout;
+class QLabel;
+class QLineEdit;
+class QPushButton;
+class QSpinBox;
+
+namespace pipewright {
+
+class RunSettings : public QDialog {
+    Q_OBJECT
+
+public:
+    /// `program` empty: this binary. `choice`: what was chosen last.
+    RunSettings(const QString& program, const RunChoice& choice, QWidget* parent = nullptr);
+
+    /// The design that Run would run, with its predicted peak of each device; again whenever it was edited.
+    void setDesign(std::shared_ptr<const Design> design, std::vector<Bytes> peaks);
+    RunChoice choice() const; ///< as the fields say
+    /// Why Run is off; else what is run otherwise than drawn; empty when there is nothing to say.
+    QString verdict() const;
+    QPushButton* runButton() const { return m_run; }
+    QPushButton* remedyButton() const { return m_remedy; } ///< hidden where there is none
+
+Q_SIGNALS:
+    void runWanted(const RunChoice& choice); ///< the dialog is closed by then
+
+private:
+    QWidget* buildForm();
+    void buildTorchFields(QWidget* form);
+    void takeBackends(const std::vector<BackendChoice>& backends);
+    void fillBackends();
+    const BackendChoice* chosen() const; ///< null before the backends are known
+    void refresh();
+    struct Verdict {
+        bool possible = false;
+        QString text;
+        std::optional<RunChoice::Blocks> remedy; ///< with these it would run
+        QString all = {};                        ///< where `text` is cut short
+    };
+    Verdict judge() const;
+    void startRun();
+
+    std::shared_ptr<const Design> m_design;
+    std::vector<Bytes> m_peaks;
+    std::vector<BackendChoice> m_backends;
+    RunChoice m_last;
+    BackendQuery* m_query;
+    QString m_program;
+
+    QFormLayout* m_form;
+    QComboBox* m_backend;
+    QLabel* m_note;
+    QSpinBox* m_steps;
+    QComboBox* m_blocks;
+    QWidget* m_dataRow;
+    QLineEdit* m_data;
+    QComboBox* m_transport;
+    QWidget* m_moduleRow;
+    QLineEdit* m_module;
+    QCheckBox* m_synthetic;
+    QLineEdit* m_python;
+    QCheckBox* m_calibrate;
+    QLabel* m_verdict;
+    QPushButton* m_remedy;
+    QPushButton* m_run;
+};
+
+} // namespace pipewright

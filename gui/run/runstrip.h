@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// A run beside the design that goes on being edited: RunStatus is its progress in the top bar, with Cancel; RunStrip,
+// below the bar, has loss and step times over the steps, messages, and at the end the result. Both follow one
+// RunController.
+#pragma once
+
+#include "gui/run/runprocess.h"
+#include "gui/widgets/labels.h"
+
+#include <QWidget>
+
+class QLabel;
+class QPlainTextEdit;
+class QProgressBar;
+class QPushButton;
+class QToolButton;
+
+namespace pipewright {
+
+class RunController;
+class RunPlot;
+
+class RunStatus : public QWidget {
+    Q_OBJECT
+
+public:
+    explicit RunStatus(RunController& controller, QWidget* parent = nullptr);
+    QPushButton* cancelButton() const { return m_cancel; }
+    QString text() const;
+
+private:
+    QLabel* m_text;
+    QProgressBar* m_bar;
+    QPushButton* m_cancel;
+};
+
+class RunStrip : public QWidget {
+    Q_OBJECT
+
+public:
+    explicit RunStrip(RunController& controller, QWidget* parent = nullptr);
+    QString state() const;
+    Tone tone() const { return m_tone; } ///< of the state
+    /// What became of the recording, behind the result.
+    void addToResult(const QString& text);
+    QString messages() const;
+    RunPlot& loss() { return *m_loss; }
+    RunPlot& times() { return *m_times; }
+
+protected:
+    void changeEvent(QEvent* event) override;
+
+private:
+    void say(const QString& text, Tone tone);
+
+    QLabel* m_state;
+    Tone m_tone = Tone::Plain;
+    RunPlot* m_loss;
+    RunPlot* m_times;
+    QPlainTextEdit* m_log;
+    QToolButton* m_close;
+};
+
+} // namespace pipewright

@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// What is said before a run starts: which backends are off and why, what does not fit, and with what it would.
+#include "core/design/newdesign.h"
+#include "core/families/family.h"
+#include "core/predict/predict.h"
+#include "core/presets/presets.h"
+#include "gui/designer/designer.h"
+#include "gui/run/fakeprogram.h"
+#include "gui/run/runsettings.h"
+#include "testmain.h"
+
+#include <QApplication>
+#include <QCheckBox>
+#include <QComboBox>
+#include <QLineEdit>
+#include <QPushButton>
+#include <QSettings>
+#include <QSignalSpy>
+#include <QSpinBox>
+#include <QTest>
+
+using namespace pipewright;
+
+namespace {
+
+template<typename Widget>
+Widget* settingNamed(QWidget& parent, const char* accessibleName)
+{
+    for (Widget* child : parent.findChildren<Widget*>())
+        if (child->accessibleName() == QLatin1String(accessibleName))
+            return child;
+    return nullptr;
+}
+
+/// A model that any machine trains.
+Design smallDesign()
+{
+    const PresetLibrary presets;
+    NewDesign choice;
+    choice.workload = presets.workload("byte-gpt-small");
+    choice.cluster = presets.cluster("host", 4);
+    return designFromModel(choice);
+}
+
+struct Settings {
+    QTemporaryDir folder;
+    std::unique_ptr<RunSettings> dialog;
+
+    explicit Settings(const QByteArray& memory = "1000000000000", bool torch = false,
+                      const Design& design = exampleDesign())
+    {
+        RunChoice choice;
+        choice.python = fakePython(folder, torch);
+        dialog = std::make_unique<RunSettings>(fakeProgram(folder, "exit 0\n", memory), choice);
+        show(design);
+        dialog->show();
+        (void)QTest::qWaitFor([this] { return backend()->count() == 3; }, 20'000);
+    }
+    void show(const Design& design)
+    {
+        std::vector<Bytes> peaks;
+        for (const DeviceMetrics& device : predict(design).metrics.devices)
+            peaks.push_back(device.peakBytes);
+        dialog->setDesign(std::make_shared<const Design>(design), peaks);
+    }
+    QComboBox* backend() { return settingNamed<QComboBox>(*dialog, "Backend"); }
+    QComboBox* blocks() { return settingNamed<QComboBox>(*dialog, "What blocks do"); }
+    bool isOn(int row) { return backend()->model()->flags(backend()->model()->index(row, 0)) & Qt::ItemIsEnabled; }
+};
+
+} // namespace
+
+class TestRunSettings : public QObject {
+    Q_OBJECT
+
+private Q_SLOTS:
+    void theBackendThatIsOffSaysWhyAndCannotBeChosen()
+    {
+        Settings settings;
+        QCOMPARE(settings.backend()->currentData().toString(), QStringLiteral("host"));
+        QVERIFY(settings.isOn(0) && !settings.isOn(1) && !settings.isOn(2));
+        QCOMPARE(settings.backend()->itemData(1, Qt::ToolTipRole).toString(), QStringLiteral("no driver here"));
+        QVERIFY(settings.backend()->itemText(2).startsWith(QLatin1String("torch")));
+        QVERIFY(settings.backend()->itemData(2, Qt::ToolTipRole).toString().contains(QLatin1String("has no PyTorch")));
+    }
+
+    /// Before anything is run: which device asks for too much, and what would do.
+    void gpusThatADesignCannotHaveTurnTheBackendOffForIt()
+    {
+        const QByteArray devices = "{\"cuda\":{\"available\":true,\"gpus\":[{\"name\":\"GPU\",\"multiprocessors\":132,"
+                                   "\"compute_capability\":\"9.0\"}]}}";
+        const BackendChoice cuda = parseBackends(devices).at(0);
+        QCOMPARE(cuda.gpus.size(), std::size_t{1});
+        Design design = exampleDesign();
+        const auto each = [&](int multiprocessors) {
+            design.cluster.gpus.assign(static_cast<std::size_t>(design.schedule.devices()), {0, multiprocessors});
+            return forDesign(cuda, design);
+        };
+        QVERIFY(forDesign(cuda, design).available);
+        QVERIFY(each(8).available && each(8).description.isEmpty());
+        const BackendChoice refused = each(132);
+        QVERIFY(!refused.available);
+        QVERIFY2(
+            refused.description.contains(QLatin1String("multiprocessors of GPU 0, which has 132 (give them at most ")),
+            qPrintable(refused.description));
+    }
+
+    void aModelTooLargeForTheMachineIsSaidBeforeRunWithWhatWouldFit()
+    {
+        Settings settings("16000000000"); // 16 GB, and the example wants some 300 GiB
+        QVERIFY(!settings.dialog->runButton()->isEnabled());
+        QVERIFY2(settings.dialog->verdict().contains(QStringLiteral("this machine: 4 devices would hold 305\u00a0GiB")),
+                 qPrintable(settings.dialog->verdict()));
+        QVERIFY(settings.dialog->verdict().contains(QLatin1String("sleep")));
+        QVERIFY(settings.dialog->remedyButton()->isVisible());
+        QTest::mouseClick(settings.dialog->remedyButton(), Qt::LeftButton);
+        QVERIFY(settings.dialog->runButton()->isEnabled());
+        QVERIFY(!settings.dialog->remedyButton()->isVisible());
+        const RunChoice choice = settings.dialog->choice();
+        QVERIFY(choice.blocks == RunChoice::Blocks::Sleep);
+        QCOMPARE(choice.memoryScale, 0.01);
+        QVERIFY2(settings.dialog->verdict().contains(QLatin1String("1/100 of the design's bytes")),
+                 qPrintable(settings.dialog->verdict()));
+        const QStringList words = choice.request(4).arguments();
+        QCOMPARE(words.at(words.indexOf(QStringLiteral("--maths")) + 1), QStringLiteral("timed"));
+        QCOMPARE(words.at(words.indexOf(QStringLiteral("--memory-scale")) + 1).toDouble(), 0.01);
+        QVERIFY(!words.contains(QStringLiteral("--data")));
+    }
+
+    void whatFitsTrains()
+    {
+        Settings settings("16000000000", false, smallDesign());
+        QVERIFY2(settings.dialog->runButton()->isEnabled(), qPrintable(settings.dialog->verdict()));
+        QVERIFY(settings.dialog->choice().blocks == RunChoice::Blocks::Train);
+        const QStringList words = settings.dialog->choice().request(4).arguments();
+        QCOMPARE(words.at(words.indexOf(QStringLiteral("--maths")) + 1), QStringLiteral("training"));
+    }
+
+    void aDesignWithoutAModelCanSleep()
+    {
+        Design design;
+        design.schedule = makeSchedule("1f1b", FamilyParameters{});
+        design.costs = uniformCosts({1'000'000, 1'000'000, 1'000'000, 0, 1 << 20, 1 << 19, false}, 4, 1);
+        Settings settings("1000000000000", false, design);
+        QVERIFY(!settings.dialog->runButton()->isEnabled());
+        QVERIFY2(settings.dialog->verdict().contains(QLatin1String("no model")),
+                 qPrintable(settings.dialog->verdict()));
+        QTest::mouseClick(settings.dialog->remedyButton(), Qt::LeftButton);
+        QVERIFY(settings.dialog->runButton()->isEnabled());
+    }
+
+    void pyTorchHasItsOwnFieldsAndNeedsAModule()
+    {
+        Settings settings("1000000000000", true);
+        QVERIFY(settings.isOn(2));
+        QVERIFY(settings.backend()->itemData(2, Qt::ToolTipRole).toString().contains(QLatin1String("PyTorch 2.4.1")));
+        auto* module = settingNamed<QLineEdit>(*settings.dialog, "Module");
+        QVERIFY(!module->isVisible());
+        settings.backend()->setCurrentIndex(2);
+        QVERIFY(module->isVisible() && !settings.blocks()->isVisible());
+        QVERIFY(!settings.dialog->runButton()->isEnabled());
+        QVERIFY(settings.dialog->verdict().contains(QLatin1String("FILE.py:build")));
+        module->setText(QStringLiteral("mine.py:build"));
+        QVERIFY2(settings.dialog->runButton()->isEnabled(), qPrintable(settings.dialog->verdict()));
+        QStringList words = settings.dialog->choice().request(4).arguments();
+        QCOMPARE(words.at(words.indexOf(QStringLiteral("--backend")) + 1), QStringLiteral("torch"));
+        QCOMPARE(words.at(words.indexOf(QStringLiteral("--module")) + 1), QStringLiteral("mine.py:build"));
+        QCOMPARE(words.at(words.indexOf(QStringLiteral("--ranks")) + 1), QStringLiteral("4"));
+        for (const char* other : {"--maths", "--transport", "--memory-scale"}) // which PyTorch's ranks refuse
+            QVERIFY(!words.contains(QLatin1String(other)));
+        for (QCheckBox* box : settings.dialog->findChildren<QCheckBox*>())
+            if (box->text().contains(QLatin1String("no module")))
+                box->setChecked(true);
+        words = settings.dialog->choice().request(4).arguments();
+        QVERIFY(words.contains(QStringLiteral("--synthetic-stages")) && !words.contains(QStringLiteral("--module")));
+    }
+
+    void whatPyTorchCannotRunIsSaidBefore()
+    {
+        FamilyParameters parameters;
+        Design design = exampleDesign();
+        design.schedule = makeSchedule("chimera", parameters);
+        design.costs = uniformCosts({1'000'000, 1'000'000, 1'000'000, 0, 1 << 20, 1 << 19, false}, 4, 1);
+        design.workload.reset();
+        Settings settings("1000000000000", true, design);
+        settings.backend()->setCurrentIndex(2);
+        settingNamed<QLineEdit>(*settings.dialog, "Module")->setText(QStringLiteral("mine.py:build"));
+        QVERIFY(!settings.dialog->runButton()->isEnabled());
+        QVERIFY(!settings.dialog->verdict().isEmpty());
+    }
+
+    void returnRunsOnceAndTheDialogCloses()
+    {
+        Settings settings("16000000000", false, smallDesign());
+        QSignalSpy wanted(settings.dialog.get(), &RunSettings::runWanted);
+        QVERIFY(QTest::qWaitForWindowActive(settings.dialog.get()));
+        QTest::keyClick(settings.dialog.get(), Qt::Key_Return);
+        QCOMPARE(wanted.count(), 1);
+        QVERIFY(!settings.dialog->isVisible());
+        QVERIFY(!settings.dialog->isModal());
+    }
+
+    void whatWasChosenIsKept()
+    {
+        QTemporaryDir folder;
+        QSettings kept(folder.filePath(QStringLiteral("s.ini")), QSettings::IniFormat);
+        RunChoice choice;
+        choice.backend = QStringLiteral("torch");
+        choice.steps = 17;
+        choice.module = QStringLiteral("a.py:build");
+        choice.calibrate = true;
+        choice.save(kept);
+        const RunChoice again = RunChoice::load(kept);
+        QCOMPARE(again.backend, choice.backend);
+        QCOMPARE(again.steps, 17);
+        QCOMPARE(again.module, choice.module);
+        QVERIFY(again.calibrate);
+        QVERIFY(again.blocks == RunChoice::Blocks::Train); // asked of every design anew
+    }
+};
+
+PIPEWRIGHT_TEST(TestRunSettings, QApplication)
+#include "tst_runsettings.moc"
