@@ -15,8 +15,8 @@ bool LaneDrag::press(TimelineView::Private& d, const QMouseEvent& event)
     const QPoint position = event.position().toPoint();
     if (position.x() >= TimelineView::plotLeft() || position.y() < TimelinePainter::rulerHeight)
         return false;
-    const std::optional<int> edge = d.laneEdgeAt(position);
-    const int lane = edge ? *edge : d.laneAt(position.y());
+    const std::optional<int> edge = d.places.edgeAt(position);
+    const int lane = edge ? *edge : d.places.at(position.y());
     if (lane < 0)
         return false;
     d.chooseLane(lane);
@@ -48,12 +48,12 @@ void LaneDrag::move(const QMouseEvent& event)
     }
     view.viewport()->setCursor(Qt::ClosedHandCursor);
     // Past the middle of another lane the two change places; a lane's edge would make unequal ones jump.
-    const int over = d.laneAt(position.y());
+    const int over = d.places.at(position.y());
     if (over < 0 || over == m_device)
         return;
     const int row = strip.rowOf(over);
     const bool down = row > strip.rowOf(m_device);
-    const int middle = d.laneRect(over).center().y();
+    const int middle = d.places.lane(over).center().y();
     if (down ? position.y() > middle : position.y() < middle) {
         strip.move(m_device, row);
         d.lanesChanged();

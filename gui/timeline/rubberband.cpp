@@ -13,7 +13,7 @@ std::vector<Block> blocksIn(const TimelineView::Private& d, const QRect& rect)
     const double from = d.view.axis().timeAt(rect.left()), to = d.view.axis().timeAt(rect.right() + 1);
     std::vector<Block> blocks;
     for (int device = 0; device < static_cast<int>(d.shown().lanes().size()); ++device) {
-        if (!d.blockArea(device).intersects(rect))
+        if (!d.places.blocks(device).intersects(rect))
             continue;
         const Lane& lane = d.shown().lanes()[device];
         const std::vector<LaneBlock>& all = lane.blocks();

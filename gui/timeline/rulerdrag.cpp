@@ -14,7 +14,7 @@ bool RulerDrag::press(TimelineView::Private& d, const QMouseEvent& event)
         return false;
     auto drag = std::make_unique<RulerDrag>(d);
     drag->m_from = d.snapped(event.position().x(), position.y(), event.modifiers());
-    drag->m_before = d.range;
+    drag->m_before = d.readings.range();
     d.gesture = std::move(drag);
     return true;
 }
@@ -28,7 +28,7 @@ void RulerDrag::move(const QMouseEvent& event)
 
 void RulerDrag::release(const QMouseEvent&)
 {
-    if (!m_moving || (d.range && d.range->first == d.range->second))
+    if (!m_moving || (d.readings.range() && d.readings.range()->first == d.readings.range()->second))
         view.setRange(std::nullopt);
 }
 
@@ -50,23 +50,23 @@ std::optional<std::pair<Nanoseconds, Nanoseconds>> TimelineView::Private::measur
                       : std::pair(found->start, found->end);
     if (all)
         return all;
-    if (marks.size() >= 2)
-        return {{marks.front(), marks.back()}};
+    if (readings.marks().size() >= 2)
+        return {{readings.marks().front(), readings.marks().back()}};
     const std::pair<Nanoseconds, Nanoseconds> visible = view.visibleRange();
-    return range || visible.first >= visible.second ? std::nullopt : std::optional(visible);
+    return readings.range() || visible.first >= visible.second ? std::nullopt : std::optional(visible);
 }
 
 void TimelineView::measure()
 {
     const auto wanted = d->measurable();
-    setRange(wanted == d->range ? std::nullopt : wanted);
+    setRange(wanted == d->readings.range() ? std::nullopt : wanted);
 }
 
 void TimelineView::measureByNumbers()
 {
-    if (!d->range)
+    if (!d->readings.range())
         setRange(d->measurable());
-    if (d->range)
+    if (d->readings.range())
         Q_EMIT rangeWantedByNumbers();
 }
 

@@ -48,7 +48,7 @@ TimelineView::TimelineView(Document& document, QWidget* parent)
     connect(&document, &Document::overlayChanged, this, [this] { d->reloadOverlay(); });
     connect(&document, &Document::pathChanged, this, [this] {
         if (d->document.undoStack()->count() == 0)
-            d->before.reset(); // that was another design
+            d->layouts.forgetBefore(); // that was another design
     });
     connect(&document, &Document::selectionChanged, this, [this] {
         d->framed = false;
@@ -68,7 +68,8 @@ TimelineView::TimelineView(Document& document, QWidget* parent)
 }
 
 TimelineView::Private::Private(TimelineView& view, Document& document)
-    : view(view), document(document), planner(document)
+    : view(view), document(document), planner(document), places(strip, view, plotLeft()), transferLanes(document),
+      kernelLanes(document)
 {
 }
 
@@ -101,16 +102,16 @@ QRect TimelineView::Private::plotRect() const
 
 const TimelineLayout& TimelineView::Private::shown() const
 {
-    if (previewLayout)
-        return *previewLayout;
-    return showsMeasured() ? *measured : layout();
+    if (layouts.preview())
+        return *layouts.preview();
+    return showsMeasured() ? *layouts.measured() : layout();
 }
 
 Nanoseconds TimelineView::Private::total() const
 {
     // A preview may be longer; growing the range during a drag would move the lanes under the cursor, so
     // it does not count.
-    return std::max(layout().makespan(), measured ? measured->makespan() : 0);
+    return std::max(layout().makespan(), layouts.measured() ? layouts.measured()->makespan() : 0);
 }
 
 std::optional<LaneBlock> TimelineView::Private::findShown(const Block& block, int* device) const
@@ -136,16 +137,13 @@ void TimelineView::Private::reload()
 {
     const bool whole = showsWhole();
     const Prediction* prediction = document.prediction();
-    if (document.layout() != present)
-        before = present;
-    present = document.layout();
+    layouts.setPresent(document.layout());
     headers = laneHeaders(document.design(), prediction);
-    transferLists.clear();
+    transferLanes.forget();
     slack.setPrediction(document.sharedPrediction());
     reason.reset();
     arriving = false;
     setPlan(std::nullopt);
-    retimed.reset();
     planner.forget();
     if (gesture && gesture->dependsOnDesign())
         gesture.reset();
@@ -184,7 +182,7 @@ void TimelineView::Private::updateScrollBars()
     QScrollBar& vertical = *view.verticalScrollBar();
     const int page = std::max(0, view.viewport()->height() - TimelinePainter::rulerHeight);
     vertical.setPageStep(page);
-    vertical.setSingleStep(lanePitch() / 2);
+    vertical.setSingleStep(places.pitch() / 2);
     vertical.setRange(0, std::max(0, strip.total() - page));
 
     // Zoomed in deeply, the schedule is wider than an int counts pixels; then a step is several pixels.
@@ -354,20 +352,20 @@ QRect TimelineView::rectOfBlock(const Block& block) const
 {
     int device = -1;
     const std::optional<LaneBlock> found = d->findShown(block, &device);
-    return found ? blockRect(*found, m_axis, d->blockArea(device), d->scale()).toAlignedRect() : QRect();
+    return found ? blockRect(*found, m_axis, d->places.blocks(device), d->scale()).toAlignedRect() : QRect();
 }
 
 QRect TimelineView::rectOfLane(int device) const
 {
-    return d->laneRect(device);
+    return d->places.lane(device);
 }
 
 std::optional<Block> TimelineView::blockAt(QPoint position) const
 {
-    const int lane = d->laneAt(position.y());
+    const int lane = d->places.at(position.y());
     const TimelineLayout& layout = d->shown();
     if (lane < 0 || static_cast<std::size_t>(lane) >= layout.lanes().size() || position.x() < m_axis.left
-        || position.x() >= m_axis.right() || d->transferLaneAt(position) >= 0 || d->kernelLaneAt(position) >= 0)
+        || position.x() >= m_axis.right() || d->places.transfersAt(position) >= 0 || d->places.kernelsAt(position) >= 0)
         return std::nullopt;
     const Lane& blocks = layout.lanes()[lane];
     // The middle of the pixel; blocks narrower than one are found by the pixel's whole extent.
@@ -382,7 +380,7 @@ std::optional<Block> TimelineView::blockAt(QPoint position) const
 
 std::optional<TimelineView::Private::Idle> TimelineView::Private::idleAt(QPoint position) const
 {
-    const int lane = laneAt(position.y());
+    const int lane = places.at(position.y());
     if (lane < 0 || !plotRect().contains(position))
         return std::nullopt;
     const Lane& filled = shown().lanes()[lane];
@@ -440,8 +438,8 @@ QString TimelineView::describe(const Block& block) const
     facts.predicted = *d->layout().blockOf(block);
     if (!d->slack.isEmpty() && facts.predicted.task != none)
         facts.slack = d->slack.slackOf(facts.predicted.task);
-    if (d->measured)
-        facts.measured = d->measured->blockOf(block);
+    if (d->layouts.measured())
+        facts.measured = d->layouts.measured()->blockOf(block);
     return blockToolTip(d->document.design(), facts);
 }
 

@@ -32,7 +32,7 @@ void TimelineView::Private::addActions()
     };
     const auto pan = [this](double share) { setAxis(panned(view.m_axis, share * view.m_axis.width)); };
     const auto scroll = [v, this](int lanes) {
-        v->verticalScrollBar()->setValue(v->verticalScrollBar()->value() + lanes * lanePitch());
+        v->verticalScrollBar()->setValue(v->verticalScrollBar()->value() + lanes * places.pitch());
     };
     add(tr("Zoom in"), {Qt::Key_W, Qt::Key_Plus}, [v, anchor] { v->zoomBy(1.25, anchor()); });
     add(tr("Zoom out"), {Qt::Key_S, Qt::Key_Minus}, [v, anchor] { v->zoomBy(0.8, anchor()); });
@@ -171,11 +171,11 @@ void TimelineView::Private::addActions()
     numbers->setObjectName(QStringLiteral("measureByNumbers"));
     numbers->setToolTip(tr("Goes to the fields of its ends in the inspector"));
     QAction* frameRange = add(tr("Show the measured range alone"), {Qt::SHIFT | Qt::Key_F},
-                              [v, this] { v->showRange(range->first, range->second); });
+                              [v, this] { v->showRange(readings.range()->first, readings.range()->second); });
     frameRange->setObjectName(QStringLiteral("frameRange"));
     frameRange->setEnabled(false);
     QObject::connect(v, &TimelineView::rangeChanged, frameRange,
-                     [this, frameRange] { frameRange->setEnabled(range.has_value()); });
+                     [this, frameRange] { frameRange->setEnabled(readings.range().has_value()); });
     QAction* menu = add(tr("Menu of what was chosen last"), {Qt::SHIFT | Qt::Key_F10}, [this] { showMenuOfChosen(); });
     menu->setObjectName(QStringLiteral("menu"));
     menu->setToolTip(tr("Of a block, a transfer (U), explained idle time (E), a lane (Shift+Up, Shift+Down), or the "
@@ -183,16 +183,16 @@ void TimelineView::Private::addActions()
     add(tr("Cancel the drag, or clear the selection"), {Qt::Key_Escape}, [v] {
         v->cancel();
     })->setObjectName(QStringLiteral("cancel"));
-    if (!isDebugging())
+    if (!FrameMeter::isDebugging())
         return;
     auto* debug = new QAction(tr("Debug"), v);
     debug->setMenu(new QMenu(v));
-    QAction* frames = debug->menu()->addAction(tr("Frame times"));
-    frames->setCheckable(true);
-    frames->setChecked(true);
-    showFrameTimes = true;
-    QObject::connect(frames, &QAction::toggled, v, [this](bool on) {
-        showFrameTimes = on;
+    QAction* shown = debug->menu()->addAction(tr("Frame times"));
+    shown->setCheckable(true);
+    shown->setChecked(true);
+    frames.isOn = true;
+    QObject::connect(shown, &QAction::toggled, v, [this](bool on) {
+        frames.isOn = on;
         OverlayContent content = overlay->content();
         content.frameTime.clear();
         overlay->setContent(std::move(content));
@@ -229,7 +229,7 @@ void TimelineView::mergeSelection()
 
 void TimelineView::wheelEvent(QWheelEvent* event)
 {
-    const WheelStep step = wheelStep(*event, d->lanePitch());
+    const WheelStep step = wheelStep(*event, d->places.pitch());
     event->accept();
     if (step.zoom != 1)
         zoomBy(step.zoom, event->position().x());
@@ -264,10 +264,10 @@ QString TimelineView::Private::toolTipAt(QPoint position) const
     if (const std::optional<Block> block = view.blockAt(position))
         return view.describe(*block);
     if (const std::optional<std::size_t> chip = chipAt(position))
-        return transferText(transferLaneAt(position), *chip).toHtmlEscaped();
+        return transferLanes.text(places.transfersAt(position), *chip, transferTimes()).toHtmlEscaped();
     if (const QString kernel = kernelTextAt(position); !kernel.isEmpty())
         return kernel.toHtmlEscaped();
-    const int lane = laneAt(position.y());
+    const int lane = places.at(position.y());
     return lane >= 0 && position.x() < plotLeft() ? laneDescription(document.design(), lane).toHtmlEscaped()
                                                   : QString();
 }

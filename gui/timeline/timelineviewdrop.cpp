@@ -9,7 +9,7 @@ void TimelineView::Private::updatePlan(const Block& block, QPoint position, Qt::
 {
     cursor = position;
     DropTarget target;
-    target.device = plotRect().contains(position) ? laneAt(position.y()) : -1;
+    target.device = plotRect().contains(position) ? places.at(position.y()) : -1;
     target.time = view.m_axis.timeAt(position.x());
     target.snapTime = modifiers & Qt::AltModifier ? 0 : snapPixels * view.m_axis.nsPerPixel;
     if (modifiers & Qt::ShiftModifier && target.device >= 0) {
@@ -40,19 +40,14 @@ void TimelineView::Private::setPlan(std::optional<DropPlan> next)
         const Prediction* prediction = plan ? plan->prediction.get() : nullptr;
         previewHeaders.clear();
         if (!prediction) {
-            previewLayout.reset();
+            layouts.setPreview(nullptr);
         } else {
             previewHeaders = laneHeaders(plan->live ? document.design() : *plan->edit.design, prediction);
-            if (plan->live) {
-                if (!retimed)
-                    retimed = std::make_shared<TimelineLayout>(layout());
-                previewLayout = retimed->retime(layout(), *prediction, plan->device,
-                                                std::get<ReorderDevice>(*plan->request).positions, plan->changedFrom)
-                                    ? retimed
-                                    : nullptr;
-            } else if (!confirmed) {
-                previewLayout = plan->layout;
-            }
+            if (plan->live)
+                layouts.previewRetimed(*prediction, plan->device, std::get<ReorderDevice>(*plan->request).positions,
+                                       plan->changedFrom);
+            else if (!confirmed)
+                layouts.setPreview(plan->layout);
         }
     }
     if (changed || beginsOrEnds)

@@ -7,54 +7,12 @@
 
 namespace pipewright {
 
-int TimelineView::Private::lanePitch() const
-{
-    // The lanes without a height of their own share what the others leave.
-    int own = 0, common = 0;
-    for (int device = 0; device < strip.lanes(); ++device) {
-        own += strip.hasOwnHeight(device) ? strip.height(device) : strip.subHeight(device);
-        common += !strip.hasOwnHeight(device);
-    }
-    if (common == 0)
-        return roomyLane;
-    const int available = view.viewport()->height() - TimelinePainter::rulerHeight - own;
-    return std::clamp(available / common, common > manyLanes ? stripLane : lowLane, greatLane);
-}
-
 void TimelineView::Private::arrangeLanes()
 {
     strip.setLanes(lanes());
-    strip.setCommonHeight(lanePitch());
+    strip.setCommonHeight(places.pitch());
     if (currentLane >= lanes())
         currentLane = -1;
-}
-
-QRect TimelineView::Private::laneRect(int device) const
-{
-    if (device < 0 || device >= strip.lanes())
-        return {};
-    const int scrolled = strip.isPinned(device) ? 0 : view.verticalScrollBar()->value();
-    return {0, TimelinePainter::rulerHeight + strip.top(device) - scrolled, view.viewport()->width(),
-            strip.height(device)};
-}
-
-QRectF TimelineView::Private::blockArea(int device) const
-{
-    const QRect lane =
-        laneRect(device).adjusted(0, 0, 0, device >= 0 && device < strip.lanes() ? -strip.subHeight(device) : 0);
-    const int inset = lane.height() >= 60          ? 10
-                      : lane.height() >= tightLane ? 7
-                      : lane.height() >= namedLane ? 3
-                                                   : 0; // outlines and critical marks stand in it
-    return QRectF(lane).adjusted(0, inset, 0, -inset - 1);
-}
-
-int TimelineView::Private::laneAt(int y) const
-{
-    const int below = y - TimelinePainter::rulerHeight;
-    if (below < 0)
-        return -1;
-    return strip.laneAt(below < strip.pinnedTotal() ? below : below + view.verticalScrollBar()->value());
 }
 
 int TimelineView::Private::laneForKeys() const
@@ -98,7 +56,7 @@ void TimelineView::Private::ensureLaneVisible(int device)
     if (strip.isPinned(device))
         return;
     QScrollBar& vertical = *view.verticalScrollBar();
-    const QRect lane = laneRect(device);
+    const QRect lane = places.lane(device);
     const int top = TimelinePainter::rulerHeight + strip.pinnedTotal(), bottom = view.viewport()->height();
     if (lane.top() < top)
         vertical.setValue(vertical.value() + lane.top() - top);
@@ -150,37 +108,14 @@ const LaneStrip& TimelineView::lanes() const
     return d->strip;
 }
 
-int TimelineView::Private::heightWith(int pitch) const
-{
-    LaneStrip such = strip;
-    such.setLanes(lanes());
-    such.setCommonHeight(pitch);
-    return TimelinePainter::rulerHeight + std::max(such.total(), tightLane);
-}
-
 int TimelineView::naturalHeight() const
 {
-    return d->heightWith(Private::roomyLane);
+    return d->places.heightWith(d->lanes(), LanePlaces::roomyLane);
 }
 
 int TimelineView::greatestHeight() const
 {
-    return d->heightWith(Private::greatLane);
-}
-
-// ---- By mouse -------------------------------------------------------------------------------------
-
-std::optional<int> TimelineView::Private::laneEdgeAt(QPoint position) const
-{
-    constexpr int reach = 4; // pixels beside the line below a lane that still grip it
-    if (position.x() >= plotLeft())
-        return std::nullopt;
-    const int above = laneAt(position.y() - reach), here = laneAt(position.y());
-    if (above >= 0 && above != here)
-        return above;
-    if (here >= 0 && laneRect(here).bottom() - position.y() < reach)
-        return here;
-    return std::nullopt;
+    return d->places.heightWith(d->lanes(), LanePlaces::greatLane);
 }
 
 } // namespace pipewright

@@ -18,20 +18,6 @@ bool isLate(Nanoseconds measured, Nanoseconds expected, Nanoseconds spread)
     return measured - expected > std::max(spread, expected * 3 / 100);
 }
 
-Nanoseconds firstStart(const Timeline& timeline)
-{
-    Nanoseconds first = notRun;
-    for (const Nanoseconds start : timeline.start)
-        if (start != notRun && (first == notRun || start < first))
-            first = start;
-    return std::max<Nanoseconds>(0, first);
-}
-
-Nanoseconds lastEnd(const Timeline& timeline)
-{
-    return timeline.end.empty() ? 0 : *std::max_element(timeline.end.begin(), timeline.end.end());
-}
-
 constexpr double fullHeat = 0.5; ///< an error from which on nothing gets hotter
 constexpr double deepestHeat = 0.7;
 
@@ -42,10 +28,11 @@ void TimelineView::Private::reloadOverlay()
     const Document::Overlay* trace = document.overlay();
     const Prediction* prediction = document.prediction();
     const bool whole = showsWhole();
-    measured.reset();
-    if (trace && prediction)
-        measured.emplace(prediction->program, trace->measured, document.design().schedule.devices());
-    alignOutlines();
+    layouts.clearMeasured();
+    if (trace && prediction) {
+        layouts.setMeasured(*prediction, trace->measured, document.design().schedule.devices());
+        alignOutlines();
+    }
     if (whole) // a recording is often longer
         view.showAll();
     else
@@ -59,20 +46,8 @@ void TimelineView::Private::alignOutlines()
 {
     const Document::Overlay* trace = document.overlay();
     const Prediction* prediction = document.prediction();
-    outlines.reset();
-    if (!measured || !trace || !prediction)
-        return;
-    Timeline aligned;
-    aligned.start = prediction->timeline.start;
-    aligned.end = prediction->timeline.end;
-    const Nanoseconds from = firstStart(aligned), to = firstStart(trace->measured);
-    const double length = double(lastEnd(aligned) - from);
-    const double factor = stretchOutlines && length > 0 ? double(lastEnd(trace->measured) - to) / length : 1;
-    for (auto* times : {&aligned.start, &aligned.end})
-        for (Nanoseconds& time : *times)
-            if (time != notRun)
-                time = to + static_cast<Nanoseconds>(std::llround(double(time - from) * factor));
-    outlines.emplace(prediction->program, aligned, document.design().schedule.devices());
+    if (trace && prediction && layouts.measured())
+        layouts.align(*prediction, trace->measured, document.design().schedule.devices(), stretchOutlines);
 }
 
 void TimelineView::Private::paintMeasured(QPainter& painter, int device, const Lane& blocks,
@@ -81,7 +56,8 @@ void TimelineView::Private::paintMeasured(QPainter& painter, int device, const L
     const auto index = static_cast<std::size_t>(device);
     if (showHeat)
         veilByError(painter, blocks, area);
-    if (showHeat && outlines && index < outlines->lanes().size()) // else they came with the blocks
+    if (const TimelineLayout* const outlines = layouts.outlines();
+        showHeat && outlines && index < outlines->lanes().size()) // else they came with the blocks
         lanePainter->outlines(painter, laneGeometry(outlines->lanes()[index], view.m_axis, area,
                                                     std::max(shown().makespan(), Nanoseconds{0}), scale()));
     const Prediction& prediction = *document.prediction();

@@ -26,12 +26,12 @@ void TimelineView::contextMenuEvent(QContextMenuEvent* event)
     if (at.y() < TimelinePainter::rulerHeight) {
         if (at.x() >= m_axis.left)
             d->showRulerMenu(d->snapped(at.x(), at.y(), event->modifiers()), at);
-    } else if (const int device = d->transferLaneAt(at); device >= 0) {
+    } else if (const int device = d->places.transfersAt(at); device >= 0) {
         if (const std::optional<std::size_t> chip = d->chipAt(at))
-            selectTransfer(device, d->transfers(device)[*chip].transfer);
+            selectTransfer(device, d->transferLanes.of(device)[*chip].transfer);
         d->showTransferMenu(device, at);
     } else if (at.x() < plotLeft()) {
-        if (const int lane = d->laneAt(at.y()); lane >= 0)
+        if (const int lane = d->places.at(at.y()); lane >= 0)
             d->showLaneMenu(lane, at);
     } else if (const std::optional<Block> block = blockAt(at)) {
         if (!d->group.contains(*block))
@@ -61,23 +61,23 @@ void TimelineView::Private::showMenuOfChosen()
     if (chosen == Chosen::Idle && reason)
         return showIdleMenu(
             {reason->device, reason->start, reason->end},
-            QPoint(xOf(reason->start + (reason->end - reason->start) / 2), laneRect(reason->device).center().y()));
+            QPoint(xOf(reason->start + (reason->end - reason->start) / 2), places.lane(reason->device).center().y()));
     if (chosen == Chosen::Lane && currentLane >= 0)
-        return showLaneMenu(currentLane, QPoint(plotLeft() / 2, laneRect(currentLane).center().y()));
+        return showLaneMenu(currentLane, QPoint(plotLeft() / 2, places.lane(currentLane).center().y()));
     int device = -1;
     if (const std::optional<Transfer> transfer = view.selectedTransfer(&device);
         chosen == Chosen::Transfer && transfer && strip.transferHeight(device) > 0) {
         const QRect chip = view.rectOfTransfer(device, *transfer);
-        return showTransferMenu(device, chip.isNull() ? transferArea(device).center().toPoint() : chip.center());
+        return showTransferMenu(device, chip.isNull() ? places.transfers(device).center().toPoint() : chip.center());
     }
     if (chosen != Chosen::Ruler && document.selection() && findShown(*document.selection(), nullptr))
         return showBlockMenu(view.rectOfBlock(*document.selection()).center());
     // Nothing is chosen: the ruler is there always.
     auto time = std::max<Nanoseconds>(0, std::llround(axis.timeAt(axis.left + axis.width / 2.0)));
-    if (range)
+    if (const auto& range = readings.range())
         time = range->first + (range->second - range->first) / 2;
-    else if (markChosen && !marks.empty())
-        time = *markChosen;
+    else if (const auto mark = readings.lastMark())
+        time = *mark;
     showRulerMenu(time, QPoint(xOf(time), TimelinePainter::rulerHeight / 2));
 }
 
@@ -157,19 +157,19 @@ void TimelineView::Private::showRulerMenu(Nanoseconds time, QPoint position)
     chosen = Chosen::Ruler;
     QMenu* menu = menuOf({"measure", "measureByNumbers", "frameRange"});
     menu->addAction(tr("Remove the measured range"), &view, [this] { view.setRange(std::nullopt); })
-        ->setEnabled(range.has_value());
+        ->setEnabled(readings.range().has_value());
     menu->addSeparator();
-    const std::optional<Nanoseconds> mark = markNear(time);
+    const std::optional<Nanoseconds> mark = readings.markNear(time, markReach());
     const Nanoseconds at = mark.value_or(time);
     const QString text = durationText(at);
     menu->addAction(mark ? tr("Remove the mark at %1").arg(text) : tr("Set a mark at %1").arg(text), &view,
                     [this, at] { view.toggleMark(at); });
     menu->addAction(tr("Remove all marks"), &view,
                     [this] {
-                        marks.clear();
+                        readings.clearMarks();
                         updateOverlay();
                     })
-        ->setEnabled(!marks.empty());
+        ->setEnabled(!readings.marks().empty());
     menu->addSeparator();
     menu->addAction(view.action(QStringLiteral("showAll")));
     popUp(*menu, position);

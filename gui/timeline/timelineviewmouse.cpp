@@ -80,17 +80,17 @@ void TimelineView::Private::hover(QPoint position)
         Q_EMIT view.hovered(tr("Drag to measure a range, double-click to set or remove a mark"));
         return;
     }
-    if (!laneEdgeAt(position) && hoverTransfer(position))
+    if (!places.edgeAt(position) && hoverTransfer(position))
         return;
-    if (const QString kernel = kernelTextAt(position); !kernel.isEmpty() && !laneEdgeAt(position)) {
+    if (const QString kernel = kernelTextAt(position); !kernel.isEmpty() && !places.edgeAt(position)) {
         view.viewport()->setCursor(Qt::ArrowCursor);
         Q_EMIT view.hovered(kernel);
         return;
     }
-    const int lane = laneAt(position.y());
+    const int lane = places.at(position.y());
     const std::optional<Block> block = view.blockAt(position);
     const std::optional<int> edge = warmUpEdgeAt(position);
-    view.viewport()->setCursor(laneEdgeAt(position)         ? Qt::SizeVerCursor
+    view.viewport()->setCursor(places.edgeAt(position)      ? Qt::SizeVerCursor
                                : edge                       ? Qt::SplitHCursor
                                : block && isPass(block->op) ? Qt::OpenHandCursor
                                                             : Qt::ArrowCursor);
@@ -119,12 +119,12 @@ void TimelineView::cancel()
         d->refusal->hide();
     } else if (d->document.selection()) {
         d->document.select(std::nullopt);
-    } else if (d->reason || d->range) {
+    } else if (d->reason || d->readings.range()) {
         d->reason.reset();
         setRange(std::nullopt);
         d->updateOverlay();
     } else {
-        d->marks.clear();
+        d->readings.clearMarks();
         d->updateOverlay();
     }
 }
@@ -136,9 +136,9 @@ void TimelineView::mouseDoubleClickEvent(QMouseEvent* event)
         return;
     if (position.y() < TimelinePainter::rulerHeight && position.x() >= m_axis.left) {
         toggleMark(d->snapped(event->position().x(), position.y(), event->modifiers()));
-    } else if (position.x() < plotLeft() && d->laneAt(position.y()) >= 0 && !d->laneEdgeAt(position)
-               && d->transferLaneAt(position) < 0 && d->kernelLaneAt(position) < 0) {
-        d->currentLane = d->laneAt(position.y());
+    } else if (position.x() < plotLeft() && d->places.at(position.y()) >= 0 && !d->places.edgeAt(position)
+               && d->places.transfersAt(position) < 0 && d->places.kernelsAt(position) < 0) {
+        d->currentLane = d->places.at(position.y());
         action(QStringLiteral("laneFold"))->trigger();
     } else if (blockAt(position)) {
         frameSelection();

@@ -17,9 +17,9 @@ void TimelineView::Private::addReason(OverlayContent& content) const
     const auto rectOf = [&](const Block& block) {
         int device = -1;
         const std::optional<LaneBlock> found = findShown(block, &device);
-        return found ? blockRect(*found, axis, blockArea(device), scale()) : QRectF();
+        return found ? blockRect(*found, axis, places.blocks(device), scale()) : QRectF();
     };
-    const QRectF area = blockArea(reason->device);
+    const QRectF area = places.blocks(reason->device);
     const double left = std::max(axis.xOf(static_cast<double>(reason->start)), axis.left - 8.0);
     const double right = std::min(axis.xOf(static_cast<double>(reason->end)), axis.right() + 8.0);
     content.idle = QRectF(left, area.top(), std::max(1.0, right - left), area.height());
@@ -47,7 +47,7 @@ void TimelineView::Private::addArrows(OverlayContent& content, const Block& subj
     const auto shownAt = [&](const Block& block) {
         Shown result;
         const LaneBlock found = *findShown(block, &result.device);
-        result.rect = blockRect(found, axis, blockArea(result.device), scale());
+        result.rect = blockRect(found, axis, places.blocks(result.device), scale());
         return result;
     };
     const auto connect = [&](const Block& a, const Block& b) {
@@ -73,14 +73,14 @@ void TimelineView::Private::addArrows(OverlayContent& content, const Block& subj
 void TimelineView::Private::addGhost(OverlayContent& content, const Block& block) const
 {
     const TimeAxis& axis = view.axis();
-    const int lane = laneAt(cursor.y());
+    const int lane = places.at(cursor.y());
     double width = 32;
-    double height = lane >= 0 ? blockArea(lane).height() : lanePitch() - 21;
+    double height = lane >= 0 ? places.blocks(lane).height() : places.pitch() - 21;
     OverlayContent::Ghost ghost{{}, block, 0};
     QPointF grab(width / 2, height / 2);
     if (const LaneBlock* now = layout().blockOf(block)) {
         ghost.chunk = now->chunk;
-        const QRectF rect = blockRect(*now, axis, blockArea(layout().find(block)->device), scale());
+        const QRectF rect = blockRect(*now, axis, places.blocks(layout().find(block)->device), scale());
         width = rect.width();
         height = rect.height();
         if (const Gesture::HeldBlock* pressed = held())
@@ -89,11 +89,11 @@ void TimelineView::Private::addGhost(OverlayContent& content, const Block& block
     // The ghost follows the cursor along the lane, lifted a little off it: the block in the lane below is
     // where it will land.
     constexpr double lift = 9;
-    const double top = (lane >= 0 ? blockArea(lane).top() : cursor.y() - grab.y()) - lift;
+    const double top = (lane >= 0 ? places.blocks(lane).top() : cursor.y() - grab.y()) - lift;
     ghost.rect = QRectF(std::round(cursor.x() - grab.x()), top, width, height);
     content.ghost = ghost;
     if (plan && plan->device >= 0 && !plan->legal && plan->index >= 0) {
-        const QRectF area = blockArea(plan->device);
+        const QRectF area = places.blocks(plan->device);
         content.caret = QLineF(cursor.x(), area.top() - 4, cursor.x(), area.bottom() + 4);
     }
 }

@@ -2,47 +2,30 @@
 // Painting of TimelineView: only the visible lanes, each from geometry bounded by pixels.
 #include "gui/timeline/timelineviewprivate.h"
 
-#include <QLoggingCategory>
+#include <QElapsedTimer>
 #include <QPaintEvent>
 #include <QPainter>
 #include <QScrollBar>
 
 namespace pipewright {
-namespace {
-
-// QT_LOGGING_RULES="pipewright.timeline.frametime=true" shows the worst paint of each half second, and a menu
-// to switch that off and on.
-Q_LOGGING_CATEGORY(frameTime, "pipewright.timeline.frametime", QtInfoMsg)
-
-} // namespace
-
-bool TimelineView::Private::isDebugging()
-{
-    return frameTime().isDebugEnabled();
-}
-
 void TimelineView::paintEvent(QPaintEvent* event)
 {
-    const bool timing = d->showFrameTimes;
     QElapsedTimer timer;
     timer.start();
     {
         QPainter painter(viewport());
         d->paint(painter, event->rect());
     }
-    if (!timing)
+    if (!d->frames.isOn)
         return;
-    d->worstFrame = std::max(d->worstFrame, static_cast<double>(timer.nsecsElapsed()) / 1e6);
-    if (d->frameClock.isValid() && d->frameClock.elapsed() < 500)
+    const std::optional<double> worst = d->frames.add(static_cast<double>(timer.nsecsElapsed()) / 1e6);
+    if (!worst)
         return;
-    qCDebug(frameTime, "worst paint %.2f ms", d->worstFrame);
     OverlayContent content = d->overlay->content();
-    content.frameTime = tr("worst paint %1\u00a0ms").arg(d->worstFrame, 0, 'f', 2);
+    content.frameTime = tr("worst paint %1\u00a0ms").arg(*worst, 0, 'f', 2);
     // Showing it from within the paint would schedule the next one; whatever repaints next brings it up.
     QMetaObject::invokeMethod(
         this, [this, content] { d->overlay->setContent(content); }, Qt::QueuedConnection);
-    d->worstFrame = 0;
-    d->frameClock.start();
 }
 
 void TimelineView::Private::paint(QPainter& painter, const QRect& exposed)
@@ -61,7 +44,7 @@ void TimelineView::Private::paint(QPainter& painter, const QRect& exposed)
         for (int row = 0; row < strip.lanes() && !visible.isEmpty(); ++row) {
             const int device = strip.deviceAt(row);
             painter.setClipRect(visible);
-            if (strip.isPinned(device) == pinned && laneRect(device).intersects(visible))
+            if (strip.isPinned(device) == pinned && places.lane(device).intersects(visible))
                 paintLane(painter, device, visible, ticks);
         }
         painter.setClipRect(visible);
@@ -89,11 +72,12 @@ void TimelineView::Private::paintStripNames(QPainter& painter, const QRect& visi
     int free = 0; // from here on no name is in the way
     for (int row = 0; row < strip.lanes(); ++row) {
         const int device = strip.deviceAt(row);
-        const QRect lane = laneRect(device);
-        if (strip.isPinned(device) != pinned || lane.height() >= namedLane
+        const QRect lane = places.lane(device);
+        if (strip.isPinned(device) != pinned || lane.height() >= LanePlaces::namedLane
             || static_cast<std::size_t>(device) >= headers.size())
             continue;
-        const QRect place(18, lane.center().y() - namedLane / 2, plotLeft() - 32, namedLane + 1);
+        const QRect place(18, lane.center().y() - LanePlaces::namedLane / 2, plotLeft() - 32,
+                          LanePlaces::namedLane + 1);
         if (row > 0 && place.top() < free)
             continue;
         free = place.bottom() + 1;
@@ -106,8 +90,8 @@ void TimelineView::Private::paintStripNames(QPainter& painter, const QRect& visi
 std::optional<LaneGeometry> TimelineView::Private::outlined(int device, const QRectF& area) const
 {
     const auto index = static_cast<std::size_t>(device);
-    const bool overlaid = showsMeasured();
-    if (overlaid) {
+    if (showsMeasured()) {
+        const TimelineLayout* const outlines = layouts.outlines();
         if (showHeat || !outlines || index >= outlines->lanes().size()) // heat is painted first
             return std::nullopt;
         return laneGeometry(outlines->lanes()[index], view.m_axis, area, std::max(shown().makespan(), Nanoseconds{0}),
@@ -115,7 +99,7 @@ std::optional<LaneGeometry> TimelineView::Private::outlined(int device, const QR
     }
     // A drag is compared with the present state, and that with the one before it. Blocks that stay where they are need
     // no outline.
-    const TimelineLayout* from = previewLayout ? present.get() : showBefore ? before.get() : nullptr;
+    const TimelineLayout* from = layouts.preview() ? &layout() : showBefore ? layouts.before() : nullptr;
     if (!from || index >= from->lanes().size())
         return std::nullopt;
     const Lane& lane = from->lanes()[index];
@@ -135,8 +119,8 @@ void TimelineView::Private::paintLane(QPainter& painter, int device, const QRect
     const TimelinePainter& lanePainter = *this->lanePainter;
     const Theme& theme = Theme::of(view);
     const TimeAxis& axis = view.m_axis;
-    const QRect lane = laneRect(device);
-    const QRectF area = blockArea(device);
+    const QRect lane = places.lane(device);
+    const QRectF area = places.blocks(device);
     const auto index = static_cast<std::size_t>(device);
     const TimelineLayout& filled = shown();
 
@@ -150,7 +134,7 @@ void TimelineView::Private::paintLane(QPainter& painter, int device, const QRect
         ground.painted = above;
     lanePainter.ground(painter, axis, ground, ticks);
     const std::vector<LaneHeader>& laneHeaders = previewHeaders.empty() ? headers : previewHeaders;
-    if (above.height() < namedLane) { // paintStripNames() has its name
+    if (above.height() < LanePlaces::namedLane) { // paintStripNames() has its name
         if (device == currentLane)
             painter.fillRect(QRect(lane.left(), lane.top(), 3, lane.height()), theme.accent);
     } else if (index < laneHeaders.size() && exposed.left() < plotLeft()) {
@@ -162,8 +146,9 @@ void TimelineView::Private::paintLane(QPainter& painter, int device, const QRect
             lanePainter.keptHeader(painter, index, place, laneHeaders[index], standing);
     }
 
-    paintKernels(painter, device);
-    paintTransfers(painter, device);
+    kernelLanes.paint(painter, device, places.kernels(device), axis, theme, showsMeasured());
+    transferLanes.paint(painter, device, places.transfers(device), axis, transferTimes(), theme,
+                        view.selectedTransfer());
 
     painter.save();
     painter.setClipRect(QRect(axis.left, lane.top(), axis.width, lane.height()), Qt::IntersectClip);
@@ -173,13 +158,13 @@ void TimelineView::Private::paintLane(QPainter& painter, int device, const QRect
         const LaneGeometry geometry = laneGeometry(blocks, axis, area, idleUntil, scale());
         const std::optional<LaneGeometry> outlined = this->outlined(device, area);
         lanePainter.blocks(painter, axis, ground, ticks, area, blocks, geometry, outlined ? &*outlined : nullptr);
-        if (showSlack && !previewLayout)
+        if (showSlack && !layouts.preview())
             slack.shade(painter, blocks, axis, area, scale(), theme.lane);
         if (!group.empty())
             lanePainter.group(painter, blocks, geometry,
                               [this](const LaneBlock& block) { return group.contains(block.block); });
         const bool overlaid = showsMeasured();
-        if (showCritical && !slack.isEmpty() && !previewLayout) {
+        if (showCritical && !slack.isEmpty() && !layouts.preview()) {
             lanePainter.critical(painter, blocks, geometry, [this](const LaneBlock& block) {
                 return block.task != none && slack.isCritical(block.task);
             });

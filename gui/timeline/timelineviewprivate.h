@@ -3,19 +3,22 @@
 // of lanes. Included by the view's own source files and its gestures only.
 #pragma once
 
-#include "core/program/transferorder.h"
-#include "gui/document/timelinelayout.h"
 #include "gui/timeline/dropplanner.h"
+#include "gui/timeline/framemeter.h"
 #include "gui/timeline/gesture.h"
+#include "gui/timeline/kernellanes.h"
+#include "gui/timeline/laneplaces.h"
 #include "gui/timeline/lanestrip.h"
+#include "gui/timeline/readings.h"
 #include "gui/timeline/refusalnote.h"
+#include "gui/timeline/shownlayouts.h"
 #include "gui/timeline/slackanalysis.h"
 #include "gui/timeline/timelineoverlay.h"
 #include "gui/timeline/timelinepainter.h"
 #include "gui/timeline/timelineview.h"
+#include "gui/timeline/transferlanes.h"
 
 #include <QAction>
-#include <QElapsedTimer>
 #include <QKeySequence>
 
 #include <functional>
@@ -30,42 +33,28 @@ struct TimelineView::Private {
     Private(TimelineView& view, Document& document);
     ~Private();
 
-    static constexpr int margin = 10;     ///< pixels free before time 0 and after the end
-    static constexpr int greatLane = 112; ///< as high as lanes get by themselves in a large window
-    static constexpr int roomyLane = 74;  ///< a lane with all of its header …
-    static constexpr int tightLane = 44;  ///< … and with name and memory bar only
-    // A design with many devices is seen as a whole before it is read: its lanes get as low as strips before they
-    // scroll. Of a few lanes each stays legible.
-    static constexpr int lowLane = 24, stripLane = 6, manyLanes = 16;
-    static constexpr int namedLane = 13; ///< lower ones share their names: every so many rows has one
+    static constexpr int margin = 10; ///< pixels free before time 0 and after the end
     static constexpr double snapPixels = 48;
 
     TimelineView& view;
     Document& document;
     TimelineOverlay* overlay = nullptr;
 
+    ShownLayouts layouts; ///< of what the lanes show now, before, or over a recording
     /// Of the Document's prediction, which may be made on another thread.
-    std::shared_ptr<const TimelineLayout> present = std::make_shared<const TimelineLayout>();
-    const TimelineLayout& layout() const { return *present; }
-    std::optional<TimelineLayout> measured; ///< of the trace laid over it
-    std::optional<TimelineLayout> outlines; ///< the prediction as it is drawn over the trace: shifted, or stretched
-    bool stretchOutlines = false;           ///< to the length of the measured step
+    const TimelineLayout& layout() const { return layouts.present(); }
+    bool stretchOutlines = false; ///< to the length of the measured step
+    bool showHeat = false;        ///< measured blocks by how far they are off
     void paintStripNames(QPainter& painter, const QRect& visible, bool pinned) const;
-    bool showHeat = false;                               ///< measured blocks by how far they are off
-    std::shared_ptr<const TimelineLayout> previewLayout; ///< of a drag; null: none
-    std::shared_ptr<TimelineLayout>
-        retimed; ///< a copy of layout() that is told the new times of one drag after the other
     std::vector<LaneHeader> headers, previewHeaders;
     SlackAnalysis slack; ///< of the present prediction
     bool showCritical = false;
     bool showSlack = false;
-    bool showBefore = false;                      ///< also when nothing is dragged
-    std::shared_ptr<const TimelineLayout> before; ///< what was present before the last change of the design
+    bool showBefore = false; ///< also when nothing is dragged
     /// What is outlined in a lane besides its blocks: the state before, or the prediction of what was measured.
     std::optional<LaneGeometry> outlined(int device, const QRectF& area) const;
-    std::vector<Nanoseconds> marks; ///< sorted
-    std::optional<std::pair<Nanoseconds, Nanoseconds>> range;
-    std::optional<Nanoseconds> markNear(Nanoseconds time) const; ///< within the reach of the mouse
+    Readings readings;
+    double markReach() const; ///< of the mouse, in nanoseconds
     std::optional<std::pair<Nanoseconds, Nanoseconds>>
     measurable() const; ///< what measure() takes; the visible range only where none is measured
 
@@ -83,73 +72,45 @@ struct TimelineView::Private {
 
     // Lanes (timelineviewlanes.cpp).
     LaneStrip strip;
+    LanePlaces places;    ///< of the strip's lanes in the viewport
     int currentLane = -1; ///< whose label was pressed last; -1: that of the selection
     void arrangeLanes();
     void lanesChanged();
     void chooseLane(int lane);
     int laneForKeys() const;
-    std::optional<int> laneEdgeAt(QPoint position) const;
     void chooseLaneBy(int rows); ///< the lane so many rows below that of the keys
     void ensureLaneVisible(int device);
     void addLaneActions();
 
     // Sub-lanes with transfers (timelineviewtransfers.cpp).
-    struct TransferChips {
-        struct Chip {
-            QRectF rect;
-            std::size_t index = 0; ///< in the device's list
-        };
-        std::vector<Chip> shown;
-        bool dense = false; ///< ticks: too many to grip
-    };
-    mutable std::vector<std::optional<std::vector<IssuedTransfer>>> transferLists; ///< by device; made when first shown
+    TransferLanes transferLanes;
+    const Timeline& transferTimes() const; ///< at which the chips stand
     std::optional<std::pair<int, Transfer>>
         chosenTransfer; ///< and the device in whose list; holds while its block is selected
-    const std::vector<IssuedTransfer>& transfers(int device) const;
-    QRectF transferArea(int device) const; ///< null while it is not shown
-    TransferChips chips(int device) const;
-    int transferLaneAt(QPoint position) const; ///< -1: none
+    TransferLanes::Chips chips(int device) const;
     std::optional<std::size_t> chipAt(QPoint position) const;
-    bool isStated(const Transfer& transfer) const;
-    QString transferName(const Transfer& transfer) const;
-    QString transferText(int device, std::size_t index) const;
     bool hoverTransfer(QPoint position);
     /// One that the view's keys reach while it has the focus; `run` is called when it is triggered.
     QAction* addAction(const char* name, const QString& text, const QString& tip, const QKeySequence& key,
                        const std::function<void()>& run);
     void addTransferActions();
-    void paintTransfers(QPainter& painter, int device);
 
     // Sub-lanes with the kernels of measured blocks (timelineviewkernels.cpp).
-    struct KernelRect {
-        QRectF rect;
-        TaskId task = none;
-        std::size_t index = 0; ///< into the block's kernels: the first of those that share the pixel
-        std::size_t count = 1;
-    };
-    const Document::Overlay::Kernels* kernels() const; ///< null: none were recorded
-    QRectF kernelArea(int device) const;               ///< null while it is not shown
-    std::vector<KernelRect> kernelRects(int device) const;
-    int kernelLaneAt(QPoint position) const; ///< -1: none
+    KernelLanes kernelLanes;
+    std::vector<KernelLanes::Rect> kernelRects(int device) const;
     QString kernelTextAt(QPoint position) const;
     void showKernels(int device, bool shown);
     void addKernelActions();
-    void paintKernels(QPainter& painter, int device);
 
     // Geometry, all in viewport coordinates.
     int lanes() const { return static_cast<int>(layout().lanes().size()); }
-    int lanePitch() const;           ///< height of a lane that was given none of its own
-    int heightWith(int pitch) const; ///< of the view, were that the pitch
-    QRect laneRect(int device) const;
-    QRectF blockArea(int device) const; ///< where the blocks of a lane stand
     QRect plotRect() const;
-    int laneAt(int y) const; ///< -1: none
     double scale() const { return view.viewport()->devicePixelRatioF(); }
 
     /// What the lanes show now, and the prediction they are compared with (null when it is the same).
     const TimelineLayout& shown() const;
     /// A drag is planned, marked and judged at predicted times, so these are what the lanes show meanwhile.
-    bool showsMeasured() const { return measured && !plan; }
+    bool showsMeasured() const { return layouts.measured() && !plan; }
     Nanoseconds total() const;
     bool showsWhole() const; ///< and not a stretch that somebody has zoomed to
     void reload();           ///< after the design changed
@@ -161,11 +122,7 @@ struct TimelineView::Private {
     void paint(QPainter& painter, const QRect& exposed);
     void paintLane(QPainter& painter, int device, const QRect& exposed, const std::vector<double>& ticks);
     std::optional<TimelinePainter> lanePainter; ///< of the look and scale last painted in
-    QElapsedTimer frameClock;
-    double worstFrame = 0; ///< milliseconds, of the present half second
-
-    bool showFrameTimes = false;
-    static bool isDebugging(); ///< the logging category pipewright.timeline.frametime is on
+    FrameMeter frames;
 
     // Readings (timelineviewruler.cpp).
     bool showCrosshair = false;
@@ -208,8 +165,7 @@ struct TimelineView::Private {
 
     // Menus (timelineviewmenus.cpp).
     enum class Chosen { Block, Transfer, Lane, Idle, Ruler };
-    Chosen chosen = Chosen::Block;         ///< what the menu key means: the last that was chosen, by whatever hand
-    std::optional<Nanoseconds> markChosen; ///< the mark that was set last
+    Chosen chosen = Chosen::Block; ///< what the menu key means: the last that was chosen, by whatever hand
     bool isDragging() const;
     void showMenuOfChosen();
     void showBlockMenu(QPoint position);

@@ -13,45 +13,32 @@ namespace pipewright {
 
 namespace {
 
-constexpr double markReach = 5; // pixels beside a mark that still mean it
 constexpr double snapReach = 8; // pixels beside an edge of a block to which a range snaps
 
 } // namespace
 
-std::optional<Nanoseconds> TimelineView::Private::markNear(Nanoseconds time) const
+double TimelineView::Private::markReach() const
 {
-    const double reach = markReach * view.m_axis.nsPerPixel;
-    const auto near = std::find_if(marks.begin(), marks.end(), [&](Nanoseconds mark) {
-        return std::abs(static_cast<double>(mark - time)) <= reach;
-    });
-    return near == marks.end() ? std::nullopt : std::optional(*near);
+    constexpr double pixels = 5; // beside a mark that still mean it
+    return pixels * view.m_axis.nsPerPixel;
 }
 
 void TimelineView::toggleMark(Nanoseconds time)
 {
-    d->markChosen.reset();
-    if (const std::optional<Nanoseconds> near = d->markNear(time)) {
-        std::erase(d->marks, *near);
-    } else {
-        d->marks.insert(std::lower_bound(d->marks.begin(), d->marks.end(), time), time);
-        d->markChosen = time;
+    if (d->readings.toggleMark(time, d->markReach()))
         d->chosen = Private::Chosen::Ruler;
-    }
     d->updateOverlay();
 }
 
 const std::vector<Nanoseconds>& TimelineView::marks() const
 {
-    return d->marks;
+    return d->readings.marks();
 }
 
 void TimelineView::setRange(std::optional<std::pair<Nanoseconds, Nanoseconds>> range)
 {
-    if (range && range->first > range->second)
-        std::swap(range->first, range->second);
-    if (range == d->range)
+    if (!d->readings.setRange(range))
         return;
-    d->range = range;
     if (range)
         d->chosen = Private::Chosen::Ruler;
     d->updateOverlay();
@@ -60,7 +47,7 @@ void TimelineView::setRange(std::optional<std::pair<Nanoseconds, Nanoseconds>> r
 
 std::optional<std::pair<Nanoseconds, Nanoseconds>> TimelineView::range() const
 {
-    return d->range;
+    return d->readings.range();
 }
 
 const TimelineLayout& TimelineView::layout() const
@@ -80,7 +67,7 @@ Nanoseconds TimelineView::Private::snapped(double x, int y, Qt::KeyboardModifier
     if (modifiers & Qt::AltModifier)
         return time;
     // Edges of the lane under the cursor; on the ruler, of every lane.
-    const int lane = laneAt(y);
+    const int lane = places.at(y);
     const double reach = snapReach * view.m_axis.nsPerPixel;
     Nanoseconds best = time;
     double distance = reach;
@@ -109,9 +96,9 @@ Nanoseconds TimelineView::Private::snapped(double x, int y, Qt::KeyboardModifier
 void TimelineView::Private::addReadings(OverlayContent& content) const
 {
     const TimeAxis& axis = view.m_axis;
-    for (const Nanoseconds mark : marks)
+    for (const Nanoseconds mark : readings.marks())
         content.marks.push_back({axis.xOf(static_cast<double>(mark)), durationText(mark)});
-    if (range) {
+    if (const auto& range = readings.range()) {
         content.range = {{axis.xOf(static_cast<double>(range->first)), axis.xOf(static_cast<double>(range->second))}};
         content.rangeText = durationText(range->second - range->first);
     }
@@ -133,7 +120,7 @@ void TimelineView::Private::addCrosshair(OverlayContent& content) const
         return;
     const auto time = static_cast<Nanoseconds>(std::llround(at));
     content.crosshair = {{static_cast<double>(cursor.x()), durationText(time)}};
-    const int device = laneAt(cursor.y());
+    const int device = places.at(cursor.y());
     if (device < 0)
         return;
     content.title = deviceLabel(document.design(), device);
@@ -152,7 +139,7 @@ void TimelineView::Private::addCrosshair(OverlayContent& content) const
         return next == samples.begin() ? samples.front().bytes : std::prev(next)->bytes;
     };
     std::optional<Bytes> live;
-    if (measured && document.overlay())
+    if (layouts.measured() && document.overlay())
         live = liveAt(document.overlay()->measured);
     if (!live && document.prediction())
         live = liveAt(document.prediction()->timeline);

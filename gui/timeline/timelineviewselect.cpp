@@ -75,7 +75,7 @@ void TimelineView::selectNextTransfer()
     const std::optional<Block> selected = d->document.selection();
     const int home = selected ? deviceOfBlock(d->document.design().schedule, d->layout(), *selected) : -1;
     std::vector<std::pair<int, Transfer>> choices;
-    for (const IssuedTransfer& issued : home >= 0 ? d->transfers(home) : std::vector<IssuedTransfer>())
+    for (const IssuedTransfer& issued : home >= 0 ? d->transferLanes.of(home) : std::vector<IssuedTransfer>())
         if (issued.sends && issued.transfer.producer == *selected)
             for (const int device : {home, issued.transfer.destination})
                 choices.emplace_back(device, issued.transfer);

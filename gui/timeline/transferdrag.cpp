@@ -10,16 +10,16 @@
 
 namespace pipewright {
 
-using Chips = TimelineView::Private::TransferChips;
+using Chips = TransferLanes::Chips;
 
 bool TransferDrag::press(TimelineView::Private& d, const QMouseEvent& event)
 {
     const QPoint position = event.position().toPoint();
-    const int device = d.transferLaneAt(position);
+    const int device = d.places.transfersAt(position);
     if (device < 0)
         return false;
     if (position.x() < TimelineView::plotLeft()) {
-        if (d.laneEdgeAt(position))
+        if (d.places.edgeAt(position))
             return false; // the line below the lane resizes it
         d.chooseLane(device);
         d.view.action(QStringLiteral("laneTransfers"))->trigger();
@@ -31,7 +31,7 @@ bool TransferDrag::press(TimelineView::Private& d, const QMouseEvent& event)
         d.chosen = TimelineView::Private::Chosen::Block;
         return true;
     }
-    d.view.selectTransfer(device, d.transfers(device)[*chip].transfer);
+    d.view.selectTransfer(device, d.transferLanes.of(device)[*chip].transfer);
     if (!d.chips(device).dense)
         d.gesture = std::make_unique<TransferDrag>(d, device, static_cast<int>(*chip), position);
     return true;
@@ -47,7 +47,7 @@ void TransferDrag::move(const QMouseEvent& event)
     view.viewport()->setCursor(Qt::ClosedHandCursor);
     // Behind every other chip whose middle is left of the cursor; those outside the view stay on their side.
     const Chips chips = d.chips(m_device);
-    const int count = static_cast<int>(d.transfers(m_device).size());
+    const int count = static_cast<int>(d.transferLanes.of(m_device).size());
     int to = chips.shown.empty() ? m_from : static_cast<int>(chips.shown.front().index);
     for (const Chips::Chip& chip : chips.shown)
         if (static_cast<int>(chip.index) != m_from && chip.rect.center().x() < position.x())
@@ -61,14 +61,15 @@ void TransferDrag::plan(int to)
         d.updateOverlay();
         return;
     }
-    const std::vector<IssuedTransfer>& list = d.transfers(m_device);
+    const std::vector<IssuedTransfer>& list = d.transferLanes.of(m_device);
     const Transfer& moved = list[m_from].transfer;
     const auto neighbour = static_cast<std::size_t>(to);
-    const QString title =
-        to == m_from ? d.transferName(moved)
-        : to < m_from
-            ? TimelineView::tr("%1 before %2").arg(d.transferName(moved), d.transferName(list[neighbour].transfer))
-            : TimelineView::tr("%1 after %2").arg(d.transferName(moved), d.transferName(list[neighbour].transfer));
+    const QString title = to == m_from ? d.transferLanes.name(moved)
+                          : to < m_from
+                              ? TimelineView::tr("%1 before %2")
+                                    .arg(d.transferLanes.name(moved), d.transferLanes.name(list[neighbour].transfer))
+                              : TimelineView::tr("%1 after %2")
+                                    .arg(d.transferLanes.name(moved), d.transferLanes.name(list[neighbour].transfer));
     d.setPlan(d.planner.planTransfer(moved, MoveTransfer{m_device, m_from, to}, title));
 }
 
@@ -76,7 +77,7 @@ void TransferDrag::addTo(OverlayContent& content) const
 {
     if (!m_moving || !d.plan)
         return;
-    const QRectF area = d.transferArea(m_device);
+    const QRectF area = d.places.transfers(m_device);
     const Chips chips = d.chips(m_device);
     // The caret stands on the side of the neighbour that the transfer comes to.
     for (const Chips::Chip& chip : chips.shown)
@@ -88,7 +89,7 @@ void TransferDrag::addTo(OverlayContent& content) const
 
 void TransferDrag::release(const QMouseEvent&)
 {
-    const Transfer held = d.transfers(m_device)[m_from].transfer;
+    const Transfer held = d.transferLanes.of(m_device)[m_from].transfer;
     if (m_moving)
         d.commitPlan();
     view.viewport()->setCursor(Qt::ArrowCursor);
@@ -107,7 +108,7 @@ void TimelineView::moveTransferBy(int places)
         Q_EMIT editRefused(tr("Select a transfer, or a block that sends one"));
         return;
     }
-    const std::vector<IssuedTransfer> list = d->transfers(device);
+    const std::vector<IssuedTransfer> list = d->transferLanes.of(device);
     const auto at = std::find_if(list.begin(), list.end(),
                                  [&](const IssuedTransfer& issued) { return issued.transfer == *transfer; });
     if (at == list.end())

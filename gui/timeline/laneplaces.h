@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Where the lanes of a LaneStrip stand in a scrolled viewport, and inside a lane its blocks and its sub-lanes. Keeps
+// references to both; every answer is of what they say now.
+#pragma once
+
+#include "gui/timeline/lanestrip.h"
+
+#include <QPoint>
+#include <QRect>
+#include <QRectF>
+
+#include <optional>
+
+class QAbstractScrollArea;
+
+namespace pipewright {
+
+class LanePlaces {
+public:
+    static constexpr int greatLane = 112; ///< as high as lanes get by themselves in a large window
+    static constexpr int roomyLane = 74;  ///< a lane with all of its header …
+    static constexpr int tightLane = 44;  ///< … and with name and memory bar only
+    // A design with many devices is seen as a whole before it is read: its lanes get as low as strips before they
+    // scroll. Of a few lanes each stays legible.
+    static constexpr int lowLane = 24, stripLane = 6, manyLanes = 16;
+    static constexpr int namedLane = 13; ///< lower ones share their names: every so many rows has one
+
+    /// `headers`: pixels at the left that the labels of the lanes take.
+    LanePlaces(const LaneStrip& strip, const QAbstractScrollArea& view, int headers)
+        : m_strip(strip), m_view(view), m_headers(headers)
+    {
+    }
+    int pitch() const;                          ///< height of a lane that was given none of its own
+    int heightWith(int lanes, int pitch) const; ///< of the view with so many lanes, were that the pitch
+    // In viewport coordinates; null for a lane, or a part of it, that is not shown.
+    QRect lane(int device) const; ///< header included
+    QRectF blocks(int device) const;
+    QRectF transfers(int device) const;
+    QRectF kernels(int device) const;
+    int at(int y) const;                                                                        ///< -1: none
+    int transfersAt(QPoint position) const { return partAt(position, &LanePlaces::transfers); } ///< -1: none
+    int kernelsAt(QPoint position) const { return partAt(position, &LanePlaces::kernels); }     ///< -1: none
+    /// The lane whose lower edge the mouse can grip there, in the column of the headers.
+    std::optional<int> edgeAt(QPoint position) const;
+
+private:
+    int partAt(QPoint position, QRectF (LanePlaces::*part)(int) const) const;
+
+    const LaneStrip& m_strip;
+    const QAbstractScrollArea& m_view;
+    int m_headers;
+};
+
+} // namespace pipewright

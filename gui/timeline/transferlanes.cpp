@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "gui/timeline/transferlanes.h"
+
+#include "gui/widgets/words.h"
+
+#include <QCoreApplication>
+#include <QPainter>
+
+#include <algorithm>
+#include <cmath>
+
+namespace pipewright {
+namespace {
+
+constexpr double narrowestChip = 15; // an arrow fits
+constexpr double namedChip = 34;     // "F12→3" in small letters does not, "→3" does; the name goes where it fits
+
+QString transferWords(const char* text)
+{
+    return QCoreApplication::translate("TimelineView", text);
+}
+
+} // namespace
+
+const std::vector<IssuedTransfer>& TransferLanes::of(int device) const
+{
+    static const std::vector<IssuedTransfer> nothing;
+    const Prediction* prediction = m_document.prediction();
+    if (!prediction || device < 0 || device >= m_document.design().schedule.devices())
+        return nothing;
+    m_lists.resize(static_cast<std::size_t>(m_document.design().schedule.devices()));
+    std::optional<std::vector<IssuedTransfer>>& list = m_lists[device];
+    if (!list)
+        list = transfersOf(prediction->program, device);
+    return *list;
+}
+
+TransferLanes::Chips TransferLanes::chips(int device, const QRectF& area, const TimeAxis& axis,
+                                          const Timeline& times) const
+{
+    Chips result;
+    if (area.isNull())
+        return result;
+    const std::vector<IssuedTransfer>& list = of(device);
+    int visible = 0;
+    for (const IssuedTransfer& issued : list) {
+        const double x = axis.xOf(static_cast<double>(times.start[issued.task]));
+        visible += x >= axis.left && x < axis.right();
+    }
+    result.dense = visible * narrowestChip > axis.width * 0.9;
+    double free = -1e18;
+    for (std::size_t i = 0; i < list.size(); ++i) {
+        const double start = axis.xOf(static_cast<double>(times.start[list[i].task]));
+        const double end = axis.xOf(static_cast<double>(times.end[list[i].task]));
+        const double x = result.dense ? start : std::max(std::round(start), free);
+        const double width =
+            result.dense ? std::max(1.0, end - start) : std::max(narrowestChip, std::round(end - start));
+        free = x + width + 1;
+        if (x + width >= axis.left && x < axis.right())
+            result.shown.push_back({QRectF(x, area.top() + 2, width, area.height() - 4), i});
+    }
+    return result;
+}
+
+std::optional<std::size_t> TransferLanes::Chips::at(double x) const
+{
+    std::optional<std::size_t> found;
+    double nearest = 2; // pixels beside a tick that still grip it
+    for (const Chip& chip : shown) {
+        const double away = std::max({0.0, chip.rect.left() - x, x - chip.rect.right()});
+        if (away <= nearest - (found ? 0.5 : 0)) {
+            found = chip.index;
+            nearest = away;
+        }
+        if (away == 0)
+            break;
+    }
+    return found;
+}
+
+QString TransferLanes::name(const Transfer& transfer) const
+{
+    return transferWords("%1 to %2")
+        .arg(blockText(transfer.producer), deviceLabel(m_document.design(), transfer.destination));
+}
+
+QString TransferLanes::text(int device, std::size_t index, const Timeline& times) const
+{
+    const std::vector<IssuedTransfer>& list = of(device);
+    const Prediction* prediction = m_document.prediction();
+    if (!prediction || index >= list.size())
+        return {};
+    const IssuedTransfer& issued = list[index];
+    Bytes bytes = 0;
+    for (const BufferId buffer : prediction->program.reads(issued.task))
+        bytes += prediction->program.buffers[buffer].bytes;
+    return transferWords("%1 %2 as number %3 of %4: %5, %6 to %7%8")
+        .arg(deviceLabel(m_document.design(), device),
+             issued.sends ? transferWords("sends") : transferWords("receives"))
+        .arg(index + 1)
+        .arg(list.size())
+        .arg(name(issued.transfer), durationText(times.start[issued.task]), durationText(times.end[issued.task]),
+             (bytes > 0 ? QStringLiteral(", ") + sizeText(bytes) : QString())
+                 + (isStated(issued.transfer) ? transferWords(", its place is stated") : QString()));
+}
+
+bool TransferLanes::isStated(const Transfer& transfer) const
+{
+    const std::vector<TransferPrecedence>& stated = m_document.design().schedule.transferOrder;
+    return std::any_of(stated.begin(), stated.end(), [&](const TransferPrecedence& pair) {
+        return pair.first == transfer || pair.second == transfer;
+    });
+}
+
+void TransferLanes::paint(QPainter& painter, int device, const QRectF& area, const TimeAxis& axis,
+                          const Timeline& times, const Theme& theme, const std::optional<Transfer>& selected) const
+{
+    if (area.isNull())
+        return;
+    painter.save();
+    painter.setPen(theme.hairline);
+    painter.drawLine(QPointF(0, area.top()), QPointF(area.right(), area.top()));
+    const Chips chips = this->chips(device, area, axis, times);
+    const std::vector<IssuedTransfer>& list = of(device);
+    painter.setFont(Theme::words(TextSize::Small));
+    painter.setPen(theme.dim);
+    painter.drawText(QRectF(14, area.top(), axis.left - 18, area.height()), Qt::AlignVCenter | Qt::AlignLeft,
+                     list.empty()  ? transferWords("no transfers")
+                     : chips.dense ? transferWords("zoom to reorder")
+                                   : transferWords("▾ %1 transfers").arg(list.size()));
+    painter.setClipRect(QRectF(axis.left, area.top(), axis.width, area.height()), Qt::IntersectClip);
+    painter.setRenderHint(QPainter::Antialiasing, !chips.dense);
+    painter.setFont(Theme::numbers(TextSize::Small));
+    for (const Chips::Chip& chip : chips.shown) {
+        const IssuedTransfer& issued = list[chip.index];
+        QColor fill = theme.fill(issued.transfer.producer.op == Op::F ? Op::F : Op::I);
+        if (chips.dense) {
+            painter.fillRect(chip.rect, fill);
+            continue;
+        }
+        // What comes in is an outline, what goes out is filled: told apart without colour too.
+        painter.setPen(issued.sends ? Qt::NoPen : QPen(fill, 1));
+        painter.setBrush(issued.sends ? QBrush(fill) : QBrush(Qt::NoBrush));
+        painter.drawRoundedRect(chip.rect.adjusted(0.5, 0.5, -0.5, -0.5), 2, 2);
+        painter.setPen(issued.sends ? theme.ink : theme.text);
+        const QString name = blockText(issued.transfer.producer);
+        const QString arrow = issued.sends ? QStringLiteral("→") : QStringLiteral("←");
+        const int other =
+            issued.sends ? issued.transfer.destination : m_document.prediction()->program.tasks[issued.task].device;
+        const QString full =
+            issued.sends ? QStringLiteral("%1→%2").arg(name).arg(other) : QStringLiteral("%1←%2").arg(name).arg(other);
+        const double width = painter.fontMetrics().horizontalAdvance(full);
+        QString text = arrow;
+        if (width + 4 <= chip.rect.width())
+            text = full;
+        else if (chip.rect.width() >= namedChip)
+            text = arrow + QString::number(other);
+        painter.drawText(chip.rect, Qt::AlignCenter, text);
+        if (isStated(issued.transfer))
+            painter.fillRect(QRectF(chip.rect.left() + 1, chip.rect.bottom() - 2, chip.rect.width() - 2, 2),
+                             theme.accent);
+        if (selected == issued.transfer) {
+            painter.setPen(QPen(theme.selection, 1.5));
+            painter.setBrush(Qt::NoBrush);
+            painter.drawRoundedRect(chip.rect.adjusted(0.75, 0.75, -0.75, -0.75), 2, 2);
+        }
+    }
+    painter.restore();
+}
+
+} // namespace pipewright

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// The sub-lanes of transfers: below a device's blocks what it sends and receives, in the order in which it issues them.
+// A chip stands where its transfer begins, or directly behind the chip before it, so that the order can be read and
+// gripped also where transfers take no time at all; where they are too many for that, ticks stand at their times.
+#pragma once
+
+#include "core/program/transferorder.h"
+#include "gui/document/document.h"
+#include "gui/widgets/theme.h"
+#include "gui/widgets/timecoordinates.h"
+
+#include <QRectF>
+
+#include <optional>
+#include <vector>
+
+class QPainter;
+
+namespace pipewright {
+
+class TransferLanes {
+public:
+    explicit TransferLanes(const Document& document) : m_document(document) {}
+    void forget() { m_lists.clear(); } ///< the design has changed
+
+    /// What a device issues, in order; made when first asked for. Empty without a prediction.
+    const std::vector<IssuedTransfer>& of(int device) const;
+    bool isStated(const Transfer& transfer) const; ///< the schedule says something about its order
+    QString name(const Transfer& transfer) const;  ///< "F0.1 to GPU 1"
+    /// "GPU 0 sends F0.1 to GPU 1 as number 2 of 16: …", with its times in the timeline.
+    QString text(int device, std::size_t index, const Timeline& times) const;
+
+    struct Chips {
+        struct Chip {
+            QRectF rect;
+            std::size_t index = 0; ///< in the device's list
+        };
+        std::vector<Chip> shown;
+        bool dense = false; ///< ticks: too many to grip
+        /// The one under an x, or within two pixels of it.
+        std::optional<std::size_t> at(double x) const;
+    };
+    /// `area`: the device's sub-lane; `times`: of the prediction's program, every task with one.
+    Chips chips(int device, const QRectF& area, const TimeAxis& axis, const Timeline& times) const;
+    void paint(QPainter& painter, int device, const QRectF& area, const TimeAxis& axis, const Timeline& times,
+               const Theme& theme, const std::optional<Transfer>& selected) const;
+
+private:
+    const Document& m_document;
+    mutable std::vector<std::optional<std::vector<IssuedTransfer>>> m_lists; ///< by device
+};
+
+} // namespace pipewright
