@@ -46,7 +46,9 @@ public:
         });
         putAllRight(result);
         result.blocks = blockDifferences(m_program, m_predicted, m_replay, m_memory);
-        result.devices = idleTimes(m_program, m_replay, m_memory);
+        result.gaps = idleGaps(m_program, m_replay, m_memory);
+        result.devices = idleTimes(m_program, m_replay, result.gaps);
+        result.completed = m_replay.measured();
         result.criticalPath = criticalPath(m_program, m_replay.measured());
         sharePath(result);
         findStraggler(result);

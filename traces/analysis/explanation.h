@@ -43,6 +43,14 @@ struct DeviceExplanation {
     double slowness = 1;          ///< its blocks' time against their prediction, relative to the median device
 };
 
+/// Idle time of a device in the measured step, by what it waited for; the parts add up to its length.
+struct IdleGap {
+    int device = 0;
+    TaskId before = none; ///< the block that ends it; none: the device has nothing left to do
+    Nanoseconds start = 0, end = 0;
+    Nanoseconds warmUp = 0, lateData = 0, transfer = 0, hostGap = 0, memoryWait = 0, coolDown = 0;
+};
+
 struct PathShare { ///< of the critical path of the measured step
     Nanoseconds computing = 0, transferring = 0, waiting = 0;
 };
@@ -53,6 +61,8 @@ struct Explanation {
     std::vector<Cause> causes;           ///< largest |contribution| first
     std::vector<BlockDifference> blocks; ///< in the Program's order; blocks with a record only
     std::vector<DeviceExplanation> devices;
+    std::vector<IdleGap> gaps; ///< by device, then time; the idle parts of `devices` are their sums
+    Timeline completed;        ///< the measured step with every task filled in, see Replay
     std::vector<TaskId> criticalPath;
     PathShare path;
     int straggler = -1; ///< the device with the slowest blocks, if by more than 10 %; -1: none

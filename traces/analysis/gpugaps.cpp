@@ -107,6 +107,8 @@ std::vector<GpuGaps> gpuGaps(const Program& program, const GpuWork& work, const 
                 take(slice.launched, gaps.host);
             const Nanoseconds shared = coveredBetween(others[d], at, to);
             gaps.otherSlice += shared;
+            if (first && shared > 0)
+                gaps.shared.push_back({slice.task, shared});
             gaps.other += to - at - shared;
         }
         gaps.running += std::max<Nanoseconds>(0, slice.end - std::max({from, slice.start, Nanoseconds{0}}));

@@ -20,6 +20,12 @@ struct GpuGaps {
     Nanoseconds host = 0;       ///< it was there, and the call for the next kernel was not done
     Nanoseconds otherSlice = 0; ///< it was launched, and kernels of another device ran on the same GPU
     Nanoseconds other = 0;      ///< it was launched: starting a kernel, waits for events or memory; or no call is known
+    /// Of otherSlice, what stood before the first kernel of a block.
+    struct Shared {
+        TaskId task = none;
+        Nanoseconds time = 0;
+    };
+    std::vector<Shared> shared; ///< by time; blocks without any are left out
     Nanoseconds coolDown = 0;   ///< after its last kernel until the step's last block ended
 };
 

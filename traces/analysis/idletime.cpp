@@ -93,17 +93,70 @@ BlockDifference::Why reasonFor(const Program& program, const Replay& replay, con
 
 } // namespace
 
-std::vector<DeviceExplanation> idleTimes(const Program& program, const Replay& replay,
-                                         const std::vector<Nanoseconds>& memory)
+std::vector<IdleGap> idleGaps(const Program& program, const Replay& replay, const std::vector<Nanoseconds>& memory)
 {
     const Timeline& timeline = replay.measured();
     Nanoseconds first = notRun, last = 0;
+    std::vector<std::vector<TaskId>> blocks(program.devices.size());
     for (TaskId t = 0; t < program.tasks.size(); ++t) {
         first = first == notRun ? timeline.start[t] : std::min(first, timeline.start[t]);
         last = std::max(last, timeline.end[t]);
+        if (program.tasks[t].kind != TaskKind::Transfer && replay.recorded(t))
+            blocks[program.tasks[t].device].push_back(t);
     }
+    std::vector<IdleGap> gaps;
+    for (std::size_t d = 0; d < blocks.size(); ++d) {
+        std::sort(blocks[d].begin(), blocks[d].end(), [&](TaskId a, TaskId b) {
+            return std::pair(timeline.start[a], a) < std::pair(timeline.start[b], b);
+        });
+        Nanoseconds free = first;
+        for (const TaskId t : blocks[d]) {
+            if (timeline.start[t] > free) {
+                IdleGap gap;
+                gap.device = static_cast<int>(d);
+                gap.before = t;
+                gap.start = free;
+                gap.end = timeline.start[t];
+                if (t == blocks[d].front()) {
+                    gap.warmUp = gap.end - gap.start;
+                } else {
+                    // Backwards from the gap's end: memory, host, transfer, late data.
+                    Nanoseconds left = gap.end - gap.start;
+                    const auto take = [&](Nanoseconds part) {
+                        part = std::clamp<Nanoseconds>(part, 0, left);
+                        left -= part;
+                        return part;
+                    };
+                    gap.memoryWait = take(memory[t]);
+                    gap.hostGap = take(replay.lag[t] - memory[t]);
+                    const TaskId data = program.afterData[t];
+                    if (data != none && program.tasks[data].kind == TaskKind::Transfer) {
+                        const TaskId producer = program.afterData[data];
+                        gap.transfer = take(timeline.end[data]
+                                            - (producer == none ? timeline.start[data] : timeline.end[producer]));
+                    }
+                    gap.lateData = left;
+                }
+                gaps.push_back(gap);
+            }
+            free = std::max(free, timeline.end[t]);
+        }
+        if (last > free) {
+            IdleGap tail;
+            tail.device = static_cast<int>(d);
+            tail.start = free;
+            tail.end = last;
+            tail.coolDown = last - free;
+            gaps.push_back(tail);
+        }
+    }
+    return gaps;
+}
+
+std::vector<DeviceExplanation> idleTimes(const Program& program, const Replay& replay, const std::vector<IdleGap>& gaps)
+{
+    const Timeline& timeline = replay.measured();
     std::vector<DeviceExplanation> devices(program.devices.size());
-    std::vector<std::vector<TaskId>> blocks(program.devices.size());
     std::vector<std::vector<Span>> computing(program.devices.size()), transferring(program.devices.size());
     for (TaskId t = 0; t < program.tasks.size(); ++t) {
         const Task& task = program.tasks[t];
@@ -113,7 +166,6 @@ std::vector<DeviceExplanation> idleTimes(const Program& program, const Replay& r
             transferring[task.peer].push_back(span);
         } else if (replay.recorded(t)) {
             computing[task.device].push_back(span);
-            blocks[task.device].push_back(t);
         }
     }
     for (std::size_t d = 0; d < devices.size(); ++d) {
@@ -122,35 +174,15 @@ std::vector<DeviceExplanation> idleTimes(const Program& program, const Replay& r
         device.computing = lengthOfAll(busy);
         device.transferring = lengthOfAll(moving);
         device.overlapped = common(busy, moving);
-        std::sort(blocks[d].begin(), blocks[d].end(), [&](TaskId a, TaskId b) {
-            return std::pair(timeline.start[a], a) < std::pair(timeline.start[b], b);
-        });
-        Nanoseconds free = first;
-        for (const TaskId t : blocks[d]) {
-            const Nanoseconds idle = std::max<Nanoseconds>(0, timeline.start[t] - free);
-            if (free == first && idle > 0 && t == blocks[d].front()) {
-                device.warmUp += idle;
-            } else if (idle > 0) {
-                // Backwards from the gap's end: memory, host, transfer, late data.
-                Nanoseconds left = idle;
-                const auto take = [&](Nanoseconds part) {
-                    part = std::clamp<Nanoseconds>(part, 0, left);
-                    left -= part;
-                    return part;
-                };
-                device.memoryWait += take(memory[t]);
-                device.hostGap += take(replay.lag[t] - memory[t]);
-                const TaskId data = program.afterData[t];
-                if (data != none && program.tasks[data].kind == TaskKind::Transfer) {
-                    const TaskId producer = program.afterData[data];
-                    device.transfer +=
-                        take(timeline.end[data] - (producer == none ? timeline.start[data] : timeline.end[producer]));
-                }
-                device.lateData += left;
-            }
-            free = std::max(free, timeline.end[t]);
-        }
-        device.coolDown = std::max<Nanoseconds>(0, last - free);
+    }
+    for (const IdleGap& gap : gaps) {
+        DeviceExplanation& device = devices[gap.device];
+        device.warmUp += gap.warmUp;
+        device.memoryWait += gap.memoryWait;
+        device.hostGap += gap.hostGap;
+        device.transfer += gap.transfer;
+        device.lateData += gap.lateData;
+        device.coolDown += gap.coolDown;
     }
     return devices;
 }

@@ -10,9 +10,12 @@ namespace pipewright {
 /// Per task, the part of its lag spent waiting to free a buffer that was still being sent. O(instructions).
 std::vector<Nanoseconds> memoryWaits(const Program& program, const Replay& replay);
 
-/// The parts of each device add up to the makespan. O(tasks log tasks).
+/// By device, then time. O(tasks log tasks).
+std::vector<IdleGap> idleGaps(const Program& program, const Replay& replay, const std::vector<Nanoseconds>& memory);
+
+/// With the sums of the gaps the parts of each device add up to the makespan. O(tasks log tasks).
 std::vector<DeviceExplanation> idleTimes(const Program& program, const Replay& replay,
-                                         const std::vector<Nanoseconds>& memory);
+                                         const std::vector<IdleGap>& gaps);
 
 std::vector<BlockDifference> blockDifferences(const Program& program, const Timeline& predicted, const Replay& replay,
                                               const std::vector<Nanoseconds>& memory);

@@ -3,6 +3,8 @@
 #include "testmain.h"
 #include "traces/analysis/comparison.h"
 #include "traces/analysis/explanation.h"
+#include "traces/analysis/gapreasons.h"
+#include "traces/analysis/replay.h"
 #include "traces/export/report.h"
 #include "traces/store/recording.h"
 
@@ -192,6 +194,41 @@ private Q_SLOTS:
         QVERIFY(e.path.waiting >= 0);
         const TaskId first = e.criticalPath.front(), last = e.criticalPath.back();
         QCOMPARE(e.path.computing + e.path.transferring + e.path.waiting, measured.end[last] - measured.start[first]);
+    }
+
+    void theGapsOfADeviceAddUpToItsIdleTimeAndSayWhatTheyWaitedFor()
+    {
+        // One block of stage 1 takes longer, and everything behind it follows as it must.
+        const Program& program = m_prediction.program;
+        std::vector<Nanoseconds> durations;
+        for (TaskId id = 0; id < program.tasks.size(); ++id)
+            durations.push_back(m_prediction.timeline.end[id] - m_prediction.timeline.start[id]);
+        const Replay replay(program, m_prediction.timeline, durations);
+        std::vector<Nanoseconds> longer = replay.duration;
+        const TaskId slow = idOf("B1.2");
+        longer[slow] += 700'000;
+        const Timeline measured = replay.run(longer, replay.lag);
+        const Explanation e = explain(program, smallDesign().costs, m_prediction.timeline, measured);
+        std::vector<Nanoseconds> idle(e.devices.size(), 0);
+        bool waitsForTheSlowOne = false;
+        for (const IdleGap& gap : e.gaps) {
+            const Nanoseconds parts =
+                gap.warmUp + gap.lateData + gap.transfer + gap.hostGap + gap.memoryWait + gap.coolDown;
+            QCOMPARE(parts, gap.end - gap.start);
+            idle[gap.device] += parts;
+            const GapReasons reasons = reasonsOf(program, m_prediction.timeline, e, gap);
+            if (reasons.producer == slow) {
+                waitsForTheSlowOne = true;
+                QCOMPARE(reasons.producerLonger, Nanoseconds{700'000});
+                QVERIFY(reasons.transfer != none && !reasons.linkBusy);
+            }
+            if (gap.before != none)
+                QVERIFY(gapBefore(e, gap.device, gap.before) == &gap);
+        }
+        QVERIFY(waitsForTheSlowOne);
+        for (std::size_t d = 0; d < e.devices.size(); ++d)
+            QCOMPARE(idle[d] + e.devices[d].computing, e.measured);
+        QVERIFY(e.completed.start == measured.start);
     }
 
     void blocksThatWereNotMeasuredAreCounted()
