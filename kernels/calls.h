@@ -10,9 +10,11 @@
 #include "kernels/crossentropy.h"
 #include "kernels/elementwise.h"
 #include "kernels/embedding.h"
+#include "kernels/experts.h"
 #include "kernels/featurebag.h"
 #include "kernels/gelu.h"
 #include "kernels/groupedattention.h"
+#include "kernels/latentkeys.h"
 #include "kernels/layernorm.h"
 #include "kernels/matmul.h"
 #include "kernels/optimizers.h"
@@ -37,7 +39,8 @@ namespace pipewright::kernels {
 #define PIPEWRIGHT_HOST_CALLS(use)                                                                                     \
     use(RmsNormForward) use(RmsNormInputGrad) use(RmsNormWeightGrad) use(Rotate) use(GroupedAttentionForward)          \
         use(GroupedAttentionInputGrad) use(ActivationForward) use(ActivationInputGrad) use(GatedForward)               \
-            use(GatedInputGrad)
+            use(GatedInputGrad) use(RouteTokens) use(RouteTokensGrad) use(CopyToExperts) use(SumOfExperts)             \
+                use(ExpertsForward) use(ExpertsInputGrad) use(ExpertsWeightGrad) use(JoinKeys) use(SplitKeysGrad)
 
 enum class Operation : std::int32_t {
 #define PIPEWRIGHT_NAME(name) name,

@@ -248,6 +248,52 @@ Design withParallelism(const Design& base, const Parallelism& parallel)
     return design;
 }
 
+namespace {
+
+/// Of a stage's layers, in one of their passes.
+double workOfStage(const Design& design, std::size_t stage, double (Layer::*work)() const)
+{
+    std::size_t first = 0;
+    for (std::size_t s = 0; s < stage; ++s)
+        first += static_cast<std::size_t>(design.layersPerStage[s]);
+    double sum = 0;
+    for (int layer = 0; layer < design.layersPerStage[stage]; ++layer)
+        sum += (design.workload->layers[first + static_cast<std::size_t>(layer)].*work)();
+    return sum;
+}
+
+} // namespace
+
+Design withModel(const Design& base, const ModelShape& shape)
+{
+    if (!base.workload || base.layersPerStage.empty())
+        throw Error("model", "the design has costs but no model", "make the design from a model");
+    Design design = base;
+    design.workload = makeWorkload(shape, base.workload->optimizer, base.workload->source);
+    if (design.workload->layers.size() != base.workload->layers.size())
+        design.layersPerStage = evenPartition(*design.workload, base.schedule.stages());
+    if (isFormula(base)) {
+        refreshFormulaCosts(design);
+        return design;
+    }
+    applyBytes(*design.workload, design.layersPerStage, design.schedule.recompute, design.costs);
+    for (std::size_t s = 0; s < design.costs.stages.size(); ++s) {
+        StageCosts& stage = design.costs.stages[s];
+        const auto scaled = [&](Nanoseconds& time, double (Layer::*work)() const) {
+            if (const double before = workOfStage(base, s, work); before > 0)
+                time = std::llround(static_cast<double>(time) * workOfStage(design, s, work) / before);
+        };
+        scaled(stage.forward, &Layer::forwardWork);
+        scaled(stage.inputGrad, &Layer::inputGradWork);
+        scaled(stage.weightGrad, &Layer::weightGradWork);
+        scaled(stage.backward, &Layer::backwardWork);
+        scaled(stage.recompute, &Layer::forwardWork);
+        for (const Op op : {Op::F, Op::I, Op::W, Op::B, Op::R})
+            stage.origin[indexOf(op)] = CostOrigin::Estimated;
+    }
+    return design;
+}
+
 Design withSchedule(const Design& original, Schedule schedule, std::vector<int> layersPerStage)
 {
     if (original.schedule.recompute != schedule.recompute) { // the costs of one are not those of the other

@@ -60,6 +60,10 @@ Design withRecompute(const Design& base, const std::vector<Recompute>& ofStage);
 /// The same with other degrees of parallelism. Only a formula knows what those cost.
 Design withParallelism(const Design& base, const Parallelism& parallel);
 
+/// Another model of as many stages, cut evenly where it has another number of layers: costs that no formula gave grow
+/// or shrink with each stage's work. For runs of a large design on a small machine. Throws Error without a model.
+Design withModel(const Design& base, const ModelShape& shape);
+
 /// Another cut of the model's layers into as many stages as there are. Needs a model.
 Design withPartition(const Design& base, std::vector<int> layersPerStage);
 

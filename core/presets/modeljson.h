@@ -17,6 +17,18 @@ nlohmann::ordered_json shapeToJson(const ModelShape& shape);
 /// caller reads further keys of its own and calls finish().
 ModelShape readShape(ObjectReader& reader);
 
+/// A field of a model that was made smaller for a run on this machine.
+struct ScaledField {
+    std::string key, before, after; ///< "layers", "80", "8"
+};
+struct ScaledShape {
+    ModelShape shape;
+    std::vector<ScaledField> fields; ///< those that changed
+};
+/// `scale`: keys of a model file and their values, "layers=8,vocabulary=32000,data_type=fp32,dropout=off". Throws Error
+/// with checkShape()'s diagnostics, and for keys and values that a model file does not have.
+ScaledShape scaledShape(const ModelShape& shape, const std::string& scale);
+
 nlohmann::ordered_json deviceToJson(const DeviceSpec& device);
 /// A device by its numbers, or by "group", a cluster of devices that act as this one. Groups do not nest.
 DeviceSpec readDevice(ObjectReader& reader);

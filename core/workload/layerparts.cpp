@@ -165,6 +165,7 @@ void addLatentProjections(const ModelShape& shape, Layer& layer)
     keep.untilWeightGrad("keyValueLatent.input", tokens * shape.keyValueLatent);
     keep.fromInputGrad("keyValueLatent.outputGrad", tokens * keysAndValues);
 
+    addWorkspace(layer, "d.key", tokens * queries);
     keep.untilInputGrad("attention.query", tokens * queries);
     keep.untilInputGrad("attention.key", tokens * queries);
     keep.untilInputGrad("attention.value", tokens * shape.heads * shape.valueHeadSize);
@@ -196,7 +197,9 @@ void addExperts(const ModelShape& shape, Layer& layer)
     const std::int64_t visits = tokens * (shape.expertsPerToken + shape.sharedExperts);
     Keeper keep = keeper(shape, layer);
 
-    addLinear(layer, tokens, {"router", shape.hidden, shape.experts, shape.routerBias});
+    addLinear(layer, tokens, {"router", shape.hidden, shape.experts, shape.routerBias && shape.expertBias});
+    if (shape.routerBias && !shape.expertBias) // added for the choice alone, and no gradient's business
+        addParameter(layer, "router.correction", 1, shape.experts, Start::Zero);
     keep.untilWeightGrad("router.input", tokens * shape.hidden);
     keep.add("router.probabilities", tokens * shape.experts, 4, Lifetime::UntilInputGrad);
     keep.add("router.outputGrad", tokens * shape.experts, 4, Lifetime::FromInputGrad);

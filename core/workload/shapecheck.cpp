@@ -169,9 +169,11 @@ Diagnostics whyNotRunnable(const ModelShape& shape)
         return reasons; // it has no attention
     }
     need(!shape.attentionSinks, "attention_sinks", "attention sinks are not built in", "switch it off");
-    need(shape.experts == 0, "experts", "experts are not built in", "use 0");
     const bool latent = attentionCoreOf(shape) == AttentionCore::Latent;
-    need(!latent, "key_value_latent", "latent attention is not built in", "use 0");
+    need(!latent || (shape.rotaryHeadSize > 0 && !shape.learnedPositions), "rotary_head_size",
+         "latent attention here has rotary positions", "use an even number, and no learned positions");
+    need(!shape.bias || !(latent || shape.queryKeyNorm), "bias",
+         "norms within attention are RMS norms here, which have no shift", "switch biases off");
     need(latent || shape.queryLatent == 0, "query_latent", "a latent of queries alone is not built in", "use 0");
     need(shape.learnedPositions || (latent ? shape.rotaryHeadSize : shape.headSize) % 2 == 0, "head_size",
          "rotary positions turn pairs of values", "use an even number");

@@ -16,6 +16,7 @@
 #include "executor/run/grouprun.h"
 #include "executor/run/rundump.h"
 #include "executor/run/runsetup.h"
+#include "executor/run/runweights.h"
 #include "executor/runtime/clock.h"
 #include "executor/runtime/runtime.h"
 #include "executor/runtime/timedwork.h"
@@ -55,12 +56,16 @@ public:
     {
         if (options.steps < 1)
             throw Error("steps", "a run has at least one step");
-        if (!options.dump.empty() && !m_trains)
-            throw Error("--dump", "the blocks are timed, and there are no parameters",
-                        "run a design that trains (`check --for` says why one does not)");
-        if (!options.dump.empty() && m_groups)
-            throw Error("--dump", "the parameters of a group lie in pieces on its members, and are not written",
-                        "leave --dump out, or take a cluster without groups");
+        for (const auto& [option, value] : {std::pair{"--dump", &options.dump},
+                                            {"--weights", &options.weights},
+                                            {"--save-weights", &options.saveWeights}}) {
+            if (!value->empty() && !m_trains)
+                throw Error(option, "the blocks are timed, and there are no parameters",
+                            "run a design that trains (`check --for` says why one does not)");
+            if (!value->empty() && m_groups)
+                throw Error(option, "the parameters of a group lie in pieces on its members",
+                            "leave it out, or take a cluster without groups");
+        }
         if (m_trains && !m_groups)
             fitAttention();
         m_result.speaks = !m_peers || m_peers->self() == 0;
@@ -130,6 +135,8 @@ public:
                 m_dump->write(m_options.dump, m_options.overwriteTrace);
             }
         }
+        if (m_trains && !m_options.saveWeights.empty() && !m_result.cancelled && m_result.speaks)
+            saveWeights(*m_trainingWork, *m_design.workload, m_options.saveWeights, m_options.overwriteTrace);
         if (m_writer && !m_result.cancelled)
             m_writer->finish(m_groups ? m_groups->shownOf(m_result.peakBytes) : m_result.peakBytes,
                              m_result.droppedRecords, m_result.toJson());
@@ -213,6 +220,10 @@ private:
         auto work = std::make_unique<TrainingWork>(workload, m_design.layersPerStage, m_program.microbatches, optimizer,
                                                    *m_training->data, m_options.seed, microbatchesPerUpdate(m_program),
                                                    m_program.recompute);
+        if (!m_options.weights.empty())
+            startFromWeights(*work, workload, m_options.weights, m_result.notes);
+        if (!m_options.saveWeights.empty())
+            checkWeightsOutput(workload, m_options.saveWeights, m_options.overwriteTrace);
         m_trainingWork = work.get();
         m_work = std::move(work);
         if (!m_options.dump.empty()) {
@@ -297,10 +308,10 @@ private:
     {
         if (m_trains && m_options.checkGradients)
             fetchBuffers(m_program.versioned() ? BufferKind::Parameters : BufferKind::Gradients);
-        if (m_dump) {
+        if (m_dump || !m_options.saveWeights.empty())
             fetchBuffers(BufferKind::Parameters);
+        if (m_dump)
             fetchBuffers(BufferKind::Gradients);
-        }
         const auto self = static_cast<std::size_t>(m_peers->self());
         postSummary(*m_peers, {m_result.peakBytes[self], m_result.heldBytes[self], m_result.memory[self],
                                m_result.droppedRecords});

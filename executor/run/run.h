@@ -5,6 +5,7 @@
 
 #include "core/base/diagnostic.h"
 #include "core/design/design.h"
+#include "core/predict/scaledmodel.h"
 #include "executor/run/synthetic.h"
 #include "executor/run/trainabledesign.h"
 #include "executor/runtime/actor.h"
@@ -57,7 +58,9 @@ struct RunOptions {
     std::function<std::unique_ptr<Backend>(int devices)> createBackend = {}; ///< empty: the host's
     std::string trace;                                                       ///< file to create; empty: none
     bool overwriteTrace = false;
-    std::string dump; ///< parameters, gradients, batches and losses in a safetensors file; empty: none
+    std::string weights; ///< published weights to begin with: a safetensors file, or a folder of them; empty: random
+    std::string saveWeights; ///< where the trained ones are written in the same layout; empty: nowhere
+    std::string dump;        ///< parameters, gradients, batches and losses in a safetensors file; empty: none
 };
 
 struct GradientCheck {

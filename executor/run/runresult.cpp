@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/base/median.h"
 #include "core/json/jsonvalue.h"
 #include "executor/run/run.h"
 
@@ -53,6 +54,17 @@ std::string RunResult::toJson() const
     if (!clockOffsets.empty()) {
         json["clock_offset_ns"] = clockOffsets;
         json["clock_uncertainty_ns"] = clockUncertainties;
+    }
+    if (scale) {
+        JsonValue& scaled = json["scale"];
+        scaled["fields"] = JsonValue::array();
+        for (const ScaledField& field : scale->fields)
+            scaled["fields"].push_back({{"key", field.key}, {"before", field.before}, {"after", field.after}});
+        scaled["predicted_step_ns"] = scale->scaledMakespan;
+        scaled["predicted_full_step_ns"] = scale->fullMakespan;
+        scaled["predicted_full_peak_bytes"] = scale->fullPeaks;
+        if (!stepTimes.empty())
+            scaled["extrapolated_full_step_ns"] = scale->fullStep(medianOf(stepTimes));
     }
     if (cancelled)
         json["cancelled"] = true;

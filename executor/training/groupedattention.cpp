@@ -22,6 +22,14 @@ kernels::RotaryFrequencies frequenciesOf(const Rotary& rotary)
     return {rotary.base, scaling(), rotary.factor, rotary.low, rotary.high, double(rotary.original)};
 }
 
+void requireStreamed(const kernels::GroupedAttentionShape& shape, const Slice& logSums)
+{
+    if (std::size_t(logSums.elements) != shape.numbers())
+        throw Error("model.attention",
+                    "the matrices of scores are to be stored, and this attention keeps one number per query and head",
+                    "write \"attention\": \"streamed\"");
+}
+
 GroupedAttention::GroupedAttention(const ModelShape& shape, int layer, int number, const StageLayout& layout,
                                    const ParameterLayout& parameters)
     : m_rows(int(shape.tokens())), m_headSize(int(shape.headSize)), m_norm(shape, parameters, layer, "ln1"),
@@ -51,11 +59,7 @@ GroupedAttention::GroupedAttention(const ModelShape& shape, int layer, int numbe
                    .window = int(windowOf(shape, number)),
                    .causal = true,
                    .scale = scale};
-    if (std::size_t(m_logSums.elements) != m_attention.numbers())
-        throw Error("model.attention",
-                    "the matrices of scores are to be stored, and this attention keeps one number "
-                    "per query and head",
-                    "write \"attention\": \"streamed\"");
+    requireStreamed(m_attention, m_logSums);
 }
 
 GroupedAttention::Heads GroupedAttention::headsOf(const ModelShape& shape, const char* name, int firstOutput, int heads,

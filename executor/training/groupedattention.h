@@ -17,6 +17,9 @@ namespace pipewright {
 /// The frequencies of a model's rotary positions, and what its scores are multiplied by because of them.
 kernels::RotaryFrequencies frequenciesOf(const Rotary& rotary);
 
+/// Throws Error where the model is to keep more than a number per query and head.
+void requireStreamed(const kernels::GroupedAttentionShape& shape, const Slice& logSums);
+
 class GroupedAttention {
 public:
     GroupedAttention(const ModelShape& shape, int layer, int number, const StageLayout& layout,

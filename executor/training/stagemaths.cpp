@@ -24,7 +24,7 @@ StageMaths::StageMaths(const Workload& workload, int first, int last, int microb
                 m_embedding.emplace(shape, index, m_layout, m_parameters);
             break;
         case LayerKind::Transformer: addAttention(shape, index, index - 1); [[fallthrough]]; // behind the embedding
-        case LayerKind::Mlp: m_parts.push_back({index, Mlp(shape, index, m_layout, m_parameters)}); break;
+        case LayerKind::Mlp: addMlp(shape, index, index - 1); break;
         case LayerKind::Head: m_head.emplace(shape, index, m_layout, m_parameters, lossScale); break;
         case LayerKind::Other:
             throw Error(workload.layers[std::size_t(index)].name, "this layer has no mathematics",
@@ -41,8 +41,17 @@ void StageMaths::addAttention(const ModelShape& shape, int layer, int number)
         m_parts.push_back({layer, GroupedAttention(shape, layer, number, m_layout, m_parameters)});
         break;
     case AttentionCore::Latent:
-        throw Error(shape.name, "latent attention has no mathematics here", "run it with blocks that take times");
+        m_parts.push_back({layer, LatentAttention(shape, layer, number, m_layout, m_parameters)});
+        break;
     }
+}
+
+void StageMaths::addMlp(const ModelShape& shape, int layer, int number)
+{
+    if (hasExperts(shape, number))
+        m_parts.push_back({layer, Experts(shape, layer, m_layout, m_parameters)});
+    else
+        m_parts.push_back({layer, Mlp(shape, layer, m_layout, m_parameters)});
 }
 
 template<class MemoryOf>

@@ -13,7 +13,9 @@
 #pragma once
 
 #include "executor/training/endlayers.h"
+#include "executor/training/experts.h"
 #include "executor/training/groupedattention.h"
+#include "executor/training/latentattention.h"
 #include "executor/training/mlp.h"
 #include "executor/training/parameterlayout.h"
 #include "executor/training/plainattention.h"
@@ -87,9 +89,10 @@ private:
     /// A residual part of a layer between the two ends.
     struct Part {
         int layer;
-        std::variant<PlainAttention, GroupedAttention, Mlp> maths;
+        std::variant<PlainAttention, GroupedAttention, LatentAttention, Mlp, Experts> maths;
     };
     void addAttention(const ModelShape& shape, int layer, int number);
+    void addMlp(const ModelShape& shape, int layer, int number);
 
     StageLayout m_layout;
     ParameterLayout m_parameters;

@@ -236,11 +236,17 @@ void TrainingWork::initialise(std::size_t index)
     const ParameterLayout& layout = m_stages[index % m_stages.size()].maths.parameters();
     const Place& place = placeOf(device);
     const kernels::Operations& on = place.operations ? *place.operations : kernels::hostOperations();
+    const auto fill = [&](std::span<float> values) {
+        if (m_start)
+            m_start(layout, values);
+        else
+            layout.initialise(values, m_seed);
+    };
     if (place.onHost) {
-        layout.initialise(copy.parameters, m_seed);
+        fill(copy.parameters);
     } else {
         std::vector<float> values(copy.parameters.size());
-        layout.initialise(values, m_seed);
+        fill(values);
         place.device->write(
             *place.stream,
             {reinterpret_cast<std::byte*>(copy.parameters.data()), static_cast<Bytes>(copy.parameters.size_bytes())},

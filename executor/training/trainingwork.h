@@ -53,6 +53,10 @@ public:
     using Feed =
         std::function<void(int step, int microbatch, std::span<std::int32_t> tokens, std::span<std::int32_t> targets)>;
     void setFeed(Feed feed) { m_feed = std::move(feed); }
+    /// What parameters are in place of random ones; to be set before a run is prepared. Called for every stage's
+    /// copies.
+    using Start = std::function<void(const ParameterLayout& layout, std::span<float> parameters)>;
+    void setStart(Start start) { m_start = std::move(start); }
     /// Told the mean token loss of a microbatch by the thread of the device with the head. On the host only.
     void setListener(std::function<void(int microbatch, double loss)> listener) { m_listener = std::move(listener); }
 
@@ -130,6 +134,7 @@ private:
     int m_batch;
     VersionedWeights m_versions;
     Feed m_feed;
+    Start m_start;
     std::function<void(int, double)> m_listener;
     Backend* m_backend = nullptr;
     std::vector<Place> m_places;     ///< per device

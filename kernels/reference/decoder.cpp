@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "kernels/reference/decoder.h"
 
+#include <algorithm>
 #include <cmath>
 #include <numbers>
 
@@ -191,6 +192,42 @@ Values activationInputGrad(ActivationKind kind, const Values& input, const Value
         inputGrad.push_back(outputGrad[i] * (kind == ActivationKind::Gelu ? ofGelu : s + x * s * (1 - s)));
     }
     return inputGrad;
+}
+
+Routing routeToken(const kernels::Router& router, const Values& correction, const Values& logits)
+{
+    Values probabilities, score;
+    double sum = 0;
+    for (const double logit : logits)
+        sum += std::exp(logit);
+    for (std::size_t e = 0; e < logits.size(); ++e) {
+        probabilities.push_back(router.kind == kernels::RouterKind::Softmax ? std::exp(logits[e]) / sum
+                                                                            : 1 / (1 + std::exp(-logits[e])));
+        score.push_back(probabilities[e] + (correction.empty() ? 0 : correction[e]));
+    }
+    const int size = router.experts / router.groups;
+    std::vector<std::pair<double, int>> groups; // the better ones first
+    for (int g = 0; g < router.groups; ++g) {
+        Values of(score.begin() + g * size, score.begin() + (g + 1) * size);
+        std::sort(of.rbegin(), of.rend());
+        groups.emplace_back(-(of[0] + (size > 1 ? of[1] : 0)), g);
+    }
+    std::sort(groups.begin(), groups.end());
+    std::vector<std::pair<double, int>> experts;
+    for (int i = 0; i < router.groupsPerToken; ++i)
+        for (int e = groups[i].second * size; e < (groups[i].second + 1) * size; ++e)
+            experts.emplace_back(-score[e], e);
+    std::sort(experts.begin(), experts.end());
+    Routing result;
+    double chosen = 0;
+    for (int k = 0; k < router.perToken; ++k) {
+        result.choice.push_back(experts[k].second);
+        result.weight.push_back(probabilities[experts[k].second]);
+        chosen += result.weight.back();
+    }
+    for (double& weight : result.weight)
+        weight *= double(router.scale) / (router.normalised ? chosen : 1);
+    return result;
 }
 
 } // namespace pipewright::reference

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "kernels/activation.h"
+#include "kernels/experts.h"
 #include "kernels/groupedattention.h"
 #include "kernels/reference/reference.h"
 #include "kernels/rotary.h"
@@ -35,5 +36,12 @@ GroupedAttentionGrads groupedAttentionInputGrad(const GroupedAttentionShape& sha
 
 Values activationForward(ActivationKind kind, const Values& input);
 Values activationInputGrad(ActivationKind kind, const Values& input, const Values& outputGrad);
+
+/// Of one token: the chosen experts, best first, and their weights.
+struct Routing {
+    std::vector<int> choice;
+    Values weight;
+};
+Routing routeToken(const kernels::Router& router, const Values& correction, const Values& logits);
 
 } // namespace pipewright::reference

@@ -37,6 +37,26 @@ ModelShape qwen()
     return shape;
 }
 
+ModelShape deepseek()
+{
+    ModelShape shape = runnable(test::llamaShape());
+    shape.experts = 6;
+    shape.expertsPerToken = 2;
+    shape.expertFfn = 10;
+    shape.sharedExperts = shape.denseLayers = 1;
+    shape.routerScore = RouterScore::Sigmoid;
+    shape.routerGroups = 3;
+    shape.routerGroupsPerToken = 2;
+    shape.routerBias = true;
+    shape.headSize = 4;
+    shape.rotaryHeadSize = 6;
+    shape.valueHeadSize = 5;
+    shape.keyValueLatent = 7;
+    shape.queryLatent = 9;
+    shape.keyValueHeads = shape.heads;
+    return shape;
+}
+
 RunResult trained(const Design& design)
 {
     RunOptions options;
@@ -79,7 +99,7 @@ private slots:
     void familiesTrainToTheBitsOfTheReference()
     {
         QFETCH(QByteArray, family);
-        for (const ModelShape& shape : {runnable(test::llamaShape()), qwen()}) {
+        for (const ModelShape& shape : {runnable(test::llamaShape()), qwen(), deepseek()}) {
             const Design design = withBytes(test::tinyDesign(family.toStdString(), 4, 8, shape));
             verifyRun(design, trained(design));
         }
@@ -103,13 +123,15 @@ private slots:
     void recomputationMakesTheSameAgain()
     {
         QFETCH(int, recompute);
-        const Design kept = withBytes(test::tinyDesign("zb-h1", 4, 8, qwen()));
-        const RunResult usual = trained(kept);
-        const Design design = withBytes(
-            withRecompute(kept, std::vector<Recompute>(std::size_t(kept.schedule.stages()), Recompute(recompute))));
-        const RunResult result = trained(design);
-        verifyRun(design, result);
-        QCOMPARE(result.losses, usual.losses);
+        for (const ModelShape& shape : {qwen(), deepseek()}) {
+            const Design kept = withBytes(test::tinyDesign("zb-h1", 4, 8, shape));
+            const RunResult usual = trained(kept);
+            const Design design = withBytes(
+                withRecompute(kept, std::vector<Recompute>(std::size_t(kept.schedule.stages()), Recompute(recompute))));
+            const RunResult result = trained(design);
+            verifyRun(design, result);
+            QCOMPARE(result.losses, usual.losses);
+        }
     }
 
     void theLossFalls()

@@ -33,8 +33,10 @@ public:
         Values x =
             reference::embeddingForward(int(m_shape.sequence), m_hidden, tokens, at(0, "table.weight"), positions);
         for (int layer = 1; layer <= m_shape.layers; ++layer) {
-            addTo(x, attention(layer, norm(layer, "ln1", m_hidden, x)));
-            addTo(x, mlp(layer, norm(layer, "ln2", m_hidden, x)));
+            const Values first = norm(layer, "ln1", m_hidden, x);
+            addTo(x, m_shape.keyValueLatent > 0 ? latentAttention(layer, first) : attention(layer, first));
+            const Values normed = norm(layer, "ln2", m_hidden, x);
+            addTo(x, hasExperts(m_shape, layer - 1) ? experts(layer, normed) : mlp(layer, normed));
         }
         const Values logits = linear(head, "projection", norm(head, "norm", m_hidden, x));
         return reference::crossEntropyForward(m_rows, vocabulary, logits, targets,
@@ -106,6 +108,44 @@ private:
                 .output;
         return linear(layer, "projection", context);
     }
+    /// Straight from the paper's formulas, head by head (arXiv 2405.04434, equations 37 to 47).
+    Values latentAttention(int layer, const Values& x) const
+    {
+        const int own = int(m_shape.headSize), shared = int(m_shape.rotaryHeadSize), size = own + shared,
+                  valueSize = int(m_shape.valueHeadSize), heads = m_shape.heads, latent = int(m_shape.keyValueLatent);
+        const int queryDown = m_shape.queryLatent > 0 ? int(m_shape.queryLatent) : heads * size;
+        const Values down = linear(layer, "qkv", x);
+        const int width = queryDown + latent + shared;
+        Values query = columns(down, width, 0, queryDown);
+        if (m_shape.queryLatent > 0)
+            query = linear(layer, "queryLatent", norm(layer, "queryNorm", queryDown, query));
+        const Values up = linear(layer, "keyValueLatent",
+                                 norm(layer, "keyValueNorm", latent, columns(down, width, queryDown, latent)));
+        const auto turned = [&](const Values& values, int count) {
+            std::vector<float> none;
+            return reference::rotate({frequenciesOf(m_shape.rotary), int(m_shape.sequence), 0, count,
+                                      int(values.size()) / m_rows / count, int(values.size()) / m_rows / count - shared,
+                                      shared, true, false, none},
+                                     values);
+        };
+        const Values rope = turned(columns(down, width, queryDown + latent, shared), 1);
+        Values key;
+        for (int row = 0; row < m_rows; ++row)
+            for (int head = 0; head < heads; ++head) {
+                for (int i = 0; i < own; ++i)
+                    key.push_back(up[std::size_t(row * heads * (own + valueSize) + head * own + i)]);
+                for (int i = 0; i < shared; ++i)
+                    key.push_back(rope[std::size_t(row * shared + i)]);
+            }
+        kernels::GroupedAttentionShape shape{
+            int(m_shape.microbatchSize), int(m_shape.sequence), heads, heads, size, valueSize};
+        shape.scale = float(std::pow(m_shape.rotary.attentionFactor, 2) / std::sqrt(double(size)));
+        return linear(
+            layer, "projection",
+            reference::groupedAttentionForward(shape, turned(query, heads), key,
+                                               columns(up, heads * (own + valueSize), heads * own, heads * valueSize))
+                .output);
+    }
     Values mlp(int layer, const Values& x) const
     {
         const int ffn = int(m_shape.ffn);
@@ -117,6 +157,43 @@ private:
         for (std::size_t i = 0; i < wide.size(); ++i)
             wide[i] *= factor[i];
         return linear(layer, "fc2", wide);
+    }
+
+    /// A gated MLP of one token or several, of weights that are not the layer's only ones.
+    Values gated(const Values& x, const Values& fc1, const Values& fc2) const
+    {
+        const int ffn = int(fc2.size()) / m_hidden, rows = int(x.size()) / m_hidden;
+        const Values up = reference::linearForward({rows, m_hidden, 2 * ffn}, x, fc1, {});
+        Values wide = reference::activationForward(kindOf(m_shape.activation), columns(up, 2 * ffn, 0, ffn));
+        const Values factor = columns(up, 2 * ffn, ffn, ffn);
+        for (std::size_t i = 0; i < wide.size(); ++i)
+            wide[i] *= factor[i];
+        return reference::linearForward({rows, ffn, m_hidden}, wide, fc2, {});
+    }
+    Values experts(int layer, const Values& x) const
+    {
+        const Values logits = linear(layer, "router", x), fc1 = at(layer, "experts.fc1.weight"),
+                     fc2 = at(layer, "experts.fc2.weight");
+        const Values correction = has(layer, "router.correction") ? at(layer, "router.correction") : Values();
+        const auto partOf = [](const Values& all, int part, int parts) {
+            const auto size = std::ptrdiff_t(all.size()) / parts;
+            return Values(all.begin() + part * size, all.begin() + (part + 1) * size);
+        };
+        Values result = has(layer, "shared.fc1.weight")
+                            ? gated(x, at(layer, "shared.fc1.weight"), at(layer, "shared.fc2.weight"))
+                            : Values(x.size());
+        for (int row = 0; row < m_rows; ++row) {
+            const Values token = partOf(x, row, m_rows);
+            const reference::Routing routing =
+                reference::routeToken(routerOf(m_shape), correction, partOf(logits, row, m_rows));
+            for (std::size_t k = 0; k < routing.choice.size(); ++k) {
+                const Values out = gated(token, partOf(fc1, routing.choice[k], m_shape.experts),
+                                         partOf(fc2, routing.choice[k], m_shape.experts));
+                for (int i = 0; i < m_hidden; ++i)
+                    result[std::size_t(row * m_hidden + i)] += routing.weight[k] * out[std::size_t(i)];
+            }
+        }
+        return result;
     }
 
     const ModelShape& m_shape;

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// A design with a smaller model, so that a workstation can try a design for many large devices: the same schedule and
+// width with fewer layers, a smaller vocabulary, or whatever else of the model's file is named. What was scaled, and
+// what that says of the full model, is kept beside it.
+#pragma once
+
+#include "core/design/design.h"
+#include "core/presets/modeljson.h"
+
+#include <string>
+#include <vector>
+
+namespace pipewright {
+
+struct ScaleReport {
+    std::vector<ScaledField> fields;
+    // Predicted with the design's costs, before and after.
+    Nanoseconds fullMakespan = 0, scaledMakespan = 0;
+    std::vector<Bytes> fullPeaks, scaledPeaks; ///< per device
+
+    /// The full model's step on the machine that took `measured` for the scaled one: as much longer as predicted.
+    Nanoseconds fullStep(Nanoseconds measured) const;
+    std::string text() const; ///< "layers 80 to 8, vocabulary 128256 to 32000"
+};
+
+struct ScaledDesign {
+    Design design;
+    ScaleReport report;
+};
+
+/// `scale` as scaledShape() takes it. Throws Error: no model, a field that no model file has, sizes that do not fit.
+ScaledDesign scaledDesign(const Design& full, const std::string& scale);
+
+} // namespace pipewright

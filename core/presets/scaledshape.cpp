@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// A model with some fields of its file written anew: what the file would say is said here in the same words.
+#include "core/json/locatedjson.h"
+#include "core/presets/modeljson.h"
+#include "core/workload/transformer.h"
+
+#include <fmt/format.h>
+
+#include <sstream>
+
+namespace pipewright {
+
+namespace {
+
+constexpr const char* scaleOption = "--scale";
+
+nlohmann::json valueOfScale(const std::string& text)
+{
+    if (text == "on" || text == "true")
+        return true;
+    if (text == "off" || text == "false")
+        return false;
+    const nlohmann::json number = nlohmann::json::parse(text, nullptr, false);
+    return number.is_number() ? number : nlohmann::json(text);
+}
+
+std::string plainText(const nlohmann::ordered_json& value)
+{
+    if (value.is_boolean())
+        return value.get<bool>() ? "on" : "off";
+    return value.is_string() ? value.get<std::string>() : value.dump();
+}
+
+} // namespace
+
+ScaledShape scaledShape(const ModelShape& shape, const std::string& scale)
+{
+    if (shape.architecture == Architecture::Table)
+        throw Error(scaleOption, "a table of layers has no dimensions to make smaller",
+                    "use --synthetic with --time-scale and --memory-scale");
+    LocatedJson document{nlohmann::json::parse(shapeToJson(shape).dump()), scaleOption, {}};
+    std::vector<std::string> keys;
+    std::istringstream parts(scale);
+    for (std::string part; std::getline(parts, part, ',');) {
+        const std::size_t equals = part.find('=');
+        if (equals == std::string::npos || equals == 0 || equals + 1 == part.size())
+            throw Error(scaleOption, fmt::format("\"{}\" is no field with a value", part),
+                        "write keys of a model file, such as layers=8,vocabulary=32000");
+        const std::string key = part.substr(0, equals);
+        if (key == "name" || key == "architecture")
+            throw Error(scaleOption, fmt::format("\"{}\" is no size of a model", key), "make a model file of your own");
+        keys.push_back(key);
+        document.value[key] = valueOfScale(part.substr(equals + 1));
+    }
+    if (keys.empty())
+        throw Error(scaleOption, "nothing is to be scaled", "write keys of a model file, such as layers=8");
+    Diagnostics faults;
+    ObjectReader reader(document, document.value, "", faults);
+    ScaledShape result{readShape(reader), {}};
+    reader.finish();
+    if (!faults.empty())
+        throw Error(std::move(faults));
+    if (Diagnostics wrong = checkShape(result.shape); hasErrors(wrong))
+        throw Error(std::move(wrong));
+    // A field that is not written has its usual value, which the reader knows and the file does not say.
+    const nlohmann::ordered_json before = shapeToJson(shape), after = shapeToJson(result.shape);
+    for (const std::string& key : keys) {
+        const auto said = [&](const nlohmann::ordered_json& of) {
+            return of.contains(key) ? plainText(of[key]) : std::string("as usual");
+        };
+        if (said(before) != said(after))
+            result.fields.push_back({key, said(before), said(after)});
+    }
+    return result;
+}
+
+} // namespace pipewright

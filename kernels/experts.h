@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// A mixture of experts without a capacity: every token visits as many experts as it chooses, none is dropped (arXiv
+// 2211.15841). A token's copies lie with those of the same expert: expert e has rows [begin[e], begin[e + 1]) of all
+// tokens · perToken copies, in the order of the tokens. Sizes of tensors do not depend on what is chosen.
+#pragma once
+
+#include "kernels/matmul.h"
+
+#include <cstdint>
+#include <span>
+
+namespace pipewright::kernels {
+
+enum class RouterKind : std::int32_t {
+    Softmax, ///< of a token's logits over all experts
+    Sigmoid, ///< of each logit
+};
+
+struct Router {
+    int experts = 0, perToken = 0;
+    int groups = 1, groupsPerToken = 1; ///< of experts next to each other
+    RouterKind kind = RouterKind::Softmax;
+    bool normalised = true; ///< weights of a token sum to `scale`
+    float scale = 1;
+};
+
+/// logits[tokens][experts] become probabilities in place. A token chooses the experts of the largest probability plus
+/// `correction` (empty: none), of equals the first; where there are groups, out of those groups whose two largest sums
+/// are largest together (DeepSeek-V3, arXiv 2412.19437, section 2.1.2). choice, row and weight are [tokens][perToken]:
+/// the expert, where the copy lies, and its probability · scale, divided by the sum of the chosen where normalised.
+struct RouteTokens {
+    Router router;
+    std::span<const float> correction;
+    std::span<float> logitsToProbabilities;
+    std::span<std::int32_t> choice, row;
+    std::span<float> weight;
+    std::span<std::int32_t> begin; ///< experts + 1
+};
+
+/// Of the weights: with outputGrad[tokens][width] and the experts' outputs [copies][width] to the logits' gradient.
+struct RouteTokensGrad {
+    Router router;
+    int width;
+    std::span<const float> probabilities;
+    std::span<const std::int32_t> choice, row;
+    std::span<const float> outputGrad, expertOutput;
+    std::span<float> logitsGrad;
+};
+
+/// output[row[token][k]] = input[token], times weight[token][k] where there are weights.
+struct CopyToExperts {
+    int perToken, width;
+    std::span<const std::int32_t> row;
+    std::span<const float> weight, input;
+    std::span<float> output;
+};
+
+/// output[token] = the sum over k of input[row[token][k]], times weight[token][k] where there are weights; or added.
+struct SumOfExperts {
+    int perToken, width;
+    std::span<const std::int32_t> row;
+    std::span<const float> weight, input;
+    std::span<float> output;
+    Store store;
+};
+
+/// Linear layers of all experts: that of expert e has its weight[outputs][inputs] `stride` · e floats from the first.
+struct ExpertsShape {
+    int experts, inputs, outputs;
+    std::int64_t stride;
+};
+struct ExpertsForward {
+    ExpertsShape shape;
+    std::span<const std::int32_t> begin;
+    std::span<const float> input, weight;
+    std::span<float> output;
+};
+struct ExpertsInputGrad {
+    ExpertsShape shape;
+    std::span<const std::int32_t> begin;
+    std::span<const float> outputGrad, weight;
+    std::span<float> inputGrad;
+    Store store;
+};
+/// Adds to the weights' gradients.
+struct ExpertsWeightGrad {
+    ExpertsShape shape;
+    std::span<const std::int32_t> begin;
+    std::span<const float> input, outputGrad;
+    std::span<float> weightGrad;
+};
+
+} // namespace pipewright::kernels

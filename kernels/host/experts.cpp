@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Token by token, and one product per expert that has rows. O(tokens · experts · perToken) beside the products.
+#include "kernels/calls.h"
+
+#include "kernels/host/gemm.h"
+#include "kernels/host/simd.h"
+#include "kernels/host/softmax.h"
+
+#include <algorithm>
+#include <cassert>
+#include <cmath>
+#include <limits>
+
+namespace pipewright::kernels {
+namespace {
+
+constexpr float none = -std::numeric_limits<float>::infinity();
+
+/// What experts are chosen by.
+struct Choice {
+    const Router& router;
+    std::span<const float> correction;
+    const float* probabilities; ///< of one token
+
+    float scoreOf(int expert) const
+    {
+        return probabilities[expert] + (correction.empty() ? 0.0f : correction[std::size_t(expert)]);
+    }
+    /// The sum of its two best scores.
+    float scoreOfGroup(int group) const
+    {
+        const int size = router.experts / router.groups;
+        float best = none, second = none;
+        for (int e = group * size; e < (group + 1) * size; ++e) {
+            const float score = scoreOf(e);
+            if (score > best) {
+                second = best;
+                best = score;
+            } else if (score > second) {
+                second = score;
+            }
+        }
+        return size > 1 ? best + second : best;
+    }
+    /// Whether fewer than `groupsPerToken` groups are better; of equals the first are.
+    bool isOpen(int group) const
+    {
+        const float own = scoreOfGroup(group);
+        int better = 0;
+        for (int other = 0; other < router.groups; ++other)
+            if (const float score = scoreOfGroup(other); score > own || (score == own && other < group))
+                ++better;
+        return better < router.groupsPerToken;
+    }
+};
+
+void choose(const Choice& by, std::span<std::int32_t> choice)
+{
+    const Router& router = by.router;
+    std::fill(choice.begin(), choice.end(), -1);
+    const int size = router.experts / router.groups;
+    for (int group = 0; group < router.groups; ++group) {
+        if (router.groups > 1 && !by.isOpen(group))
+            continue;
+        for (int e = group * size; e < (group + 1) * size; ++e) { // into the list, best first
+            const float score = by.scoreOf(e);
+            auto place = std::find_if(choice.begin(), choice.end(),
+                                      [&](std::int32_t other) { return other < 0 || by.scoreOf(other) < score; });
+            if (place == choice.end())
+                continue;
+            std::copy_backward(place, choice.end() - 1, choice.end());
+            *place = e;
+        }
+    }
+}
+
+PIPEWRIGHT_VECTOR_CLONES
+void sigmoidRow(std::size_t count, float* row)
+{
+    for (std::size_t i = 0; i < count; ++i)
+        row[i] = 1.0f / (1.0f + exponential(-row[i]));
+}
+
+PIPEWRIGHT_VECTOR_CLONES
+float dotOfRows(std::size_t count, const float* a, const float* b)
+{
+    return sumInLanes(count, [=](std::size_t i) { return a[i] * b[i]; });
+}
+
+PIPEWRIGHT_VECTOR_CLONES
+void addScaledRow(std::size_t count, float factor, const float* from, float* to)
+{
+    for (std::size_t i = 0; i < count; ++i)
+        to[i] += factor * from[i];
+}
+
+float sumOfChosen(std::span<const std::int32_t> choice, const float* probabilities)
+{
+    float sum = 0;
+    for (const std::int32_t expert : choice)
+        sum += probabilities[expert];
+    return sum;
+}
+
+} // namespace
+
+void run(const RouteTokens& call)
+{
+    const Router& router = call.router;
+    const auto experts = std::size_t(router.experts), each = std::size_t(router.perToken);
+    const std::size_t tokens = call.logitsToProbabilities.size() / experts;
+    assert(call.choice.size() == tokens * each && call.row.size() == tokens * each);
+    assert(call.weight.size() == tokens * each && call.begin.size() == experts + 1);
+    assert(router.perToken <= router.experts / router.groups * router.groupsPerToken);
+    std::fill(call.begin.begin(), call.begin.end(), 0);
+    for (std::size_t token = 0; token < tokens; ++token) {
+        float* p = call.logitsToProbabilities.data() + token * experts;
+        switch (router.kind) {
+        case RouterKind::Softmax: softmaxRow(experts, 1, p); break;
+        case RouterKind::Sigmoid: sigmoidRow(experts, p); break;
+        }
+        const std::span<std::int32_t> choice = call.choice.subspan(token * each, each);
+        choose({router, call.correction, p}, choice);
+        const float share = router.normalised ? router.scale / sumOfChosen(choice, p) : router.scale;
+        for (std::size_t k = 0; k < each; ++k) {
+            call.weight[token * each + k] = share * p[choice[k]];
+            ++call.begin[std::size_t(choice[k]) + 1];
+        }
+    }
+    for (std::size_t e = 0; e < experts; ++e)
+        call.begin[e + 1] += call.begin[e];
+    // Rows are given out from each expert's first on, which leaves begin one expert further; then it is put back.
+    for (std::size_t copy = 0; copy < call.choice.size(); ++copy)
+        call.row[copy] = call.begin[std::size_t(call.choice[copy])]++;
+    std::copy_backward(call.begin.begin(), call.begin.end() - 1, call.begin.end());
+    call.begin[0] = 0;
+}
+
+void run(const RouteTokensGrad& call)
+{
+    const Router& router = call.router;
+    const auto experts = std::size_t(router.experts), each = std::size_t(router.perToken),
+               width = std::size_t(call.width);
+    const std::size_t tokens = call.probabilities.size() / experts;
+    assert(call.logitsGrad.size() == tokens * experts && call.outputGrad.size() == tokens * width);
+    for (std::size_t token = 0; token < tokens; ++token) {
+        const float* p = call.probabilities.data() + token * experts;
+        float* grad = call.logitsGrad.data() + token * experts;
+        const std::span<const std::int32_t> choice = call.choice.subspan(token * each, each);
+        std::fill_n(grad, experts, 0.0f);
+        // First the gradients of the chosen probabilities …
+        const float sum = router.normalised ? sumOfChosen(choice, p) : 1.0f;
+        float shared = 0;
+        for (std::size_t k = 0; k < each; ++k) {
+            const float ofWeight = dotOfRows(width, &call.outputGrad[token * width],
+                                             &call.expertOutput[std::size_t(call.row[token * each + k]) * width]);
+            grad[choice[k]] = router.scale / sum * ofWeight;
+            shared += ofWeight * p[choice[k]];
+        }
+        if (router.normalised)
+            for (const std::int32_t expert : choice)
+                grad[expert] -= router.scale / (sum * sum) * shared;
+        // … then those of the logits.
+        switch (router.kind) {
+        case RouterKind::Softmax: {
+            float weighted = 0;
+            for (const std::int32_t expert : choice)
+                weighted += p[expert] * grad[expert];
+            for (std::size_t e = 0; e < experts; ++e)
+                grad[e] = p[e] * (grad[e] - weighted);
+            break;
+        }
+        case RouterKind::Sigmoid:
+            for (std::size_t e = 0; e < experts; ++e)
+                grad[e] *= p[e] * (1.0f - p[e]);
+            break;
+        }
+    }
+}
+
+void run(const CopyToExperts& call)
+{
+    const auto width = std::size_t(call.width), each = std::size_t(call.perToken);
+    assert(call.output.size() == call.row.size() * width && call.input.size() * each == call.output.size());
+    assert(call.weight.empty() || call.weight.size() == call.row.size());
+    for (std::size_t copy = 0; copy < call.row.size(); ++copy) {
+        const float* from = call.input.data() + copy / each * width;
+        float* to = call.output.data() + std::size_t(call.row[copy]) * width;
+        if (call.weight.empty())
+            std::copy_n(from, width, to);
+        else
+            for (std::size_t i = 0; i < width; ++i)
+                to[i] = call.weight[copy] * from[i];
+    }
+}
+
+void run(const SumOfExperts& call)
+{
+    const auto width = std::size_t(call.width), each = std::size_t(call.perToken);
+    assert(call.input.size() == call.row.size() * width && call.output.size() * each == call.input.size());
+    if (call.store == Store::Replace)
+        std::fill(call.output.begin(), call.output.end(), 0.0f);
+    for (std::size_t copy = 0; copy < call.row.size(); ++copy)
+        addScaledRow(width, call.weight.empty() ? 1.0f : call.weight[copy],
+                     call.input.data() + std::size_t(call.row[copy]) * width, call.output.data() + copy / each * width);
+}
+
+namespace {
+
+/// Experts with rows: visit(rows, first row, weight's place).
+template<class Visit>
+void forEachExpert(const ExpertsShape& shape, std::span<const std::int32_t> begin, Visit visit)
+{
+    for (int e = 0; e < shape.experts; ++e)
+        if (const int rows = begin[std::size_t(e) + 1] - begin[std::size_t(e)]; rows > 0)
+            visit(rows, std::size_t(begin[std::size_t(e)]), std::size_t(e) * std::size_t(shape.stride));
+}
+
+} // namespace
+
+void run(const ExpertsForward& call)
+{
+    const int inputs = call.shape.inputs, outputs = call.shape.outputs;
+    forEachExpert(call.shape, call.begin, [&](int rows, std::size_t first, std::size_t weight) {
+        gemm(rows, outputs, inputs, 1, {call.input.data() + first * std::size_t(inputs), inputs},
+             {call.weight.data() + weight, inputs, true}, 0, call.output.data() + first * std::size_t(outputs),
+             outputs);
+    });
+}
+
+void run(const ExpertsInputGrad& call)
+{
+    const int inputs = call.shape.inputs, outputs = call.shape.outputs;
+    forEachExpert(call.shape, call.begin, [&](int rows, std::size_t first, std::size_t weight) {
+        gemm(rows, inputs, outputs, 1, {call.outputGrad.data() + first * std::size_t(outputs), outputs},
+             {call.weight.data() + weight, inputs}, call.store == Store::Add ? 1.0f : 0.0f,
+             call.inputGrad.data() + first * std::size_t(inputs), inputs);
+    });
+}
+
+void run(const ExpertsWeightGrad& call)
+{
+    const int inputs = call.shape.inputs, outputs = call.shape.outputs;
+    forEachExpert(call.shape, call.begin, [&](int rows, std::size_t first, std::size_t weight) {
+        gemm(outputs, inputs, rows, 1, {call.outputGrad.data() + first * std::size_t(outputs), outputs, true},
+             {call.input.data() + first * std::size_t(inputs), inputs}, 1, call.weightGrad.data() + weight, inputs);
+    });
+}
+
+} // namespace pipewright::kernels

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// The models that people design for, made small: every part that they have, trained through pipelines.
+#include "core/design/designbuilder.h"
+#include "core/predict/scaledmodel.h"
+#include "core/presets/presets.h"
+#include "core/workload/transformer.h"
+#include "executor/run/run.h"
+#include "testmain.h"
+
+#include <QTest>
+
+
+using namespace pipewright;
+
+namespace {
+
+/// Every size that the model has, smaller; what it has none of stays so.
+std::string smallScale(const ModelShape& shape)
+{
+    std::string scale = "layers=6,hidden=24,heads=4,ffn=20,vocabulary=256,sequence=12,microbatch_size=1,"
+                        "data_type=fp32,dropout=off";
+    scale += shape.keyValueHeads == shape.heads ? ",key_value_heads=4" : ",key_value_heads=2";
+    scale += ",head_size=6";
+    if (shape.experts > 0)
+        scale += ",experts=8,experts_per_token=3,expert_ffn=10";
+    if (shape.denseLayers > 0)
+        scale += ",dense_layers=1";
+    if (shape.routerGroups > 1)
+        scale += ",router_groups=4,router_groups_per_token=2";
+    if (shape.keyValueLatent > 0)
+        scale += ",query_latent=8,key_value_latent=7,rotary_head_size=4,value_head_size=5";
+    return scale;
+}
+
+} // namespace
+
+class TestPresetRuns : public QObject {
+    Q_OBJECT
+
+private slots:
+    void everyPresetTrainsAtReducedSize_data()
+    {
+        QTest::addColumn<QByteArray>("preset");
+        for (const Preset& preset : PresetLibrary().list(PresetKind::Model))
+            QTest::newRow(preset.name.c_str()) << QByteArray::fromStdString(preset.name);
+    }
+    void everyPresetTrainsAtReducedSize()
+    {
+        QFETCH(QByteArray, preset);
+        const ModelShape full = PresetLibrary().model(preset.toStdString());
+        if (full.architecture == Architecture::Encoder || full.architecture == Architecture::Vision) {
+            QCOMPARE(whyNotRunnable(full).front().where, std::string("model.architecture")); // not built in yet
+            return;
+        }
+        const bool classifier = full.architecture == Architecture::Classifier;
+        for (const char* family : {"1f1b", "zb-h1", "v-half", "interleaved-1f1b"}) {
+            DesignRequest request;
+            request.family = family;
+            request.devices = 2;
+            request.microbatches = 4;
+            request.model = preset.toStdString();
+            const ScaledDesign scaled =
+                scaledDesign(makeDesign(request), classifier ? "hidden=16,ffn=20" : smallScale(full));
+            RunOptions options;
+            options.steps = 2;
+            options.maths = RunOptions::Maths::Training;
+            options.runtime.checkMemory = true;
+            const RunResult result = run(scaled.design, options);
+            QVERIFY2(result.gradients->bitEqual, result.gradients->worst.c_str());
+            QCOMPARE(result.peakBytes, result.predictedPeakBytes);
+            for (std::size_t d = 0; d < result.heldBytes.size(); ++d)
+                QCOMPARE(result.heldBytes[d], result.memory[d].total());
+        }
+    }
+
+    void aSmallLlamaTrainsWithoutBeingTold()
+    {
+        DesignRequest request;
+        request.family = "zb-h1";
+        request.devices = 2;
+        request.microbatches = 4;
+        request.model = "byte-llama";
+        RunOptions options;
+        options.steps = 2;
+        const RunResult result = run(makeDesign(request), options);
+        QCOMPARE(result.maths, std::string("training"));
+        QVERIFY(result.gradients->bitEqual);
+        QVERIFY(result.losses[1] < result.losses[0] + 0.1);
+    }
+};
+
+PIPEWRIGHT_TEST(TestPresetRuns, QCoreApplication)
+#include "tst_presetruns.moc"
