@@ -98,7 +98,7 @@ KernelTotals totalsOf(const Program& program, const std::vector<BlockKernels>& b
 
 std::optional<KernelTotals> kernelTotals(const TraceReader& trace, const Program& program, int step)
 {
-    if (!trace.holdsGpuWork())
+    if (!trace.holdsKernels())
         return std::nullopt;
     const GpuWork work = trace.gpuWork(program, step);
     const Timeline measured = trace.timeline(program, step, BlockTime::Events);

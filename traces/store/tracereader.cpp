@@ -185,7 +185,7 @@ std::string_view nameOf(BlockTime by)
 TraceReader::TraceReader(const std::string& path, BlockTime by)
 try : d(std::make_unique<Private>(path, by)) {
     d->readDictionary();
-    if (by == BlockTime::Kernels && !holdsGpuWork())
+    if (by == BlockTime::Kernels && !holdsKernels())
         throw Error(path, "the trace holds no kernels of blocks",
                     "take the times of events; kernels are recorded by runs on GPUs where CUPTI is found");
 } catch (const SQLite::Exception& error) {
@@ -204,6 +204,11 @@ try {
     return pipewright::holdsGpuWork(d->m_database);
 } catch (const SQLite::Exception& error) {
     rethrowTraceError(d->m_path, error);
+}
+
+bool TraceReader::holdsKernels() const
+{
+    return holdsGpuWork() && header().backend != "host";
 }
 
 GpuWork TraceReader::gpuWork(const Program& program, int step) const

@@ -29,7 +29,9 @@ public:
     ~TraceReader();
 
     BlockTime blockTime() const;
-    bool holdsGpuWork() const; ///< it is a run whose GPUs CUPTI recorded
+    /// Blocks have something under them: kernels of GPUs that CUPTI recorded, or parts that members of groups did.
+    bool holdsGpuWork() const;
+    bool holdsKernels() const; ///< of GPUs
 
     TraceHeader header() const;
     bool holdsDesign() const; ///< false: it was imported

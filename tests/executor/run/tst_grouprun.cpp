@@ -8,6 +8,7 @@
 #include "executor/run/run.h"
 #include "makers/groups.h"
 #include "testmain.h"
+#include "traces/analysis/blockkernels.h"
 #include "traces/store/tracereader.h"
 
 #include <QTemporaryDir>
@@ -56,7 +57,8 @@ private Q_SLOTS:
         // Memory is that of each group's fullest member, as the recorded design says.
         for (std::size_t group = 0; group < 2; ++group)
             QCOMPARE(reader.peakBytes()[group], std::max(result.peakBytes[2 * group], result.peakBytes[2 * group + 1]));
-        QVERIFY(reader.holdsGpuWork());
+        QVERIFY(reader.holdsGpuWork() && !reader.holdsKernels()); // nothing is said of GPUs
+        QVERIFY(!kernelTotals(reader, program, 1));
         const GpuWork parts = reader.gpuWork(program, 1);
         QVERIFY(!parts.empty());
     }
