@@ -2,6 +2,7 @@
 #include "gui/designer/diagnosticlist.h"
 
 #include "gui/widgets/labels.h"
+#include "gui/widgets/words.h"
 
 #include <QDialogButtonBox>
 #include <QEvent>
@@ -69,7 +70,7 @@ void DiagnosticList::refresh()
     m_list->clear();
     const Theme& theme = Theme::of(*this);
     for (const Diagnostic& diagnostic : diagnostics) {
-        auto* item = new QListWidgetItem(QString::fromStdString(toString(diagnostic)), m_list);
+        auto* item = new QListWidgetItem(proseText(diagnostic), m_list);
         if (diagnostic.severity == Severity::Error)
             item->setForeground(theme.bad);
     }

@@ -66,11 +66,17 @@ void Legend::showDesign(const Design& design, const Prediction* prediction, bool
                                   || std::any_of(prediction->program.tasks.begin(), prediction->program.tasks.end(),
                                                  [](const Task& task) { return isUpdate(task.kind); });
     m_entries.clear();
-    for (const Op op : allOps)
+    // What is met first comes first; at the end of the strip there may be no room.
+    const auto addOperation = [&](Op op) {
         if (present[indexOf(op)])
             m_entries.push_back({Sign::Operation,
                                  QString::fromUtf8(describe(op).data(), qsizetype(describe(op).size())), tipOf(op),
                                  op});
+    };
+    for (const Op op : allOps)
+        if (op != Op::U)
+            addOperation(op);
+    m_entries.push_back({Sign::Idle, tr("idle"), {}});
     m_entries.push_back({Sign::Transfer, tr("transfer"), tr("A value on its way to another device")});
     if (overlaid) {
         m_entries.push_back(
@@ -79,13 +85,14 @@ void Legend::showDesign(const Design& design, const Prediction* prediction, bool
         m_entries.push_back(
             {Sign::Late, tr("late"), tr("A red foot: slower than predicted by more than it varies from step to step")});
     }
+    addOperation(Op::U);
     addCauses();
     arrange();
 }
 
 void Legend::addCauses()
 {
-    std::erase_if(m_entries, [](const Entry& entry) { return entry.sign == Sign::Idle || entry.sign == Sign::Cause; });
+    std::erase_if(m_entries, [](const Entry& entry) { return entry.sign == Sign::Cause; });
     std::vector<Entry> causes;
     QStringList names;
     for (const BubblePanel::Cause& cause : m_bubbles.causes()) {
@@ -96,8 +103,9 @@ void Legend::addCauses()
             {Sign::Cause, cause.name, tr("A cause of idle time, as in the bars below the lanes"), Op::F, cause.color});
     }
     const QString why = names.isEmpty() ? QString() : tr("Causes: %1. ").arg(names.join(QStringLiteral(", ")));
-    m_entries.push_back({Sign::Idle, tr("idle"),
-                         tr("The device computes nothing. %1Click it to see which block it waits for").arg(why)});
+    for (Entry& entry : m_entries)
+        if (entry.sign == Sign::Idle)
+            entry.tip = tr("The device computes nothing. %1Click it to see which block it waits for").arg(why);
     m_entries.insert(m_entries.end(), causes.begin(), causes.end());
 }
 

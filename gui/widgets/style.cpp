@@ -99,7 +99,7 @@ QIcon Style::standardIcon(StandardPixmap which, const QStyleOption* option, cons
     for (const int size : {16, 32, 48})
         for (const double ratio : {1.0, 2.0}) {
             icon.addPixmap(signPixmap(which, m_theme, m_theme.text, size, ratio));
-            icon.addPixmap(signPixmap(which, m_theme, m_theme.hairline, size, ratio), QIcon::Disabled);
+            icon.addPixmap(signPixmap(which, m_theme, m_theme.dim, size, ratio), QIcon::Disabled);
         }
     return icon;
 }

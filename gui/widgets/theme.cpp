@@ -130,10 +130,10 @@ QLineEdit, QSpinBox, QDoubleSpinBox, QComboBox, QPlainTextEdit { background: @co
     selection-color: @onAccent; }
 QLineEdit:focus, QSpinBox:focus, QDoubleSpinBox:focus, QComboBox:focus, QPlainTextEdit:focus { border-color: @accent; }
 QLineEdit:disabled, QSpinBox:disabled, QDoubleSpinBox:disabled, QComboBox:disabled { color: @dim; }
-QCheckBox::indicator { width: 13px; height: 13px; background: @control; border: 1px solid @dim; border-radius: 3px; }
+QCheckBox::indicator, QAbstractItemView::indicator { width: 13px; height: 13px; background: @control; border: 1px solid @dim; border-radius: 3px; }
 QCheckBox::indicator:focus { border-color: @accent; }
-QCheckBox::indicator:checked { background: @accent; border-color: @accent; image: url(:/icons/check.svg); }
-QCheckBox::indicator:disabled { border-color: @hairline; }
+QCheckBox::indicator:checked, QAbstractItemView::indicator:checked { background: @accent; border-color: @accent; image: url(:/icons/check.svg); }
+QCheckBox::indicator:disabled, QAbstractItemView::indicator:disabled { border-color: @hairline; }
 QMessageBox QPushButton:default, QFileDialog QPushButton:default, QInputDialog QPushButton:default {
     background: @accent; color: @onAccent; font-weight: 600; }
 QMessageBox QPushButton:default:focus, QFileDialog QPushButton:default:focus, QPushButton[primary="true"]:focus {

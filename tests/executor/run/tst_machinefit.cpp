@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Whether a design fits a machine, and with what it would.
+#include "core/base/units.h"
 #include "executor/run/machinefit.h"
 #include "testmain.h"
 
@@ -31,7 +32,8 @@ private Q_SLOTS:
         const Diagnostics why = whyTooLarge({}, peaks, "host", {16 * gib});
         QCOMPARE(why.size(), std::size_t(1));
         QVERIFY(why.front().severity == Severity::Error);
-        QCOMPARE(why.front().what, std::string("4 devices would hold 20GiB, and it has 16GiB"));
+        QCOMPARE(why.front().what,
+                 "4 devices would hold " + formatSize(20 * gib) + ", and it has " + formatSize(16 * gib));
         QVERIFY(!why.front().hint.empty());
         QVERIFY(whyTooLarge({}, peaks, "host", {}).empty()); // nobody knows
         QVERIFY(whyTooLarge({}, peaks, "host", {16 * gib}, 0.5).empty());

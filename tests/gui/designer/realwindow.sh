@@ -125,3 +125,6 @@ shot 7-recovered
 keys ctrl+q
 waitFor 20 sh -c "! kill -0 $designer 2>/dev/null" || fail "the designer does not close"
 echo "ok: it closes"
+[ -f "$HOME/.config/Pipewright/pipewright.conf" ] && ! ls "$HOME/.config" | grep -q Unknown \
+    || fail "the settings are elsewhere: $(find "$HOME/.config" -name '*.conf')"
+echo "ok: settings have the program's own folder"
