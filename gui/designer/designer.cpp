@@ -52,6 +52,7 @@ void offerRecovery(const QString& folder, const std::function<MainWindow&()>& ma
         QPushButton* recover = box.addButton(QObject::tr("Recover"), QMessageBox::AcceptRole);
         QPushButton* discard = box.addButton(QObject::tr("Discard"), QMessageBox::DestructiveRole);
         box.addButton(QObject::tr("Ask again next time"), QMessageBox::RejectRole);
+        box.setDefaultButton(recover); // Return loses nothing
         box.exec();
         if (box.clickedButton() == recover) {
             MainWindow& window = makeWindow();
