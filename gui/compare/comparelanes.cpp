@@ -191,7 +191,7 @@ void CompareLanes::paintEvent(QPaintEvent*)
     QPainter painter(viewport());
     const TimelinePainter lanes(theme, devicePixelRatioF());
     painter.fillRect(viewport()->rect(), theme.background);
-    const std::vector<double> times = lanes.ticks(m_axis);
+    const std::vector<double> times = rulerTicks(m_axis);
     for (std::size_t i = 0; i < m_schedules.size(); ++i) {
         const QRect rect = rectOfSchedule(static_cast<int>(i));
         if (rect.bottom() >= TimelinePainter::rulerHeight && rect.top() <= viewport()->height())

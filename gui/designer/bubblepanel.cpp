@@ -16,11 +16,13 @@ namespace pipewright {
 namespace {
 
 constexpr int top = 24;
+constexpr int scaleHeight = 16; // numbers below the bars
 constexpr int captionLeft = 18;
-constexpr int roomiestRow = 24;
+constexpr int roomiestRow = 22;
 constexpr int tallest = 210;
 constexpr int legendWidth = 190;
-constexpr int rareFrom = 4; ///< these causes are listed only when present
+constexpr int leastForLegend = 520; // pixels of the plot
+constexpr double usualScale = 0.5;
 
 } // namespace
 
@@ -30,62 +32,108 @@ BubblePanel::BubblePanel(QWidget* parent) : QWidget(parent)
     makeHeading(tr("Bubbles"), this)->move(captionLeft, 2);
 }
 
-void BubblePanel::showDesign(const Design& design, const Prediction* prediction)
+void BubblePanel::showDesign(const Design& design, const Prediction* prediction, const Document::Overlay* overlay,
+                             Side side)
 {
-    m_metrics = prediction ? prediction->metrics : Metrics{};
     const std::size_t before = m_names.size();
+    m_recorded = overlay != nullptr;
+    m_side = overlay ? side : Side::Predicted;
     m_names.clear();
-    for (int d = 0; d < static_cast<int>(m_metrics.devices.size()); ++d)
+    m_predicted.clear();
+    m_measured.clear();
+    const Metrics metrics = prediction ? prediction->metrics : Metrics{};
+    const auto shareOf = [](Nanoseconds part, Nanoseconds whole) {
+        return static_cast<double>(part) / std::max<double>(1, static_cast<double>(whole));
+    };
+    double longest = 0;
+    for (int d = 0; d < static_cast<int>(metrics.devices.size()); ++d) {
         m_names.push_back(deviceLabel(design, d));
+        m_predicted.push_back(shareOf(metrics.devices[d].idle, metrics.makespan));
+        longest = std::max(longest, m_predicted.back());
+    }
+    m_parts.assign(causes().size(), {});
+    if (m_side == Side::Predicted) {
+        for (const IdleCauses& idle : metrics.idleCauses) {
+            const Nanoseconds parts[] = {idle.warmUp + idle.coolDown,
+                                         idle.waitGradient,
+                                         idle.waitActivation,
+                                         idle.transfer,
+                                         idle.host,
+                                         idle.other};
+            for (std::size_t i = 0; i < m_parts.size(); ++i)
+                m_parts[i].push_back(shareOf(parts[i], metrics.makespan));
+        }
+    } else {
+        const Explanation& explanation = overlay->explanation;
+        for (const DeviceExplanation& device : explanation.devices) {
+            const Nanoseconds parts[] = {device.warmUp + device.coolDown, device.lateData, device.transfer,
+                                         device.hostGap, device.memoryWait};
+            double all = 0;
+            for (std::size_t i = 0; i < m_parts.size(); ++i) {
+                m_parts[i].push_back(shareOf(parts[i], explanation.measured));
+                all += m_parts[i].back();
+            }
+            m_measured.push_back(all);
+            longest = std::max(longest, all);
+        }
+    }
+    m_scale = longest > usualScale ? 1 : usualScale;
     if (m_names.size() != before)
         updateGeometry();
-    m_longest = 0;
-    for (const IdleCauses& idle : m_metrics.idleCauses) {
-        m_longest = std::max(m_longest, static_cast<double>(idle.sum())
-                                            / std::max<double>(1, static_cast<double>(m_metrics.makespan)));
-    }
     update();
 }
 
-void BubblePanel::setPlot(int left, int width)
+void BubblePanel::setAxis(const TimeAxis& axis)
 {
-    if (left == m_plotLeft && width == m_plotWidth)
+    if (axis == m_axis)
         return;
-    m_plotLeft = left;
-    m_plotWidth = width;
+    m_axis = axis;
+    update();
+}
+
+void BubblePanel::setReadings(const TimeReadings& readings)
+{
+    if (readings == m_readings)
+        return;
+    m_readings = readings;
     update();
 }
 
 QSize BubblePanel::sizeHint() const
 {
     const int rows = std::max<int>(5, static_cast<int>(m_names.size()));
-    return {600, std::min(tallest, top + rows * roomiestRow + 10)};
+    return {600, std::min(tallest, top + rows * roomiestRow + scaleHeight + 6)};
 }
 
 QString BubblePanel::percentLabel(int device) const
 {
     const auto index = static_cast<std::size_t>(device);
-    if (m_metrics.makespan <= 0 || index >= m_metrics.devices.size())
+    if (index >= m_predicted.size())
         return {};
-    return percentText(static_cast<double>(m_metrics.devices[index].idle) / static_cast<double>(m_metrics.makespan));
+    return sidedText(m_side, percentText(m_predicted[index]),
+                     index < m_measured.size() ? percentText(m_measured[index]) : QString());
 }
 
 std::vector<BubblePanel::Cause> BubblePanel::causes() const
 {
     const Theme& theme = Theme::of(*this);
-    std::vector<Cause> causes{{tr("warm-up and cool-down"), theme.waiting, {}},
-                              {tr("waits for gradient"), theme.fill(Op::I), {}},
-                              {tr("waits for activation"), theme.fill(Op::F), {}},
-                              {tr("transfer"), theme.bad, {}},
-                              {tr("host"), theme.fill(Op::R), {}},
-                              {tr("pins and reductions"), theme.fill(Op::U), {}}};
-    const double whole = std::max<double>(1, static_cast<double>(m_metrics.makespan));
-    for (const IdleCauses& idle : m_metrics.idleCauses) {
-        const Nanoseconds parts[] = {
-            idle.warmUp + idle.coolDown, idle.waitGradient, idle.waitActivation, idle.transfer, idle.host, idle.other};
-        for (std::size_t i = 0; i < causes.size(); ++i)
-            causes[i].shares.push_back(static_cast<double>(parts[i]) / whole);
-    }
+    std::vector<Cause> causes;
+    // The prediction knows what a block reads; the records say when it came.
+    if (m_side == Side::Predicted)
+        causes = {{tr("warm-up and cool-down"), theme.waiting, Qt::FDiagPattern, {}},
+                  {tr("waits for gradient"), theme.fill(Op::I), Qt::BDiagPattern, {}},
+                  {tr("waits for activation"), theme.fill(Op::F), Qt::SolidPattern, {}},
+                  {tr("transfer"), theme.bad, Qt::HorPattern, {}},
+                  {tr("host"), theme.fill(Op::R), Qt::Dense6Pattern, {}},
+                  {tr("pins and reductions"), theme.fill(Op::U), Qt::DiagCrossPattern, {}}};
+    else
+        causes = {{tr("warm-up and cool-down"), theme.waiting, Qt::FDiagPattern, {}},
+                  {tr("late data"), theme.fill(Op::I), Qt::BDiagPattern, {}},
+                  {tr("transfer"), theme.bad, Qt::HorPattern, {}},
+                  {tr("host"), theme.fill(Op::R), Qt::Dense6Pattern, {}},
+                  {tr("waits for memory"), theme.fill(Op::U), Qt::DiagCrossPattern, {}}};
+    for (std::size_t i = 0; i < causes.size() && i < m_parts.size(); ++i)
+        causes[i].shares = m_parts[i];
     return causes;
 }
 
@@ -98,31 +146,41 @@ void BubblePanel::changeEvent(QEvent* event)
 
 QRectF BubblePanel::plotArea() const
 {
-    const int rowHeight = rows() == 0 ? roomiestRow : std::clamp((height() - top - 4) / rows(), 2, roomiestRow);
-    return QRectF(m_plotLeft, top, std::max(0, std::min(m_plotWidth, width() - m_plotLeft)),
+    const int room = height() - top - 4 - scaleHeight;
+    const int rowHeight = rows() == 0 ? roomiestRow : std::clamp(room / rows(), 2, roomiestRow);
+    return QRectF(m_axis.left, top, std::max(0, std::min(m_axis.width, width() - m_axis.left)),
                   rowHeight * std::max(1, rows()));
 }
 
 double BubblePanel::xOf(double share) const
 {
-    // The longest bar leaves space for its percentage and the legend.
+    // Time zero of the whole schedule stands this far to the right of the plot's edge; the scale keeps that place when
+    // the lanes are zoomed. The longest bar leaves space for its percentage and the legend.
+    constexpr double zero = 10;
     const QRectF area = plotArea();
-    const double part = std::clamp(1.0 - double(legendWidth + 120) / std::max(1, m_plotWidth), 0.3, 0.75);
-    return area.left() + share / std::max(m_longest, 0.001) * part * area.width();
+    const double legend = area.width() >= leastForLegend ? legendWidth : 0;
+    const double length = std::max(40.0, area.width() - zero - legend - 110);
+    return area.left() + zero + share / m_scale * length;
 }
 
 void BubblePanel::paintEvent(QPaintEvent*)
 {
     QPainter painter(this);
+    const Theme& theme = Theme::of(*this);
+    const QRectF whole(m_axis.left, 0, m_axis.width, height());
+    paintTicks(painter, m_readings, m_axis, whole, theme);
     const std::vector<Cause> causes = this->causes();
     paintBars(painter, causes);
+    paintScale(painter);
     paintLabels(painter, causes);
+    paintReadings(painter, m_readings, m_axis, whole, theme);
 }
 
 void BubblePanel::paintBars(QPainter& painter, const std::vector<Cause>& causes) const
 {
     if (rows() == 0)
         return;
+    const Theme& theme = Theme::of(*this);
     const QRectF area = plotArea();
     const double scale = devicePixelRatioF(), rowHeight = area.height() / rows();
     const double barHeight = rowHeight * (rowHeight > 12 ? 0.62 : 0.8);
@@ -133,11 +191,43 @@ void BubblePanel::paintBars(QPainter& painter, const std::vector<Cause>& causes)
         // The running sum is rounded, not each part, to avoid gaps.
         double share = 0;
         for (const Cause& cause : causes) {
+            if (static_cast<std::size_t>(row) >= cause.shares.size())
+                continue;
             const double from = whole(xOf(share));
             share += cause.shares[row];
-            if (const double to = whole(xOf(share)); to > from)
-                painter.fillRect(QRectF(from, y, to - from, bottom - y), cause.color);
+            const double to = whole(xOf(share));
+            if (to <= from)
+                continue;
+            const QRectF part(from, y, to - from, bottom - y);
+            painter.fillRect(part, cause.color);
+            if (cause.texture != Qt::SolidPattern && bottom - y >= 6)
+                painter.fillRect(part, QBrush(theme.texture, cause.texture));
         }
+        if (m_side == Side::Both) { // the predicted idle time, outlined around the measured
+            QPen pen(theme.text, 1);
+            pen.setDashPattern({3, 2});
+            painter.setPen(pen);
+            painter.setBrush(Qt::NoBrush);
+            painter.drawRect(QRectF(xOf(0) + 0.5, y - 1.5, std::max(0.0, whole(xOf(m_predicted[row])) - xOf(0) - 1),
+                                    bottom - y + 2));
+        }
+    }
+}
+
+void BubblePanel::paintScale(QPainter& painter) const
+{
+    if (rows() == 0)
+        return;
+    const Theme& theme = Theme::of(*this);
+    const double bottom = plotArea().bottom();
+    painter.setFont(Theme::numbers(TextSize::Small));
+    for (int step = 0; step <= 5; ++step) {
+        const double share = m_scale * step / 5;
+        const double x = std::round(xOf(share));
+        painter.fillRect(QRectF(x, bottom, 1, 3), theme.dim);
+        painter.setPen(theme.dim);
+        painter.drawText(QRectF(x - 30, bottom + 3, 60, 13), Qt::AlignCenter,
+                         QStringLiteral("%1\u00a0%").arg(std::lround(share * 100)));
     }
 }
 
@@ -154,31 +244,48 @@ void BubblePanel::paintLabels(QPainter& painter, const std::vector<Cause>& cause
         painter.setPen(theme.dim);
         painter.drawText(QRectF(captionLeft, middle - 8, area.left() - captionLeft - 6, 16),
                          Qt::AlignLeft | Qt::AlignVCenter, m_names[row]);
-        double share = 0;
-        for (const Cause& cause : causes)
-            share += cause.shares[row];
+        double share = m_side == Side::Measured ? 0 : m_predicted[row];
+        if (static_cast<std::size_t>(row) < m_measured.size())
+            share = std::max(share, m_measured[row]);
         painter.setFont(Theme::numbers(TextSize::Small));
-        painter.drawText(QRectF(xOf(share) + 8, middle - 8, 80, 16), Qt::AlignLeft | Qt::AlignVCenter,
+        painter.drawText(QRectF(xOf(share) + 8, middle - 8, 150, 16), Qt::AlignLeft | Qt::AlignVCenter,
                          percentLabel(row));
     }
     painter.setFont(Theme::words(TextSize::Small));
+    if (m_recorded) {
+        painter.setPen(theme.dim);
+        painter.drawText(QRectF(xOf(0), 2, area.width(), 16), Qt::AlignLeft | Qt::AlignVCenter, sideName(m_side));
+    }
+    if (area.width() < leastForLegend)
+        return;
     int line = 0;
+    const auto legend = [&](const QString& name, const auto& swatchOf) {
+        const QRectF swatch(area.right() - legendWidth + 16, top + 3 + line++ * 17, 12, 11);
+        swatchOf(swatch);
+        painter.setPen(theme.dim);
+        painter.drawText(QRectF(swatch.right() + 8, swatch.top() - 3, legendWidth, 16),
+                         Qt::AlignLeft | Qt::AlignVCenter, name);
+    };
     for (const Cause& cause : causes) {
         double sum = 0;
         for (const double share : cause.shares)
             sum += share;
-        if (sum == 0 && &cause - causes.data() >= rareFrom)
+        if (sum == 0)
             continue;
-        const QRectF swatch(area.right() - legendWidth, top + 5 + line * roomiestRow, 12, 12);
-        painter.setRenderHint(QPainter::Antialiasing);
-        painter.setPen(Qt::NoPen);
-        painter.setBrush(cause.color);
-        painter.drawRoundedRect(swatch, 2, 2);
-        painter.setPen(theme.dim);
-        painter.drawText(QRectF(swatch.right() + 8, swatch.top() - 2, legendWidth, 16),
-                         Qt::AlignLeft | Qt::AlignVCenter, cause.name);
-        ++line;
+        legend(cause.name, [&](const QRectF& swatch) {
+            painter.fillRect(swatch, cause.color);
+            if (cause.texture != Qt::SolidPattern)
+                painter.fillRect(swatch, QBrush(theme.texture, cause.texture));
+        });
     }
+    if (m_side == Side::Both)
+        legend(tr("predicted"), [&](const QRectF& swatch) {
+            QPen pen(theme.text, 1);
+            pen.setDashPattern({3, 2});
+            painter.setPen(pen);
+            painter.setBrush(Qt::NoBrush);
+            painter.drawRect(swatch.adjusted(0.5, 0.5, -0.5, -0.5));
+        });
 }
 
 } // namespace pipewright

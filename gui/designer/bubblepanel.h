@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Idle time of each device by cause, as a share of the makespan: one stacked bar per device. Bars are painted directly,
-// not as chart items, since they follow every move of a drag.
+// Idle time of each device by cause, as a share of the makespan: one stacked bar per device, on a scale that begins at
+// time zero's x and is 0 to 50 %, or 0 to 100 % where a device idles more. Under Both the bar is the measured one and
+// an outline the predicted one. Bars are painted directly, not as chart items, since they follow every move of a drag.
 #pragma once
 
 #include "gui/document/document.h"
+#include "gui/widgets/timereadings.h"
 
 #include <QWidget>
 
@@ -16,14 +18,17 @@ public:
     struct Cause {
         QString name;
         QColor color;
-        std::vector<double> shares; ///< per device, of the makespan
+        Qt::BrushStyle texture = Qt::SolidPattern; ///< told apart without colour, too
+        std::vector<double> shares;                ///< per device, of the makespan
     };
 
     explicit BubblePanel(QWidget* parent = nullptr);
 
-    void showDesign(const Design& design, const Prediction* prediction);
-    /// Left edge and width of the plot, as the timeline's.
-    void setPlot(int left, int width);
+    /// `side`: Predicted where there is no overlay.
+    void showDesign(const Design& design, const Prediction* prediction, const Document::Overlay* overlay = nullptr,
+                    Side side = Side::Predicted);
+    void setAxis(const TimeAxis& axis); ///< the timeline's
+    void setReadings(const TimeReadings& readings);
     QSize sizeHint() const override;
     QSize minimumSizeHint() const override { return {300, 96}; }
     /// Idle share of the makespan as written beside a device's bar.
@@ -32,21 +37,27 @@ public:
     QRectF plotArea() const;
     /// Where a share of the makespan ends on a device's bar.
     double xOf(double share) const;
+    double fullScale() const { return m_scale; } ///< the share at the right end: 0.5 or 1
 
 protected:
     void paintEvent(QPaintEvent* event) override;
     void changeEvent(QEvent* event) override;
 
 private:
-    int rows() const { return static_cast<int>(m_metrics.idleCauses.size()); }
+    int rows() const { return static_cast<int>(m_names.size()); }
+    void paintScale(QPainter& painter) const;
     void paintBars(QPainter& painter, const std::vector<Cause>& causes) const;
     void paintLabels(QPainter& painter, const std::vector<Cause>& causes) const;
 
     std::vector<QString> m_names;
-    Metrics m_metrics;
-    double m_longest = 0; ///< share of the makespan that any device idles
-    int m_plotLeft = 112;
-    int m_plotWidth = 400;
+    Side m_side = Side::Predicted;
+    bool m_recorded = false;                  ///< there is an overlay
+    std::vector<double> m_predicted;          ///< idle share, by device
+    std::vector<double> m_measured;           ///< likewise; empty without an overlay
+    std::vector<std::vector<double>> m_parts; ///< by cause, then device: of the side that is filled
+    double m_scale = 0.5;
+    TimeAxis m_axis;
+    TimeReadings m_readings;
 };
 
 } // namespace pipewright

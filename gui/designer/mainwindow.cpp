@@ -12,6 +12,7 @@
 #include "gui/designer/familylist.h"
 #include "gui/designer/legend.h"
 #include "gui/designer/numberbar.h"
+#include "gui/designer/sideswitch.h"
 #include "gui/designer/topbar.h"
 #include "gui/designer/windowactions.h"
 #include "gui/document/autosave.h"
@@ -133,9 +134,7 @@ void MainWindow::connectViews()
     connect(m_topBar, &TopBar::diagnosticsRequested, this, &MainWindow::showDiagnostics);
     connect(m_topBar, &TopBar::searched, this, &MainWindow::findBlock);
     connect(m_topBar, &TopBar::searchLeft, m_timeline, [this] { m_timeline->setFocus(); });
-    const auto refuse = [this](const Diagnostics& faults) {
-        complain(tr("That is not possible"), proseText(faults));
-    };
+    const auto refuse = [this](const Diagnostics& faults) { complain(tr("That is not possible"), proseText(faults)); };
     connect(m_tray, &Tray::refused, this, refuse);
     connect(m_families, &FamilyList::refused, this, refuse);
     connect(m_families, &FamilyList::estimatesChanged, m_suggestions,
@@ -148,6 +147,17 @@ void MainWindow::connectViews()
     connect(m_timeline, &TimelineView::viewRangeChanged, this, &MainWindow::alignCharts);
     connect(m_timeline, &TimelineView::lanesChanged, this, &MainWindow::arrangeRows);
     connect(&m_topBar->breadcrumb(), &Breadcrumb::opened, this, &MainWindow::openPart);
+    connect(m_timeline, &TimelineView::readingsChanged, this, [this] {
+        m_memory->setReadings(m_timeline->readings());
+        m_bubbles->setReadings(m_timeline->readings());
+    });
+    connect(m_memory, &MemoryPanel::pointedAt, m_timeline, &TimelineView::pointAt);
+    connect(m_memory, &MemoryPanel::hovered, m_numbers, &NumberBar::setHint);
+    connect(m_memory, &MemoryPanel::modeChanged, this, &MainWindow::refreshNumbers);
+    connect(&m_document, &Document::sideChanged, this, [this] {
+        m_numbers->setHint({}); // it was about the other side
+        refreshNumbers();
+    });
     connect(m_timeline, &TimelineView::previewChanged, this, [this] {
         m_differences->setPreview(m_timeline->isPreviewing(), m_timeline->preview());
         refreshNumbers();
@@ -213,21 +223,29 @@ void MainWindow::refreshNumbers()
 {
     const Prediction* shown = m_timeline->preview() ? m_timeline->preview() : m_document.prediction();
     const Design& design = m_timeline->previewDesign();
-    m_numbers->showDesign(design, shown, m_document.evaluationMilliseconds(), m_document.unplaced().empty());
-    m_bubbles->showDesign(design, shown);
+    // A drag is judged by predictions, and while it lasts every number is one.
+    const bool dragged = m_timeline->isPreviewing();
+    const Document::Overlay* const overlay = m_document.overlay();
+    const Side side = dragged ? Side::Predicted : m_document.side();
+    m_numbers->showDesign(design, shown, m_document.evaluationMilliseconds(), m_document.unplaced().empty(), overlay,
+                          side);
+    m_bubbles->showDesign(design, shown, overlay, side);
     int device = shown ? fullestDevice(shown->metrics) : 0;
     if (const auto block = m_document.selection()) {
         if (block->stage < design.schedule.stages() && block->replica < design.schedule.replicas())
             device = design.schedule.deviceOf(*block);
     }
-    m_memory->showDesign(design, shown, m_document.overlay(), device);
+    m_memory->showDesign(
+        {design, shown, overlay, side, m_timeline->preview() ? m_document.prediction() : nullptr, device});
 }
 
 void MainWindow::alignCharts()
 {
     const TimeAxis& axis = m_timeline->axis();
     m_memory->setAxis(axis);
-    m_bubbles->setPlot(axis.left, axis.width);
+    m_bubbles->setAxis(axis);
+    m_memory->setReadings(m_timeline->readings()); // the ruler's ticks are another's
+    m_bubbles->setReadings(m_timeline->readings());
 }
 
 void MainWindow::showGap(int device, qint64 start, qint64 end)
@@ -237,8 +255,9 @@ void MainWindow::showGap(int device, qint64 start, qint64 end)
     if (!prediction)
         return;
     std::optional<Block> ends, before;
-    // With an overlaid recording the lanes, and so the gap, show measured times.
-    const Timeline& shown = m_document.overlay() ? m_document.overlay()->measured : prediction->timeline;
+    // Of the side that the lanes, and so the gap, show.
+    const Timeline& shown =
+        m_document.showsMeasured() ? m_document.overlay()->explanation.completed : prediction->timeline;
     for (TaskId t = 0; t < prediction->program.tasks.size(); ++t) {
         const Task& task = prediction->program.tasks[t];
         if ((task.kind != TaskKind::Compute && !isUpdate(task.kind)) || task.device != device)
@@ -252,15 +271,15 @@ void MainWindow::showGap(int device, qint64 start, qint64 end)
     if (ends) {
         m_document.select(ends);
         reason.waiting = ends;
-        for (const WaitLink& link : waitingChain(*prediction, *ends))
+        for (const WaitLink& link : waitingChain(prediction->program, shown, *ends))
             reason.chain.push_back(link.block);
     } else {
         if (before)
             m_document.select(before);
         m_inspector->explainTail(device, start, end);
-        if (const std::optional<Block> last = lastBlock(*prediction)) {
+        if (const std::optional<Block> last = lastBlock(prediction->program, shown)) {
             reason.chain.push_back(*last);
-            for (const WaitLink& link : waitingChain(*prediction, *last, 3))
+            for (const WaitLink& link : waitingChain(prediction->program, shown, *last, 3))
                 reason.chain.push_back(link.block);
         }
     }

@@ -41,6 +41,7 @@ class RunErrors;
 class RunSettings;
 class RunStrip;
 class SearchWindow;
+class SideSwitch;
 class SuggestionList;
 class TimelineView;
 class TopBar;
@@ -97,6 +98,7 @@ public:
     FirstHints& hints() { return *m_hints; }
     QSplitter& columns() { return *m_columns; } ///< families, timeline and charts, inspector
     QSplitter& rows() { return *m_rows; }       ///< timeline, memory, bubbles
+    SideSwitch& sideSwitch() { return *m_side; }
     WindowActions& windowActions() { return *m_actions; }
     Autosave* autosave() { return m_autosave.get(); }
 
@@ -192,6 +194,7 @@ private:
 
     WindowActions* m_actions;
     TopBar* m_topBar = nullptr;
+    SideSwitch* m_side = nullptr;
     Tray* m_tray = nullptr;
     FamilyList* m_families = nullptr;
     BuildingBlockPreview* m_blockPreview = nullptr;

@@ -11,6 +11,7 @@
 #include "gui/designer/firsthints.h"
 #include "gui/designer/legend.h"
 #include "gui/designer/numberbar.h"
+#include "gui/designer/sideswitch.h"
 #include "gui/designer/topbar.h"
 #include "gui/designer/windowactions.h"
 #include "gui/inspector/inspector.h"
@@ -73,6 +74,9 @@ void MainWindow::build()
                           m_options.program, this);
     m_topBar = new TopBar(m_document, bar, *m_run, this);
     m_runStrip = new RunStrip(*m_run, this);
+    m_side = new SideSwitch(m_document, *m_settings, this);
+    for (const Side side : allSides)
+        m_actions->addSide(m_side->action(side));
     m_numbers = new NumberBar(this);
     m_columns = new QSplitter(Qt::Horizontal, this);
     m_columns->setHandleWidth(5);
@@ -154,13 +158,13 @@ QScrollArea* MainWindow::buildRight()
     m_differences = new EditDifferences(m_document, column);
     m_runErrors = new RunErrors(m_document, column);
     m_suggestions = new SuggestionList(m_document, column);
-    auto* answers = new QVBoxLayout; // diagnostics and suggestions belong together
-    answers->setSpacing(12);
-    answers->addWidget(m_inspector);
-    answers->addWidget(m_suggestions);
-    layout->addLayout(answers);
+    layout->addWidget(m_side);
+    m_inspector->addBelowWhy(m_suggestions);
+    m_inspector->addBelowWhy(makeHairline(Qt::Horizontal, column));
+    m_inspector->addBelowWhy(m_differences);
+    m_inspector->addBelowWhy(makeHairline(Qt::Horizontal, column));
+    layout->addWidget(m_inspector);
     layout->addWidget(makeHairline(Qt::Horizontal, column));
-    layout->addWidget(m_differences);
     layout->addWidget(m_runErrors, 1);
     layout->addStretch(0);
 

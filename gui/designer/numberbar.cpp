@@ -101,9 +101,11 @@ QString NumberBar::change(const QString& name) const
 }
 
 void NumberBar::showDesign(const Design& design, const Prediction* prediction, double evaluationMilliseconds,
-                           bool complete)
+                           bool complete, const Document::Overlay* overlay, Side side)
 {
-    const QString source = tr("Source of the costs: %1").arg(QString::fromStdString(design.costs.source));
+    const QString source = tr("Source of the predicted costs: %1").arg(QString::fromStdString(design.costs.source));
+    if (!overlay)
+        side = Side::Predicted;
     if (!prediction) {
         for (const QString& name : {tr("makespan"), tr("bubble"), tr("peak"), tr("throughput"), tr("MFU"), tr("moved")})
             set(name, QStringLiteral("–"), tr("No prediction: the placed blocks cannot run"));
@@ -113,46 +115,93 @@ void NumberBar::showDesign(const Design& design, const Prediction* prediction, d
         return;
     }
     const Metrics& metrics = prediction->metrics;
-    set(tr("makespan"), complete ? durationText(metrics.makespan) : tr("%1 so far").arg(durationText(metrics.makespan)),
-        tr("First start to last end of one step.\n%1").arg(source));
+    const Metrics* const recorded = overlay ? &overlay->metrics : nullptr;
+    // Of both sides, or of the one that is shown; `write` makes a text of a side's metrics.
+    const auto sided = [&](const auto& write) {
+        return sidedText(side, write(metrics), recorded ? write(*recorded) : QString());
+    };
+    const Nanoseconds measured = overlay ? overlay->comparison.measuredMakespan : 0;
+    QString makespan = sidedText(side, durationText(metrics.makespan), overlay ? durationText(measured) : QString());
+    if (side == Side::Both)
+        makespan = tr("%1 (%2)").arg(makespan, signedPercent(beyondPrediction(static_cast<double>(measured),
+                                                                              static_cast<double>(metrics.makespan))));
+    const QString which =
+        overlay ? tr("%1; %2.").arg(sideName(side), comparedText(measured, metrics.makespan)) : tr("predicted.");
+    set(tr("makespan"), complete ? makespan : tr("%1 so far").arg(makespan),
+        tr("First start to last end of one step, %1\n%2").arg(which, source));
     const QString unfinished = tr("Known once every block has a place");
     if (!complete)
         set(tr("bubble"), QStringLiteral("–"), unfinished);
     else
-        set(tr("bubble"), tr("%1 (span %2)").arg(percentText(metrics.rateMakespan), percentText(metrics.rateSpan)),
+        set(tr("bubble"),
+            side == Side::Both
+                ? sided([](const Metrics& m) { return percentText(m.rateMakespan); })
+                : sided([](const Metrics& m) {
+                      return tr("%1 (span %2)").arg(percentText(m.rateMakespan), percentText(m.rateSpan));
+                  }),
             tr("Idle share of devices × makespan; in parentheses that of the longest span.\n"
-               "The zero-bubble papers' rate, (span − ideal) / span, is %1; Megatron's bubble / work %2.\n%3")
-                .arg(percentText(metrics.ratePapers), percentText(metrics.ratioIdeal), source));
-    const int fullest = fullestDevice(metrics);
-    if (fullest >= 0) {
-        const auto index = static_cast<std::size_t>(fullest);
-        const Bytes peak = metrics.devices[index].peakBytes;
-        const Bytes limit = index < design.cluster.devices.size() ? design.cluster.devices[index].memory : 0;
-        const bool over = limit > 0 && peak > limit;
-        set(tr("peak"), QStringLiteral("%1 %2").arg(sizeText(peak), deviceLabel(design, fullest)),
-            tr("Highest memory of any device: weights, optimizer state, activations and buffers.\n%1 of activations in "
-               "units of one "
-               "microbatch on one device.\n%2")
-                .arg(multipleText(metrics.devices[index].peakActivations), source),
-            over ? Tone::Bad : Tone::Plain);
-    }
+               "The zero-bubble papers' rate, (span − ideal) / span, is %1; Megatron's bubble / work %2: %3.\n%4")
+                .arg(sided([](const Metrics& m) { return percentText(m.ratePapers); }),
+                     sided([](const Metrics& m) { return percentText(m.ratioIdeal); }), sideName(side), source));
+    showPeak(design, metrics, overlay, side, source);
     // With unplaced blocks a token rate is meaningless.
-    const double tokens = complete ? tokensPerSecond(design, metrics.makespan) : 0;
-    set(tr("throughput"), tokens > 0 ? tr("%1 tok/s").arg(rateText(tokens)) : QString(),
-        tr("Tokens of all microbatches of one step divided by the makespan.\n%1").arg(source));
-    const double utilization = complete ? modelFlopsUtilization(design, metrics.makespan) : 0;
-    set(tr("MFU"), utilization > 0 ? percentText(utilization) : QString(),
+    const auto tokens = [&](Nanoseconds length) {
+        const double rate = complete ? tokensPerSecond(design, length) : 0;
+        return rate > 0 ? rateText(rate) : QString();
+    };
+    set(tr("throughput"),
+        tokens(metrics.makespan).isEmpty()
+            ? QString()
+            : tr("%1 tok/s").arg(sidedText(side, tokens(metrics.makespan), overlay ? tokens(measured) : QString())),
+        tr("Tokens of all microbatches of one step divided by the makespan, %1.\n%2").arg(sideName(side), source));
+    const auto utilization = [&](Nanoseconds length) {
+        const double share = complete ? modelFlopsUtilization(design, length) : 0;
+        return share > 0 ? percentText(share) : QString();
+    };
+    set(tr("MFU"),
+        utilization(metrics.makespan).isEmpty()
+            ? QString()
+            : sidedText(side, utilization(metrics.makespan), overlay ? utilization(measured) : QString()),
         tr("Model FLOPs utilization: the model's own arithmetic of one step, recomputation left out, as a share of "
            "what the devices\n"
-           "could do at their peak rate in the makespan.\n%1")
-            .arg(source));
+           "could do at their peak rate in the makespan, %1.\n%2")
+            .arg(sideName(side), source));
     const Bytes moved = prediction->transferred;
     set(tr("moved"), moved > 0 ? sizeText(moved) : QString(),
         tr("Bytes of all %1 transfers between devices in one step.\n%2").arg(prediction->transfers).arg(source));
-    m_evaluated = tr("%1 blocks · evaluated in %2\u00a0ms")
+    m_evaluated = tr("%1 · %2 blocks · evaluated in %3\u00a0ms")
+                      .arg(overlay ? sideName(side) : tr("all predicted"))
                       .arg(QLocale(QLocale::English).toString(qlonglong(design.schedule.blocks())))
                       .arg(evaluationMilliseconds, 0, 'f', 2);
     showRight();
+}
+
+void NumberBar::showPeak(const Design& design, const Metrics& metrics, const Document::Overlay* overlay, Side side,
+                         const QString& source)
+{
+    // Of the device that is fullest on the side that is filled in the charts.
+    int device = fullestDevice(metrics);
+    std::optional<Bytes> measured;
+    if (overlay && side != Side::Predicted)
+        for (std::size_t d = 0; d < overlay->comparison.devices.size(); ++d)
+            if (const std::optional<Bytes> peak = overlay->comparison.devices[d].measuredPeak; peak > measured) {
+                measured = peak;
+                device = static_cast<int>(d);
+            }
+    const auto index = static_cast<std::size_t>(device);
+    if (device < 0 || index >= metrics.devices.size())
+        return;
+    const Bytes predicted = metrics.devices[index].peakBytes;
+    const Bytes limit = index < design.cluster.devices.size() ? design.cluster.devices[index].memory : 0;
+    const Bytes shown = side == Side::Predicted ? predicted : measured.value_or(0);
+    set(tr("peak"),
+        QStringLiteral("%1 %2").arg(sidedText(side, sizeText(predicted), measured ? sizeText(*measured) : QString()),
+                                    deviceLabel(design, device)),
+        tr("Highest memory of any device, %1: weights, optimizer state, activations and buffers.\n%2 of activations in "
+           "units of one "
+           "microbatch on one device, predicted.\n%3")
+            .arg(sideName(side), multipleText(metrics.devices[index].peakActivations), source),
+        limit > 0 && shown > limit ? Tone::Bad : Tone::Plain);
 }
 
 void NumberBar::setGradients(const QString& text, bool good, const QString& source)

@@ -150,13 +150,22 @@ void WindowActions::addView(const QString& name, QWidget* view)
         menu->addAction(action);
 }
 
+void WindowActions::addSide(QAction* action)
+{
+    if (m_sides.isEmpty())
+        overlayMenu->addSeparator();
+    m_sides.push_back(action);
+    overlayMenu->addAction(action);
+    m_window->addAction(action);
+}
+
 QList<ShortcutList::Group> WindowActions::groups() const
 {
     QList<ShortcutList::Group> groups{
         {tr("File"), {newSchedule, open, recordedRun, save, saveAs, exportPicture, print, quit}},
         {tr("Edit"), {undo, redo, history, place, completeRest, emptyTimeline, takeSuggestion, find}},
         {tr("Explore"), {model, search, improveSelection, buildingBlock, compare, tradeOffs, experiment, sharding}},
-        {tr("Run and compare"), {run, openOverlay, clearOverlay, calibrate, traceLanes}},
+        {tr("Run and compare"), QList<QAction*>{run, openOverlay, clearOverlay, calibrate, traceLanes} + m_sides},
         {tr("Window"), QList<QAction*>{palette, diagnostics, theme, shortcuts} + panels() + QList<QAction*>{hints}}};
     return groups + m_views;
 }

@@ -78,6 +78,7 @@ public:
     {
         return {familiesPanel, inspectorPanel, memoryPanel, bubblesPanel, overview, legend};
     }
+    void addSide(QAction* action); ///< of the switch Predicted | Measured | Both
     QList<ShortcutList::Group> groups() const;
 
 private:
@@ -85,6 +86,7 @@ private:
 
     QWidget* m_window;
     QList<ShortcutList::Group> m_views;
+    QList<QAction*> m_sides;
 };
 
 } // namespace pipewright

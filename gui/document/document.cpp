@@ -306,6 +306,7 @@ std::shared_ptr<const Document::Overlay::Kernels> kernelsOf(const TraceReader& t
     auto kernels = std::make_shared<Document::Overlay::Kernels>();
     kernels->blocks = blockKernels(program, work, measured, KernelGroups::standard());
     kernels->totals = totalsOf(program, kernels->blocks, work, measured);
+    kernels->gaps = gpuGaps(program, work, measured);
     kernels->names = std::move(work.names);
     kernels->of.resize(program.devices.size());
     for (TaskId task = 0; task < kernels->blocks.size(); ++task)
@@ -343,6 +344,7 @@ void Document::setOverlay(const QString& tracePath, int step)
             overlay->step == typicalStep ? std::move(variation.typical) : trace.timeline(program, overlay->step);
         overlay->comparison = compare(program, prediction()->timeline, overlay->measured, trace.peakBytes());
         overlay->explanation = explain(program, m_design->costs, prediction()->timeline, overlay->measured);
+        overlay->metrics = measure(program, overlay->explanation.completed);
         overlay->spread = std::move(variation.spread);
         overlay->resultJson = trace.resultJson();
         if (overlay->step != typicalStep)
@@ -368,6 +370,14 @@ bool Document::refreshOverlay()
     } catch (const Error&) {
         return false; // of another program since the edit; undoing brings it back
     }
+}
+
+void Document::setSide(Side side)
+{
+    const Side before = this->side();
+    m_side = side;
+    if (this->side() != before)
+        Q_EMIT sideChanged();
 }
 
 void Document::clearOverlay()

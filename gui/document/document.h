@@ -5,9 +5,11 @@
 #pragma once
 
 #include "core/predict/editrequest.h"
+#include "gui/widgets/side.h"
 #include "traces/analysis/blockkernels.h"
 #include "traces/analysis/comparison.h"
 #include "traces/analysis/explanation.h"
+#include "traces/analysis/gpugaps.h"
 #include "traces/analysis/stepvariation.h"
 
 #include <QObject>
@@ -115,6 +117,7 @@ public:
         Timeline measured; ///< of that step
         Comparison comparison;
         Explanation explanation;
+        Metrics metrics;                 ///< as of a prediction, of the measured step
         std::string resultJson;          ///< what the run reported; empty when it did not finish
         std::vector<Nanoseconds> spread; ///< per task: how much its duration varies from step to step
         /// What the GPUs did in the step; null where they were not recorded, and of the typical step, which no GPU ran.
@@ -123,10 +126,16 @@ public:
             std::vector<BlockKernels> blocks;    ///< by task
             std::vector<std::vector<TaskId>> of; ///< by device: its tasks with kernels, by their first kernel
             KernelTotals totals;
+            std::vector<GpuGaps> gaps; ///< by device
         };
         std::shared_ptr<const Kernels> kernels;
     };
     const Overlay* overlay() const { return m_overlay.get(); }
+
+    /// Which side all views show: what was chosen, and predicted alone while nothing is laid over the design.
+    Side side() const { return m_overlay ? m_side : Side::Predicted; }
+    bool showsMeasured() const { return side() != Side::Predicted; }
+    void setSide(Side side); ///< kept while there is no overlay, for the next one
 
     bool eventFilter(QObject* watched, QEvent* event) override;
 
@@ -136,6 +145,7 @@ Q_SIGNALS:
     void designChanged(); ///< design, prediction and diagnostics are all up to date when it is emitted
     void selectionChanged();
     void overlayChanged();
+    void sideChanged(); ///< side() did, by setSide(); with an overlay it may change, too
     void pathChanged();
 
 private:
@@ -163,6 +173,7 @@ private:
     std::int64_t m_largeFrom = manyBlocks;
     std::optional<Block> m_selection;
     std::unique_ptr<Overlay> m_overlay;
+    Side m_side = Side::Both;
     int m_overlayStep = medianStep; ///< as it was asked for
     QString m_overlayPath;          ///< kept while an edit makes the trace unfit, so that undoing shows it again
     QUndoStack m_undoStack;

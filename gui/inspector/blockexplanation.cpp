@@ -21,10 +21,8 @@ struct LatestInput {
     bool pin = false;
 };
 
-LatestInput latestInput(const Prediction& prediction, TaskId task)
+LatestInput latestInput(const Program& program, const Timeline& timeline, TaskId task)
 {
-    const Program& program = prediction.program;
-    const Timeline& timeline = prediction.timeline;
     LatestInput cause;
     if (const TaskId data = program.afterData[task]; data != none)
         cause = {data, timeline.end[data], false};
@@ -61,26 +59,6 @@ QString label(const Program& program, TaskId task)
 QString labelOnDevice(const Design& design, const Program& program, TaskId task)
 {
     return tr("%1 on %2").arg(label(program, task), deviceLabel(design, program.tasks[task].device));
-}
-
-/// Text about the chain before the awaited block and its share of transfer time.
-QString chainBehind(const Design& design, const Prediction& prediction, const Block& block)
-{
-    const std::vector<WaitLink> chain = waitingChain(prediction, block);
-    QString text;
-    Nanoseconds transfer = chain.empty() ? 0 : chain.front().transfer;
-    for (std::size_t i = 1; i < chain.size(); ++i) {
-        const QString name = blockText(chain[i].block);
-        text += i == 1 ? tr(" That one ") : tr(", which ");
-        text += chain[i].byOrder ? tr("follows %1 there").arg(name)
-                                 : tr("waits for %1 on %2").arg(name, deviceLabel(design, chain[i].device));
-        transfer += chain[i].transfer;
-    }
-    if (chain.size() > 1)
-        text += QLatin1Char('.');
-    if (chain.size() > 1 && transfer > chain.front().transfer)
-        text += tr(" %1 of this chain is transfer.").arg(durationText(transfer));
-    return text;
 }
 
 /// How long after its device was free and its inputs were there the block begins.
@@ -121,7 +99,7 @@ QString sentence(const Design& design, const Prediction& prediction, const Block
     text += QLatin1Char('.');
     if (host > 0)
         text += tr(" The host needs another %1 before the block.").arg(durationText(host));
-    return text + chainBehind(design, prediction, program.tasks[answers.task].block());
+    return text + chainBehind(design, program, prediction.timeline, program.tasks[answers.task].block());
 }
 
 /// Frees follow the last use, so those between the block and the next compute belong to it and to transfers that it
@@ -154,14 +132,31 @@ TaskId taskOf(const Program& program, const Block& block)
     return none;
 }
 
-std::vector<WaitLink> waitingChain(const Prediction& prediction, const Block& block, int links)
+QString chainBehind(const Design& design, const Program& program, const Timeline& timeline, const Block& block)
 {
-    const Program& program = prediction.program;
-    const Timeline& timeline = prediction.timeline;
+    const std::vector<WaitLink> chain = waitingChain(program, timeline, block);
+    QString text;
+    Nanoseconds transfer = chain.empty() ? 0 : chain.front().transfer;
+    for (std::size_t i = 1; i < chain.size(); ++i) {
+        const QString name = blockText(chain[i].block);
+        text += i == 1 ? tr(" That one ") : tr(", which ");
+        text += chain[i].byOrder ? tr("follows %1 there").arg(name)
+                                 : tr("waits for %1 on %2").arg(name, deviceLabel(design, chain[i].device));
+        transfer += chain[i].transfer;
+    }
+    if (chain.size() > 1)
+        text += QLatin1Char('.');
+    if (chain.size() > 1 && transfer > chain.front().transfer)
+        text += tr(" %1 of this chain is transfer.").arg(durationText(transfer));
+    return text;
+}
+
+std::vector<WaitLink> waitingChain(const Program& program, const Timeline& timeline, const Block& block, int links)
+{
     std::vector<WaitLink> chain;
     TaskId task = taskOf(program, block);
     while (task != none && static_cast<int>(chain.size()) < links) {
-        const LatestInput cause = latestInput(prediction, task);
+        const LatestInput cause = latestInput(program, timeline, task);
         const TaskId onDevice = program.afterOnDevice[task];
         const bool byOrder = onDevice != none && timeline.end[onDevice] >= cause.ready;
         const TaskId before = byOrder ? onDevice : producer(program, cause.after);
@@ -174,16 +169,16 @@ std::vector<WaitLink> waitingChain(const Prediction& prediction, const Block& bl
     return chain;
 }
 
-std::optional<Block> lastBlock(const Prediction& prediction)
+std::optional<Block> lastBlock(const Program& program, const Timeline& timeline)
 {
     TaskId last = none;
-    for (TaskId t = 0; t < prediction.program.tasks.size(); ++t) {
-        const TaskKind kind = prediction.program.tasks[t].kind;
+    for (TaskId t = 0; t < program.tasks.size(); ++t) {
+        const TaskKind kind = program.tasks[t].kind;
         const bool runs = kind == TaskKind::Compute || isUpdate(kind);
-        if (runs && (last == none || prediction.timeline.end[t] > prediction.timeline.end[last]))
+        if (runs && (last == none || timeline.end[t] > timeline.end[last]))
             last = t;
     }
-    return last == none ? std::nullopt : std::optional(prediction.program.tasks[last].block());
+    return last == none ? std::nullopt : std::optional(program.tasks[last].block());
 }
 
 std::optional<BlockAnswers> explainBlock(const Design& design, const Prediction& prediction, const Block& block)
@@ -207,7 +202,7 @@ std::optional<BlockAnswers> explainBlock(const Design& design, const Prediction&
             bytes += program.buffers[buffer].bytes;
         answers.feeds.push_back({t, program.tasks[t].peer, bytes});
     }
-    const LatestInput cause = latestInput(prediction, answers.task);
+    const LatestInput cause = latestInput(program, timeline, answers.task);
     if (answers.idleBefore > hostGapBefore(prediction, answers.task, cause)) {
         const TaskId source = producer(program, cause.after);
         if (source != none && program.tasks[source].kind == TaskKind::Compute)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Explains one block of a prediction: what delayed its start, what it frees, and its transfers. All of it follows from
-// the Program's dependencies and the Timeline. O(tasks) to find the block, then O(its neighbours).
+// the Program's dependencies and the Timeline. Chains are found in a measured Timeline as well. O(tasks) to find the
+// block, then O(its neighbours).
 #pragma once
 
 #include "core/design/design.h"
@@ -40,11 +41,13 @@ struct WaitLink {
     Nanoseconds transfer = 0; ///< transfer time of its result
     bool operator==(const WaitLink&) const = default;
 };
-/// The chain of blocks that `block` waited for, at most `links` long; ends at a block without one (start of the step, a
-/// pin).
-std::vector<WaitLink> waitingChain(const Prediction& prediction, const Block& block, int links = 4);
+/// `timeline`: with a time for every task. The chain of blocks that `block` waited for, at most `links` long; ends at a
+/// block without one (start of the step, a pin).
+std::vector<WaitLink> waitingChain(const Program& program, const Timeline& timeline, const Block& block, int links = 4);
+/// Words about that chain behind the block that was awaited, and its share of transfer time; begins with a space.
+QString chainBehind(const Design& design, const Program& program, const Timeline& timeline, const Block& block);
 /// The block that ends last on any device.
-std::optional<Block> lastBlock(const Prediction& prediction);
+std::optional<Block> lastBlock(const Program& program, const Timeline& timeline);
 
 /// Nothing when the block is not in the prediction.
 std::optional<BlockAnswers> explainBlock(const Design& design, const Prediction& prediction, const Block& block);

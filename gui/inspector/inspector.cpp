@@ -1,21 +1,23 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "gui/inspector/inspector.h"
 
-#include "core/predict/criticalpath.h"
 #include "core/program/transferorder.h"
 #include "core/schedule/edits.h"
 #include "core/schedule/warmup.h"
 #include "gui/document/namededits.h"
 #include "gui/inspector/blockchip.h"
 #include "gui/inspector/blockexplanation.h"
+#include "gui/inspector/blockfacts.h"
 #include "gui/inspector/kernellist.h"
 #include "gui/inspector/lanefields.h"
+#include "gui/inspector/measuredexplanation.h"
 #include "gui/inspector/timefields.h"
 #include "gui/timeline/refusalnote.h"
 #include "gui/timeline/timelineview.h"
 #include "gui/widgets/factlist.h"
 #include "gui/widgets/fields.h"
 #include "gui/widgets/labels.h"
+#include "gui/widgets/section.h"
 #include "gui/widgets/words.h"
 
 #include <QComboBox>
@@ -38,9 +40,10 @@ Inspector::Inspector(TimelineView& timeline, QWidget* parent)
       m_device(new NumberField(tr("Device of the stage"),
                                tr("Moves the whole stage to this device, as by dragging a block to another lane"),
                                m_fields)),
+      m_warmUpRow(new QWidget(this)),
       m_warmUp(new NumberField(
           tr("Warm-up of the device"),
-          tr("Forwards before the device's first backward, as by dragging the edge of its warm-up"), m_fields)),
+          tr("Forwards before the device's first backward, as by dragging the edge of its warm-up"), m_warmUpRow)),
       m_pin(new TimeField(tr("Earliest start"),
                           tr("The block will not start before this time, for example 12.5ms; empty removes the pin"),
                           m_fields)),
@@ -56,6 +59,7 @@ Inspector::Inspector(TimelineView& timeline, QWidget* parent)
     setAccessibleName(tr("Selected block"));
     m_title->setFont(Theme::words(TextSize::Large, QFont::DemiBold));
     m_title->setWordWrap(true);
+    m_whyHeading->setWordWrap(true);
     m_why->setWordWrap(true);
     m_why->setTextInteractionFlags(Qt::TextSelectableByMouse);
     m_why->setCursor(Qt::ArrowCursor);
@@ -75,20 +79,42 @@ Inspector::Inspector(TimelineView& timeline, QWidget* parent)
     auto* layout = new QVBoxLayout(this);
     layout->setContentsMargins(0, 0, 0, 0);
     layout->setSpacing(12);
-    layout->addWidget(makeHeading(tr("Block"), this));
     layout->addLayout(chipRow);
-    layout->addWidget(m_facts);
-    layout->addWidget(new KernelList(m_document, this));
-    layout->addWidget(buildFields());
-    layout->addWidget(new LaneFields(timeline, this));
-    auto* times = new TimeFields(timeline, this);
-    layout->addWidget(times);
+    auto* reasons = new QVBoxLayout;
+    reasons->setSpacing(6);
+    reasons->addWidget(m_whyHeading);
+    reasons->addWidget(m_why);
+    layout->addLayout(reasons);
+    m_belowWhy = new QVBoxLayout;
+    m_belowWhy->setSpacing(12);
+    layout->addLayout(m_belowWhy);
+    auto* facts = new QWidget(this);
+    auto* factRows = new QVBoxLayout(facts);
+    factRows->setContentsMargins(0, 0, 0, 0);
+    factRows->addWidget(m_facts);
+    factRows->addWidget(new KernelList(m_document, facts));
+    m_factSection = new Section(tr("Facts"), facts, true, this);
+    layout->addWidget(m_factSection);
+    m_editSection = new Section(tr("Edit by numbers"), buildFields(), false, this);
+    layout->addWidget(m_editSection);
+    auto* view = new QWidget(this);
+    auto* viewRows = new QVBoxLayout(view);
+    viewRows->setContentsMargins(0, 0, 0, 0);
+    viewRows->setSpacing(12);
+    viewRows->addWidget(buildLaneFields());
+    viewRows->addWidget(new LaneFields(timeline, view));
+    auto* times = new TimeFields(timeline, view);
+    viewRows->addWidget(times);
+    m_viewSection = new Section(tr("Lane and view by numbers"), view, false, this);
+    layout->addWidget(m_viewSection);
     layout->addWidget(m_fault);
     layout->addWidget(m_remedy, 0, Qt::AlignLeft);
-    layout->addSpacing(8);
-    layout->addWidget(m_whyHeading);
-    layout->addWidget(m_why);
 
+    // Before the field gets the focus: what is folded away cannot.
+    connect(&m_timeline, &TimelineView::rangeWantedByNumbers, times, [this, times] {
+        m_viewSection->setOpen(true);
+        times->editRange();
+    });
     connect(m_position, &QSpinBox::valueChanged, this, &Inspector::applyPosition);
     connect(m_device, &QSpinBox::valueChanged, this, &Inspector::applyDevice);
     connect(m_warmUp, &QSpinBox::valueChanged, this, &Inspector::applyWarmUp);
@@ -114,6 +140,7 @@ Inspector::Inspector(TimelineView& timeline, QWidget* parent)
     connect(&m_document, &Document::selectionChanged, this, &Inspector::refresh);
     connect(&m_document, &Document::designChanged, this, &Inspector::refresh);
     connect(&m_document, &Document::overlayChanged, this, &Inspector::refresh);
+    connect(&m_document, &Document::sideChanged, this, &Inspector::refresh);
     refresh();
 }
 
@@ -137,9 +164,8 @@ QWidget* Inspector::buildFields()
     };
     QLabel* along = caption(tr("moves"), m_along);
     QLabel* device = caption(tr("stage on device"), m_device);
-    QLabel* warmUp = caption(tr("its warm-up, forwards"), m_warmUp);
     QLabel* pin = caption(tr("earliest start"), m_pin);
-    m_ofPlaced = {along, m_along, device, m_device, warmUp, m_warmUp, pin, m_pin};
+    m_ofPlaced = {along, m_along, device, m_device, m_warmUpRow, pin, m_pin};
     fields->addWidget(caption(tr("position in lane"), m_position), 0, 0);
     fields->addWidget(m_positionOf, 0, 1, Qt::AlignRight);
     fields->addWidget(m_position, 0, 2);
@@ -147,8 +173,6 @@ QWidget* Inspector::buildFields()
     fields->addWidget(m_along, 1, 1, 1, 2, Qt::AlignRight);
     fields->addWidget(device, 2, 0);
     fields->addWidget(m_device, 2, 2);
-    fields->addWidget(warmUp, 3, 0, 1, 2);
-    fields->addWidget(m_warmUp, 3, 2);
     fields->addWidget(pin, 4, 0);
     fields->addWidget(m_pin, 4, 2);
     m_sendCaption->setBuddy(m_send);
@@ -156,6 +180,27 @@ QWidget* Inspector::buildFields()
     fields->addWidget(m_sendOf, 5, 1, Qt::AlignRight);
     fields->addWidget(m_send, 5, 2);
     return m_fields;
+}
+
+QWidget* Inspector::buildLaneFields()
+{
+    auto* row = new QHBoxLayout(m_warmUpRow);
+    row->setContentsMargins(0, 0, 0, 0);
+    auto* caption = makeCaption(tr("warm-up, forwards"), TextSize::Normal, m_warmUpRow);
+    caption->setBuddy(m_warmUp);
+    row->addWidget(caption, 1);
+    row->addWidget(m_warmUp);
+    return m_warmUpRow;
+}
+
+void Inspector::addBelowWhy(QWidget* panel)
+{
+    m_belowWhy->addWidget(panel);
+}
+
+QString Inspector::whyHeading() const
+{
+    return m_whyHeading->text();
 }
 
 QString Inspector::why() const
@@ -166,16 +211,21 @@ QString Inspector::why() const
 void Inspector::explainTail(int device, Nanoseconds start, Nanoseconds end)
 {
     const Prediction* prediction = m_document.prediction();
-    const std::optional<Block> last = prediction ? lastBlock(*prediction) : std::nullopt;
+    if (!prediction)
+        return;
+    const bool measured = m_document.showsMeasured();
+    const Timeline& times = measured ? m_document.overlay()->explanation.completed : prediction->timeline;
+    const std::optional<Block> last = lastBlock(prediction->program, times);
     if (!last)
         return;
     const Design& design = m_document.design();
-    m_whyHeading->setText(tr("Why %1 is idle at the end").arg(deviceLabel(design, device)));
+    m_whyHeading->setText(tr("Why %1 is idle at the end · %2")
+                              .arg(deviceLabel(design, device), sideName(measured ? Side::Measured : Side::Predicted)));
     QString text = tr("%1 until the step ends: %2 has nothing left to do while %3 on %4 is still to finish.")
                        .arg(durationText(end - start), deviceLabel(design, device), blockText(*last),
                             deviceLabel(design, pipewright::find(design.schedule, *last).device));
     QStringList links;
-    for (const WaitLink& link : waitingChain(*prediction, *last, 3))
+    for (const WaitLink& link : waitingChain(prediction->program, times, *last, 3))
         links << tr("%1 on %2").arg(blockText(link.block), deviceLabel(design, link.device));
     if (!links.isEmpty())
         text += QLatin1Char(' ') + tr("Before that one come %1.").arg(links.join(QStringLiteral(", ")));
@@ -188,7 +238,9 @@ void Inspector::showNothing()
     m_title->setText(tr("Nothing selected"));
     m_place->setText(tr("Click a block, or use , and . to step"));
     m_facts->setFacts({});
-    m_fields->hide();
+    m_factSection->hide();
+    m_editSection->hide();
+    m_warmUpRow->hide();
     m_whyHeading->setText(tr("Why is a device idle?"));
     m_why->setText(tr("Click a block or the hatched time before it: this panel says which block it waits for and along "
                       "which chain."));
@@ -210,7 +262,8 @@ void Inspector::refresh()
     m_title->setText(blockTitle(*m_block));
     refreshDevice();
 
-    m_fields->setVisible(position.device >= 0 || isInTray());
+    m_factSection->show();
+    m_editSection->setVisible(position.device >= 0 || isInTray());
     refreshSend();
     refreshPlace();
     refreshPin();
@@ -218,6 +271,7 @@ void Inspector::refresh()
     std::optional<BlockAnswers> answers;
     if (m_document.prediction())
         answers = explainBlock(design, *m_document.prediction(), *m_block);
+    m_factSection->setTitle(m_document.overlay() ? tr("Facts · %1").arg(sideName(m_document.side())) : tr("Facts"));
     if (!answers) {
         m_facts->setFacts({{tr("source"), QString::fromStdString(design.costs.source), {}, Tone::Plain}});
         m_whyHeading->setText(tr("Not running"));
@@ -227,53 +281,31 @@ void Inspector::refresh()
         return;
     }
 
-    const Prediction& prediction = *m_document.prediction();
-    const QString source = tr("Predicted from costs: %1").arg(QString::fromStdString(design.costs.source));
-    std::vector<Fact> facts{{tr("start"), durationText(answers->start), source, Tone::Plain},
-                            {tr("duration"), durationText(answers->duration), source, Tone::Plain}};
-    if (const Document::Overlay* overlay = m_document.overlay();
-        overlay && answers->task < overlay->measured.start.size() && overlay->measured.start[answers->task] != notRun) {
-        const Nanoseconds measured = overlay->measured.end[answers->task] - overlay->measured.start[answers->task];
-        const double error =
-            answers->duration > 0 ? double(measured - answers->duration) / double(answers->duration) : 0;
-        facts.push_back({tr("measured"), durationText(measured) + QStringLiteral("  ") + signedPercent(error),
-                         tr("Duration in the median step of %1").arg(overlay->path),
-                         error > 0.05 ? Tone::Bad : Tone::Plain});
-        const BlockKernels* kernels = overlay->kernels ? &overlay->kernels->blocks[answers->task] : nullptr;
-        if (kernels && !kernels->kernels.empty()) {
-            facts.push_back({tr("by its kernels"),
-                             durationText(kernels->byKernels) + QStringLiteral("  ")
-                                 + signedPercent(double(kernels->byKernels) / double(kernels->byEvents) - 1),
-                             tr("From its first kernel's start to its last one's end, as CUPTI saw them; measured is "
-                                "the time between its events"),
-                             Tone::Plain});
-            facts.push_back(
-                {tr("launch-bound"),
-                 percentText(kernels->launchBound()) + (kernels->launchesKnown ? QString() : tr(" or more")),
-                 tr("Of the block: its GPU had nothing of it to do, since the host had not launched the "
-                    "next kernel"),
-                 kernels->launchBound() > 0.05 ? Tone::Bad : Tone::Plain});
-        }
-    }
-    const Nanoseconds slackOfBlock = slack(prediction.program, prediction.timeline)[answers->task];
-    facts.push_back({tr("slack"), slackOfBlock == 0 ? tr("0 critical") : durationText(slackOfBlock),
-                     tr("How much later it could end without a later makespan"), Tone::Plain});
-    facts.push_back(
-        {tr("frees"), sizeText(answers->freed), tr("Bytes released on its device right after it"), Tone::Plain});
-    for (std::size_t i = 0; i < answers->feeds.size() && i < 2; ++i) {
-        const Feed& feed = answers->feeds[i];
-        facts.push_back({i == 0 ? tr("sends to") : tr("and to"),
-                         QStringLiteral("%1, %2").arg(deviceLabel(design, feed.device), sizeText(feed.bytes)),
-                         tr("Transfer inferred from the data it makes"), Tone::Plain});
-    }
-    facts.push_back({tr("source"), QString::fromStdString(design.costs.source),
-                     tr("Where the durations and sizes come from"), Tone::Dim});
-    m_facts->setFacts(facts);
+    m_facts->setFacts(blockFacts(m_document, *answers));
+    showWhy(*answers);
+}
 
-    const int runsOn = prediction.program.tasks[answers->task].device;
-    m_whyHeading->setText(answers->idleBefore > 0 ? tr("Why %1 is idle before it").arg(deviceLabel(design, runsOn))
-                                                  : tr("Why it starts then"));
-    m_why->setText(answers->why);
+void Inspector::showWhy(const BlockAnswers& answers)
+{
+    const Prediction& prediction = *m_document.prediction();
+    const Document::Overlay* const overlay = m_document.overlay();
+    const bool measured = m_document.showsMeasured();
+    const Nanoseconds idle = measured ? measuredIdleBefore(prediction, *overlay, answers.task) : answers.idleBefore;
+    const QString heading =
+        idle > 0 ? tr("Why %1 waits before it")
+                       .arg(deviceLabel(m_document.design(), prediction.program.tasks[answers.task].device))
+                 : tr("Why it starts then");
+    m_whyHeading->setText(
+        QStringLiteral("%1 · %2").arg(heading, sideName(measured ? Side::Measured : Side::Predicted)));
+    if (!measured) {
+        m_why->setText(answers.why);
+        return;
+    }
+    QString text = measuredWhy(m_document.design(), prediction, *overlay, answers.task);
+    if (m_document.side() == Side::Both)
+        text = tr("%1 Predicted: %2 idle.")
+                   .arg(text, answers.idleBefore > 0 ? durationText(answers.idleBefore) : tr("nothing"));
+    m_why->setText(text);
 }
 
 void Inspector::refreshDevice()

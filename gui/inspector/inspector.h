@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The selected block: its times with their reasons, what it frees, its transfers, and fields for every edit by
-// dragging: position in the lane (alone, with its microbatch, or in exchange) or place from the tray, its stage's
-// device, that device's warm-up, earliest start, and order of transfers. Below, fields of its lane and of the visible
-// and measured range.
+// The selected block: a headline, why it begins when it does, what other panels add (suggestions, the last edit), its
+// facts, and, folded away, fields for every edit by dragging: position in the lane (alone, with its microbatch, or in
+// exchange) or place from the tray, its stage's device, earliest start, and order of transfers. Below, folded too,
+// fields of its lane with the warm-up, and of the visible and measured range.
 #pragma once
 
 #include "gui/document/document.h"
@@ -11,13 +11,16 @@
 
 class QComboBox;
 class QLabel;
+class QVBoxLayout;
 
 namespace pipewright {
 
 class BlockChip;
 class FactList;
 class NumberField;
+struct BlockAnswers;
 class RemedyButton;
+class Section;
 class TimeField;
 class TimelineView;
 
@@ -30,10 +33,16 @@ public:
     /// Explains idle time after a device's last block. Shown until the selection or the design changes.
     void explainTail(int device, Nanoseconds start, Nanoseconds end);
     const FactList& facts() const { return *m_facts; }
+    QString whyHeading() const;       ///< "Why GPU 1 waits before it · predicted"
+    void addBelowWhy(QWidget* panel); ///< in the order of the calls, above the facts
+    Section& editSection() { return *m_editSection; }
+    Section& viewSection() { return *m_viewSection; }
 
 private:
     enum class Along { Nothing, Microbatch, Exchange };
     QWidget* buildFields();
+    QWidget* buildLaneFields();
+    void showWhy(const BlockAnswers& answers);
     void refresh();
     void showNothing();
     void applyPosition();
@@ -57,13 +66,16 @@ private:
     QLabel* m_place;
     bool m_previewing = false; ///< as of the last change of the preview
     FactList* m_facts;
+    Section *m_factSection, *m_editSection, *m_viewSection;
+    QVBoxLayout* m_belowWhy;
     QWidget* m_fields;
     NumberField* m_position;
     QLabel* m_positionOf;
     std::vector<QWidget*> m_ofPlaced; ///< hidden for blocks in the tray
     QComboBox* m_along;               ///< which blocks move with the position
     NumberField* m_device;            ///< of the block's stage
-    NumberField* m_warmUp;            ///< of that device
+    QWidget* m_warmUpRow;             ///< in the lane's fields
+    NumberField* m_warmUp;            ///< of the block's device
     TimeField* m_pin;
     QLabel* m_sendCaption;
     NumberField* m_send; ///< place of the selected transfer among those of the device in whose list it is

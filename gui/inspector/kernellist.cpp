@@ -36,6 +36,7 @@ KernelList::KernelList(Document& document, QWidget* parent) : QuietFocus(parent)
     header()->setFont(Theme::words(TextSize::Small));
     connect(&document, &Document::selectionChanged, this, &KernelList::fill);
     connect(&document, &Document::overlayChanged, this, &KernelList::fill);
+    connect(&document, &Document::sideChanged, this, &KernelList::fill);
     connect(&document, &Document::designChanged, this, &KernelList::fill);
     fill();
 }
@@ -45,7 +46,7 @@ void KernelList::fill()
     clear();
     const Document::Overlay* overlay = m_document.overlay();
     const std::optional<Block> selected = m_document.selection();
-    const TaskId task = overlay && overlay->kernels && selected && m_document.prediction()
+    const TaskId task = m_document.showsMeasured() && overlay->kernels && selected && m_document.prediction()
                             ? taskOf(m_document.prediction()->program, *selected)
                             : none;
     const bool known = task != none && !overlay->kernels->blocks[task].kernels.empty();

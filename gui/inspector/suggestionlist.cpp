@@ -34,12 +34,18 @@ QString signedMultiple(double value)
            + QStringLiteral("\u00a0×");
 }
 
-/// Microbatches when they differ by a visible amount, else bytes, else nothing.
-QString memoryText(double activations, Bytes bytes)
+/// In bytes where the design knows sizes, else in microbatches: one unit for all cards of a design.
+QString memoryText(double activations, Bytes bytes, bool sized)
 {
-    if (std::fabs(activations) >= 0.05)
-        return SuggestionList::tr("memory %1").arg(signedMultiple(activations));
-    return bytes != 0 ? SuggestionList::tr("memory %1").arg(signedSize(bytes)) : QString();
+    if (sized)
+        return SuggestionList::tr("peak %1").arg(bytes == 0 ? QStringLiteral("±0") : signedSize(bytes));
+    return SuggestionList::tr("peak %1").arg(std::fabs(activations) < 0.05 ? QStringLiteral("±0")
+                                                                           : signedMultiple(activations));
+}
+
+QString stepText(double share)
+{
+    return SuggestionList::tr("step %1").arg(share == 0 ? QStringLiteral("±0") : signedPercent(share));
 }
 
 double share(Nanoseconds difference, Nanoseconds of)
@@ -140,11 +146,13 @@ void SuggestionList::rebuild()
     const Design& design = m_document.design();
     if (prediction && m_document.selection()) {
         const Nanoseconds makespan = prediction->metrics.makespan;
+        const bool sized = std::any_of(prediction->metrics.devices.begin(), prediction->metrics.devices.end(),
+                                       [](const DeviceMetrics& device) { return device.peakBytes > 0; });
         for (const Suggestion& s : m_suggestions) {
             Card card;
             card.text = suggestionText(design, s);
-            card.gain = s.makespan == 0 ? QString() : signedPercent(share(s.makespan, makespan));
-            card.price = memoryText(s.peakActivations, s.peakBytes);
+            card.gain = stepText(share(s.makespan, makespan));
+            card.price = memoryText(s.peakActivations, s.peakBytes, sized);
             card.edit = s;
             m_cards.push_back(std::move(card));
         }
@@ -169,8 +177,8 @@ void SuggestionList::rebuild()
             const std::string_view title = families()[best->family].title;
             Card card;
             card.text = tr("Switch to %1").arg(QString::fromUtf8(title.data(), static_cast<int>(title.size())));
-            card.gain = signedPercent(share(best->makespan - makespan, makespan));
-            card.price = memoryText(best->activations - activations, best->peakBytes - bytes);
+            card.gain = stepText(share(best->makespan - makespan, makespan));
+            card.price = memoryText(best->activations - activations, best->peakBytes - bytes, sized);
             card.family = best->family;
             m_cards.push_back(std::move(card));
         }
@@ -203,11 +211,10 @@ void SuggestionList::rebuild()
         text->setWordWrap(true);
         auto* gain = new QLabel(card.gain, frame);
         gain->setFont(Theme::numbers(TextSize::Small));
-        setTone(gain, card.gain.startsWith(QLatin1Char('+')) ? Tone::Dim : Tone::Good);
-        gain->setVisible(!card.gain.isEmpty());
+        setTone(gain, card.gain.contains(QChar(0x2212)) ? Tone::Good : Tone::Dim); // a minus sign
         auto* price = new QLabel(card.price, frame);
         price->setFont(Theme::numbers(TextSize::Small));
-        setTone(price, card.price.contains(QLatin1Char('+')) ? Tone::Dim : Tone::Good);
+        setTone(price, card.price.contains(QChar(0x2212)) ? Tone::Good : Tone::Dim);
         gain->setToolTip(tr("Predicted change of the makespan"));
         price->setToolTip(tr("Predicted change of the highest memory peak, in microbatches on one device or in bytes"));
         auto* button = new QPushButton(tr("Try"), frame);

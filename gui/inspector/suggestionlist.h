@@ -29,7 +29,7 @@ public:
 
     struct Card {
         QString text;        ///< "Move W1.0 behind F1.1 on GPU 1"
-        QString gain, price; ///< "−2.1 %"; "memory +1 ×"; either may be empty
+        QString gain, price; ///< "step −2.1 %", "peak +5.3 GiB"; "±0" where it stays
         std::optional<Suggestion> edit;
         std::optional<std::size_t> family; ///< index into families(), when it is a switch
     };

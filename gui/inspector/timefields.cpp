@@ -94,12 +94,14 @@ TimeFields::TimeFields(TimelineView& timeline, QWidget* parent)
     });
     connect(&m_timeline, &TimelineView::viewRangeChanged, this, &TimeFields::refreshVisible);
     connect(&m_timeline, &TimelineView::rangeChanged, this, &TimeFields::refreshRange);
-    connect(&m_timeline, &TimelineView::rangeWantedByNumbers, this, [this] {
-        m_from->setFocus(Qt::ShortcutFocusReason);
-        m_from->selectAll();
-    });
     refreshVisible();
     refreshRange();
+}
+
+void TimeFields::editRange()
+{
+    m_from->setFocus(Qt::ShortcutFocusReason);
+    m_from->selectAll();
 }
 
 void TimeFields::refreshVisible()

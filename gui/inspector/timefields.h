@@ -21,6 +21,8 @@ class TimeFields : public QWidget {
 public:
     explicit TimeFields(TimelineView& timeline, QWidget* parent = nullptr);
 
+    void editRange(); ///< the keys go to the start of the measured range
+
 Q_SIGNALS:
     /// The result of an entry: no diagnostics when accepted or reverted.
     void checked(const pipewright::Diagnostics& faults);

@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Paints merged runs of equal pixel columns from StepCurve::columns(). O(pixels) per frame.
 #include "gui/memory/memorypanel.h"
 
-#include "gui/widgets/labels.h"
 #include "gui/widgets/words.h"
 
-#include <QEvent>
-#include <QLabel>
+#include <QMouseEvent>
 #include <QPainter>
-#include <QTimer>
+#include <QToolButton>
 
 #include <algorithm>
 #include <cmath>
@@ -17,77 +14,96 @@ namespace pipewright {
 
 namespace {
 
-constexpr int top = 18;
+constexpr int headerHeight = 24;
 constexpr int bottom = 6;
 constexpr int captionLeft = 18;
+constexpr int gapOfRows = 4;
+constexpr int lowestRow = 22; // a name and a peak fit
+constexpr int tickDistance = 24;
 
-/// Sets the text of a free-floating label and resizes it.
-void setWords(QLabel* label, const QString& text)
+/// 1, 2 or 5 times a power of two of the unit that sizes are written in: round numbers of KiB, MiB, GiB.
+Bytes niceStep(double least)
 {
-    if (label->text() == text)
-        return;
-    label->setText(text);
-    label->adjustSize();
+    double unit = 1;
+    while (unit * 1024 <= least)
+        unit *= 1024;
+    for (double decade = 1; decade < 1024; decade *= 10)
+        for (const double mantissa : {1.0, 2.0, 5.0})
+            if (mantissa * decade * unit >= least)
+                return static_cast<Bytes>(mantissa * decade * unit);
+    return static_cast<Bytes>(unit * 1024);
 }
 
-/// A hairline with round corners along the inside of `area`. Only the corners are smoothed: smoothing sides as long as
-/// a window takes a millisecond of every frame.
-void drawFrame(QPainter& painter, const QRectF& area, const QColor& color)
+/// The bytes of a curve at a time: what its last sample until then says.
+Bytes valueOf(const StepCurve& curve, double time)
 {
-    const double radius = Theme::blockRadius, width = area.width() - 2 * radius, height = area.height() - 2 * radius;
-    for (const double y : {area.top(), area.bottom() - 1})
-        painter.fillRect(QRectF(area.left() + radius, y, width, 1), color);
-    for (const double x : {area.left(), area.right() - 1})
-        painter.fillRect(QRectF(x, area.top() + radius, 1, height), color);
-    painter.save();
-    painter.setRenderHint(QPainter::Antialiasing);
-    painter.setPen(color);
-    const double size = 2 * radius - 1; // of the corner's circle, in the middle of the line
-    const double left = area.left() + 0.5, upper = area.top() + 0.5, right = area.right() - 0.5 - size,
-                 lower = area.bottom() - 0.5 - size;
-    constexpr int quarter = 90 * 16; // QPainter counts in sixteenths of a degree
-    painter.drawArc(QRectF(right, upper, size, size), 0, quarter);
-    painter.drawArc(QRectF(left, upper, size, size), quarter, quarter);
-    painter.drawArc(QRectF(left, lower, size, size), 2 * quarter, quarter);
-    painter.drawArc(QRectF(right, lower, size, size), 3 * quarter, quarter);
-    painter.restore();
+    const std::vector<MemorySample>& samples = curve.samples();
+    const auto next = std::upper_bound(samples.begin(), samples.end(), time, [](double t, const MemorySample& sample) {
+        return t < static_cast<double>(sample.time);
+    });
+    return next == samples.begin() ? samples.front().bytes : std::prev(next)->bytes;
 }
 
 } // namespace
 
-MemoryPanel::MemoryPanel(QWidget* parent)
-    : QWidget(parent), m_deviceName(new QLabel(this)), m_peak(makeCaption({}, TextSize::Small, this)),
-      m_when(makeCaption({}, TextSize::Small, this))
+MemoryPanel::MemoryPanel(QWidget* parent) : QWidget(parent), m_mode(new QToolButton(this))
 {
     setAccessibleName(tr("Memory over time"));
-    auto* heading = makeHeading(tr("Memory"), this);
-    heading->move(captionLeft, top);
-    m_deviceName->setFont(Theme::words(TextSize::Normal));
-    m_deviceName->move(captionLeft, top + 20);
-    m_peak->move(captionLeft, top + 40);
-    m_when->move(captionLeft, top + 56);
+    setMouseTracking(true);
+    m_mode->setFocusPolicy(Qt::TabFocus);
+    m_mode->setAutoRaise(true);
+    m_mode->setToolTip(tr("Every device in a row of its own, or one large; a double-click on a row does the same"));
+    connect(m_mode, &QToolButton::clicked, this, [this] { setAll(!m_all); });
+    refreshButton();
 }
 
-void MemoryPanel::showDesign(const Design& design, const Prediction* prediction, const Document::Overlay* overlay,
-                             int device)
+void MemoryPanel::showDesign(const Content& content)
 {
-    m_device = device;
-    m_limit = 0;
-    m_predicted = prediction != nullptr;
-    m_curve = {};
-    m_measured = {};
-    m_persistent = 0;
-    const auto index = static_cast<std::size_t>(std::max(0, device));
-    if (prediction && index < prediction->timeline.memory.size()) {
-        m_curve = StepCurve(prediction->timeline.memory[index]);
-        m_persistent = prediction->program.devices[index].persistentBytes;
+    if (content.device != m_given)
+        m_chosen.reset(); // another selection
+    m_given = content.device;
+    m_device = m_chosen.value_or(content.device);
+    m_recorded = content.overlay != nullptr;
+    m_side = content.overlay ? content.side : Side::Predicted;
+    m_comparesDrag = content.present && content.prediction && content.present != content.prediction;
+    const std::size_t before = m_devices.size();
+    m_devices.clear();
+    m_nothing = content.prediction ? QString() : tr("No prediction: the placed blocks cannot run");
+    const auto curveOf = [](const Timeline* timeline, std::size_t device) {
+        return timeline && device < timeline->memory.size() ? StepCurve(timeline->memory[device]) : StepCurve();
+    };
+    const Timeline* const predicted = content.prediction ? &content.prediction->timeline : nullptr;
+    const Timeline* const measured = content.overlay ? &content.overlay->measured : nullptr;
+    bool anything = false;
+    const bool all = m_all && content.prediction && fits(content.prediction->program.devices.size());
+    m_shownAll = all;
+    for (int d = 0; content.prediction && d < static_cast<int>(content.prediction->program.devices.size()); ++d) {
+        const auto index = static_cast<std::size_t>(d);
+        MemoryOfDevice device;
+        device.name = deviceLabel(content.design, d);
+        // With one device shown large the others' curves are not needed, and a drag asks for them often.
+        if (all || d == m_device) {
+            if (m_side == Side::Predicted) {
+                device.filled = curveOf(predicted, index);
+                if (m_comparesDrag)
+                    device.outlined = curveOf(&content.present->timeline, index);
+            } else {
+                device.filled = curveOf(measured, index);
+                if (m_side == Side::Both)
+                    device.outlined = curveOf(predicted, index);
+            }
+        }
+        anything = anything || !device.filled.empty() || !device.outlined.empty();
+        device.persistent = content.prediction->program.devices[index].persistentBytes;
+        if (index < content.design.cluster.devices.size())
+            device.limit = content.design.cluster.devices[index].memory;
+        m_devices.push_back(std::move(device));
     }
-    if (overlay && index < overlay->measured.memory.size())
-        m_measured = StepCurve(overlay->measured.memory[index]);
-    if (device >= 0 && device < static_cast<int>(design.cluster.devices.size()))
-        m_limit = design.cluster.devices[device].memory;
-    setWords(m_deviceName, deviceLabel(design, device));
-    refresh();
+    if (m_nothing.isEmpty() && !anything && m_side == Side::Measured)
+        m_nothing = tr("The run recorded no memory");
+    if (before != m_devices.size())
+        refreshButton();
+    update();
 }
 
 void MemoryPanel::setAxis(const TimeAxis& axis)
@@ -98,150 +114,280 @@ void MemoryPanel::setAxis(const TimeAxis& axis)
     update();
 }
 
-void MemoryPanel::changeEvent(QEvent* event)
+void MemoryPanel::setReadings(const TimeReadings& readings)
 {
-    QWidget::changeEvent(event);
-    if (event->type() == QEvent::PaletteChange)
-        QTimer::singleShot(0, this, &MemoryPanel::refresh); // its labels get the new style sheet after it
+    if (readings == m_readings)
+        return;
+    m_readings = readings;
+    update();
 }
 
-void MemoryPanel::refresh()
+void MemoryPanel::setAll(bool all)
 {
-    setWords(m_peak, m_curve.empty() ? QString() : tr("peak %1").arg(sizeText(m_curve.peak().bytes)));
-    setWords(m_when, m_curve.empty() ? QString() : tr("at %1").arg(durationText(m_curve.peak().time)));
-    setTone(m_peak, m_limit > 0 && m_curve.peak().bytes > m_limit ? Tone::Bad : Tone::Dim);
+    m_all = all;
+    refreshButton();
     update();
+    Q_EMIT modeChanged();
+}
+
+void MemoryPanel::refreshButton()
+{
+    m_mode->setText(m_all ? tr("all devices ▾") : tr("one device ▾"));
+    m_mode->setAccessibleName(m_all ? tr("Memory of all devices") : tr("Memory of one device"));
+    m_mode->setFont(Theme::words(TextSize::Small));
+    m_mode->adjustSize();
+    m_mode->move(width() - m_mode->width() - 12, 0);
+    m_mode->setVisible(m_devices.size() > 1);
 }
 
 QRectF MemoryPanel::plotArea() const
 {
-    return QRectF(m_axis.left, top, std::min(m_axis.width, std::max(0, width() - m_axis.left)),
-                  std::max(0, height() - top - bottom));
+    return QRectF(m_axis.left, headerHeight, std::min(m_axis.width, std::max(0, width() - m_axis.left)),
+                  std::max(0, height() - headerHeight - bottom));
 }
 
-bool MemoryPanel::showsLimit() const
+bool MemoryPanel::fits(std::size_t rows) const
 {
-    // A limit far above the peak would flatten the curve.
-    return m_limit > 0 && m_limit < 8 * std::max<Bytes>(1, m_curve.peak().bytes);
+    return rows > 1 && (plotArea().height() + gapOfRows) / static_cast<double>(rows) - gapOfRows >= lowestRow;
 }
 
-Bytes MemoryPanel::highest() const
+bool MemoryPanel::showsAll() const
 {
-    return std::max<Bytes>(1, std::max(m_curve.peak().bytes, showsLimit() ? m_limit : 0));
+    return m_all && m_shownAll;
+}
+
+std::vector<int> MemoryPanel::shownDevices() const
+{
+    std::vector<int> devices;
+    for (int d = 0; d < static_cast<int>(m_devices.size()); ++d)
+        if (showsAll() || d == m_device)
+            devices.push_back(d);
+    return devices;
+}
+
+QRectF MemoryPanel::plotOf(int device) const
+{
+    const std::vector<int> shown = shownDevices();
+    const auto at = std::find(shown.begin(), shown.end(), device);
+    if (at == shown.end())
+        return {};
+    const QRectF area = plotArea();
+    const double rows = static_cast<double>(shown.size()), row = static_cast<double>(at - shown.begin());
+    const double height = std::floor((area.height() - (rows - 1) * gapOfRows) / rows);
+    return QRectF(area.left(), area.top() + row * (height + gapOfRows), area.width(), height);
+}
+
+double MemoryPanel::top() const
+{
+    // One scale for all rows, so that they can be compared. A limit far above the peaks would flatten the curves.
+    Bytes most = 1, limit = 0;
+    for (const int d : shownDevices()) {
+        most = std::max({most, m_devices[d].filled.peak().bytes, m_devices[d].outlined.peak().bytes});
+        limit = std::max(limit, m_devices[d].limit);
+    }
+    if (limit < 8 * most)
+        most = std::max(most, limit);
+    return static_cast<double>(most) * 1.1;
 }
 
 double MemoryPanel::yOf(double bytes) const
 {
-    const QRectF area = plotArea();
-    return area.bottom() - bytes / (static_cast<double>(highest()) * 1.1) * area.height();
+    return MemoryPlot(m_axis, plotOf(m_device), top()).yOf(bytes);
+}
+
+std::vector<Bytes> MemoryPanel::axisTicks() const
+{
+    const std::vector<int> shown = shownDevices();
+    if (shown.empty())
+        return {};
+    const double height = plotOf(shown.front()).height(), most = top();
+    const Bytes step = niceStep(std::max(1.0, most * tickDistance / std::max(1.0, height)));
+    std::vector<Bytes> ticks;
+    for (Bytes value = 0; static_cast<double>(value) <= most; value += step)
+        ticks.push_back(value);
+    return ticks;
+}
+
+int MemoryPanel::deviceAt(QPointF position) const
+{
+    for (const int device : shownDevices())
+        if (plotOf(device).contains(position))
+            return device;
+    return -1;
+}
+
+QString MemoryPanel::valueAt(QPointF position) const
+{
+    const int index = deviceAt(position);
+    if (index < 0)
+        return {};
+    const MemoryOfDevice& device = m_devices[index];
+    const double time = m_axis.timeAt(position.x());
+    const auto text = [time](const StepCurve& curve) {
+        return curve.empty() ? QString() : sizeText(valueOf(curve, time));
+    };
+    const QString at = durationText(std::max<Nanoseconds>(0, std::llround(time)));
+    if (m_comparesDrag && m_side == Side::Predicted)
+        return tr("%1 at %2: %3 if dropped here, now %4")
+            .arg(device.name, at, text(device.filled), text(device.outlined));
+    const QString value = m_side == Side::Both ? sidedText(m_side, text(device.outlined), text(device.filled))
+                                               : sidedText(m_side, text(device.filled), text(device.filled));
+    return tr("%1 at %2: %3, %4").arg(device.name, at, value, sideName(m_side));
+}
+
+QString MemoryPanel::peakText(int index, bool both) const
+{
+    const MemoryOfDevice& device = m_devices[index];
+    const auto text = [](const StepCurve& curve) { return curve.empty() ? QString() : sizeText(curve.peak().bytes); };
+    if (m_side == Side::Both && both)
+        return sidedText(m_side, text(device.outlined), text(device.filled));
+    return text(device.filled);
 }
 
 void MemoryPanel::paintEvent(QPaintEvent*)
 {
     QPainter painter(this);
+    const Theme& theme = Theme::of(*this);
     m_rectangles = 0;
-    if (!m_curve.empty())
-        paintCurves(painter);
-    paintCaptions(painter);
-}
-
-void MemoryPanel::paintCurves(QPainter& painter)
-{
-    const Theme& theme = Theme::of(*this);
-    const QRectF area = plotArea();
-    const double scale = devicePixelRatioF();
-    painter.save();
-    painter.setClipRect(area);
-    const auto fill = [&](const QRectF& rect, const QColor& color) {
-        painter.fillRect(rect, color);
-        ++m_rectangles;
-    };
-    // Aligned to device pixels, for crisp lines and columns equal to those of the lanes above.
-    const auto line = [scale](double y) { return std::round(y * scale) / scale; };
-    const double ground = line(yOf(static_cast<double>(m_persistent)));
-    fill(QRectF(area.left(), ground, area.width(), area.bottom() - ground), theme.persistent);
-    const auto curve = [&](const StepCurve& steps, const QColor& color, const QColor* below, double thickness) {
-        const double half = 0.5 / scale * m_axis.nsPerPixel,
-                     thick = std::max(1.0, std::round(thickness * scale)) / scale;
-        // Equal neighbouring columns are merged.
-        struct Run {
-            double left, right, upper, lower;
-        };
-        std::vector<Run> runs;
-        for (const StepCurve::Column& column : steps.columns(m_axis.start - half, m_axis.end() - half,
-                                                             static_cast<int>(std::lround(m_axis.width * scale)))) {
-            const Run run{m_axis.left + column.x / scale, m_axis.left + (column.x + column.width) / scale,
-                          line(yOf(static_cast<double>(column.high))),
-                          line(yOf(static_cast<double>(column.low))) + thick};
-            if (!runs.empty() && runs.back().right == run.left && runs.back().upper == run.upper
-                && runs.back().lower == run.lower)
-                runs.back().right = run.right;
-            else
-                runs.push_back(run);
-        }
-        if (runs.empty())
-            return;
-        if (below) {
-            // The part common to all columns is one rectangle; narrow ones cost as much as a wide one.
-            double common = runs.front().lower;
-            for (const Run& run : runs)
-                common = std::max(common, run.lower);
-            if (common < ground)
-                fill(QRectF(runs.front().left, common, runs.back().right - runs.front().left, ground - common), *below);
-            for (const Run& run : runs)
-                if (const double until = std::min(common, ground); run.lower < until)
-                    fill(QRectF(run.left, run.lower, run.right - run.left, until - run.lower), *below);
-        }
-        for (const Run& run : runs)
-            fill(QRectF(run.left, run.upper, run.right - run.left, run.lower - run.upper), color);
-    };
-    // Opaque colours, mixed beforehand: blending costs many times as much.
-    const QColor under = theme.background;
-    const auto share = static_cast<float>(theme.chartFill.alphaF());
-    const auto mixed = [share](float top, float bottom) { return share * top + (1 - share) * bottom; };
-    const QColor below =
-        QColor::fromRgbF(mixed(theme.chartFill.redF(), under.redF()), mixed(theme.chartFill.greenF(), under.greenF()),
-                         mixed(theme.chartFill.blueF(), under.blueF()));
-    curve(m_curve, theme.accent, &below, 1.5);
-    curve(m_measured, theme.text, nullptr, 1);
-    if (showsLimit()) {
-        painter.setPen(QPen(theme.bad, 1.2, Qt::CustomDashLine));
-        QPen pen = painter.pen();
-        pen.setDashPattern({4, 3});
-        painter.setPen(pen);
-        const double y = yOf(static_cast<double>(m_limit));
-        painter.drawLine(QPointF(area.left(), y), QPointF(area.right(), y));
-    }
-    painter.restore();
-}
-
-void MemoryPanel::paintCaptions(QPainter& painter) const
-{
-    const Theme& theme = Theme::of(*this);
-    const QRectF area = plotArea();
-    drawFrame(painter, area, theme.hairline);
-    painter.setRenderHint(QPainter::Antialiasing);
-    painter.setFont(Theme::words(TextSize::Small));
-    if (!m_predicted) {
+    paintTicks(painter, m_readings, m_axis, QRectF(m_axis.left, 0, m_axis.width, height()), theme);
+    const double most = top();
+    for (const int device : shownDevices())
+        m_rectangles +=
+            MemoryPlot(m_axis, plotOf(device), most).paint(painter, m_devices[device], theme, devicePixelRatioF());
+    for (const int device : shownDevices())
+        paintRow(painter, device, plotOf(device));
+    if (!m_nothing.isEmpty()) {
+        painter.setFont(Theme::words(TextSize::Small));
         painter.setPen(theme.dim);
-        painter.drawText(area, Qt::AlignCenter, tr("No prediction: the placed blocks cannot run"));
-        return;
+        painter.drawText(plotArea(), Qt::AlignCenter, m_nothing);
     }
-    if (m_persistent > 0) {
-        const double y = yOf(static_cast<double>(m_persistent));
+    paintHeader(painter);
+    paintReadings(painter, m_readings, m_axis, QRectF(m_axis.left, 0, m_axis.width, height()), theme);
+    if (m_cursor && !valueAt(*m_cursor).isEmpty())
+        painter.fillRect(QRectF(std::floor(m_cursor->x()), plotArea().top(), 1, plotArea().height()), theme.dim);
+}
+
+void MemoryPanel::paintRow(QPainter& painter, int index, const QRectF& area) const
+{
+    const Theme& theme = Theme::of(*this);
+    const MemoryOfDevice& device = m_devices[index];
+    const MemoryPlot plot(m_axis, area, top());
+    painter.setPen(theme.hairline);
+    painter.setBrush(Qt::NoBrush);
+    painter.drawRect(area.adjusted(0, 0, -1, -1));
+    const bool rows = showsAll();
+    painter.setFont(Theme::words(TextSize::Small));
+    if (rows) {
+        painter.setPen(index == m_device ? theme.text : theme.dim);
+        painter.drawText(QRectF(captionLeft, area.top(), m_axis.left - captionLeft, 15),
+                         Qt::AlignLeft | Qt::AlignVCenter, device.name);
+    }
+    // The scale, as far as its numbers leave room for the name.
+    painter.setFont(Theme::numbers(TextSize::Small));
+    painter.setPen(theme.dim);
+    const QFontMetricsF metrics(painter.font());
+    const std::vector<Bytes> ticks = axisTicks();
+    for (const Bytes tick : ticks) {
+        const double y = plot.yOf(static_cast<double>(tick));
+        if (rows && tick != ticks.back())
+            continue;
+        if (tick == 0)
+            continue;
+        painter.fillRect(QRectF(area.left() - 4, std::round(y), 4, 1), theme.dim);
+        painter.drawText(QRectF(captionLeft, std::clamp(y - 7, area.top() - 2, area.bottom() - 13),
+                                m_axis.left - captionLeft - 7, 14),
+                         Qt::AlignRight | Qt::AlignVCenter, sizeText(tick).replace(QLatin1String(".0"), QString()));
+    }
+    const bool over = device.limit > 0 && device.filled.peak().bytes > device.limit;
+    if (rows && !device.filled.empty()) {
+        // On a ground of its own: curves pass behind it.
+        const QString peak = tr("peak %1").arg(peakText(index, true));
+        const QRectF box(area.left() + 5, area.top() + 2, metrics.horizontalAdvance(peak) + 8, 14);
+        QColor ground = theme.background;
+        ground.setAlphaF(0.75f);
+        painter.fillRect(box, ground);
+        painter.setPen(over ? theme.bad : theme.text);
+        painter.drawText(box, Qt::AlignCenter, peak);
+    }
+    if (!rows && device.persistent > 0 && !device.filled.empty()) {
+        const double y = plot.yOf(static_cast<double>(device.persistent));
         const QRectF ground(area.left() + 10, y, area.width() - 20, area.bottom() - y);
+        painter.setFont(Theme::words(TextSize::Small));
         painter.setPen(theme.isDark ? theme.text : theme.dim);
         if (ground.height() > 16)
             painter.drawText(ground, Qt::AlignLeft | Qt::AlignVCenter,
-                             tr("weights + optimizer %1").arg(sizeText(m_persistent)));
+                             tr("weights + optimizer %1").arg(sizeText(device.persistent)));
     }
-    if (m_limit > 0) {
-        const double y = std::max(area.top() + 1, yOf(static_cast<double>(m_limit)));
-        const bool shown = yOf(static_cast<double>(m_limit)) > area.top();
-        painter.setPen(shown ? theme.bad : theme.dim);
-        painter.drawText(QRectF(area.left(), y - (shown ? 17 : -3), area.width() - 8, 16),
-                         Qt::AlignRight | Qt::AlignVCenter, tr("limit %1").arg(sizeText(m_limit)));
+}
+
+void MemoryPanel::paintHeader(QPainter& painter) const
+{
+    const Theme& theme = Theme::of(*this);
+    painter.setFont(Theme::heading());
+    painter.setPen(theme.dim);
+    painter.drawText(QRectF(captionLeft, 4, 200, 16), Qt::AlignLeft | Qt::AlignVCenter, tr("Memory"));
+    QStringList words;
+    if (const std::vector<int> shown = shownDevices(); shown.size() == 1) {
+        const MemoryOfDevice& device = m_devices[shown.front()];
+        words << device.name;
+        if (!device.filled.empty())
+            words << tr("peak %1 at %2").arg(peakText(shown.front(), true), durationText(device.filled.peak().time));
     }
+    if (const QString value = m_cursor ? valueAt(*m_cursor) : QString(); !value.isEmpty())
+        words = QStringList{value};
+    else if (m_recorded)
+        words << sideName(m_side);
+    Bytes limit = 0;
+    for (const MemoryOfDevice& device : m_devices)
+        limit = std::max(limit, device.limit);
+    if (limit > 0)
+        words << tr("limit %1").arg(sizeText(limit).replace(QLatin1String(".0"), QString()));
+    painter.setFont(Theme::words(TextSize::Small));
+    painter.setPen(m_cursor ? theme.text : theme.dim);
+    painter.drawText(QRectF(m_axis.left, 4, std::max(0, m_mode->x() - m_axis.left - 8), 16),
+                     Qt::AlignLeft | Qt::AlignVCenter, words.join(QStringLiteral("  ·  ")));
+}
+
+void MemoryPanel::resizeEvent(QResizeEvent* event)
+{
+    QWidget::resizeEvent(event);
+    refreshButton();
+    if ((m_all && fits(m_devices.size())) != m_shownAll)
+        Q_EMIT modeChanged();
+}
+
+void MemoryPanel::mouseMoveEvent(QMouseEvent* event)
+{
+    const QPointF position = event->position();
+    m_cursor = position;
+    const QString value = valueAt(position);
+    Q_EMIT pointedAt(value.isEmpty() ? std::nullopt : std::optional(m_axis.timeAt(position.x() + 0.5)));
+    Q_EMIT hovered(value);
+    update();
+}
+
+void MemoryPanel::mouseDoubleClickEvent(QMouseEvent* event)
+{
+    const int device = deviceAt(event->position());
+    if (device >= 0 && showsAll())
+        m_chosen = m_device = device;
+    setAll(!m_all);
+}
+
+void MemoryPanel::leaveEvent(QEvent* event)
+{
+    QWidget::leaveEvent(event);
+    m_cursor.reset();
+    Q_EMIT pointedAt(std::nullopt);
+    Q_EMIT hovered({});
+    update();
+}
+
+void MemoryPanel::changeEvent(QEvent* event)
+{
+    QWidget::changeEvent(event);
+    if (event->type() == QEvent::PaletteChange)
+        update();
 }
 
 } // namespace pipewright

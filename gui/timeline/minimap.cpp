@@ -3,6 +3,7 @@
 
 #include "gui/timeline/lanegeometry.h"
 #include "gui/widgets/theme.h"
+#include "gui/widgets/timetext.h"
 #include "gui/widgets/words.h"
 
 #include <QAction>
@@ -48,6 +49,7 @@ Minimap::Minimap(TimelineView& timeline, QWidget* parent) : QWidget(parent), m_t
     connect(&timeline.document(), &Document::designChanged, this, &Minimap::drop);
     connect(&timeline.document(), &Document::designChanged, this, &Minimap::describe);
     connect(&timeline.document(), &Document::overlayChanged, this, &Minimap::drop);
+    connect(&timeline.document(), &Document::sideChanged, this, &Minimap::drop);
 }
 
 void Minimap::addActions()
@@ -113,7 +115,8 @@ void Minimap::describe()
 {
     const auto [start, end] = m_timeline.timeRange();
     setAccessibleDescription(tr("The whole schedule, %1 long; the frame is around what the timeline shows, %2 to %3")
-                                 .arg(durationText(m_timeline.total()), durationText(start), durationText(end)));
+                                 .arg(durationText(m_timeline.total()), timeText(start, m_timeline.axis().nsPerPixel),
+                                      timeText(end, m_timeline.axis().nsPerPixel)));
 }
 
 void Minimap::drop()

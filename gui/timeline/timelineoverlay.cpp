@@ -53,8 +53,8 @@ void TimelineOverlay::setContent(OverlayContent content)
 
 bool OverlayContent::isEmpty() const
 {
-    return arrows.empty() && !ghost && marks.empty() && !range && !crosshair && !idle && chain.empty() && !band
-           && !caret && title.isEmpty() && frameTime.isEmpty();
+    return arrows.empty() && !ghost && marks.empty() && !range && !crosshair && !pointed && !idle && chain.empty()
+           && !band && !caret && title.isEmpty() && frameTime.isEmpty();
 }
 
 void TimelineOverlay::paintEvent(QPaintEvent*)
@@ -149,6 +149,11 @@ void TimelineOverlay::paintReadings(QPainter& painter) const
         painter.setPen(QPen(theme.text, 1, Qt::DashLine));
         painter.drawLine(QPointF(mark.x, 16), QPointF(mark.x, height()));
         tag(mark.x, 1, mark.text, theme.text, theme.background);
+    }
+    if (m_content.pointed) {
+        painter.setPen(QPen(theme.dim, 1));
+        painter.drawLine(QPointF(m_content.pointed->x + 0.5, 16), QPointF(m_content.pointed->x + 0.5, height()));
+        tag(m_content.pointed->x, 1, m_content.pointed->text, theme.panel, theme.text);
     }
     if (m_content.crosshair) {
         painter.setPen(QPen(theme.dim, 1));

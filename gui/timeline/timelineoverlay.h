@@ -37,6 +37,7 @@ struct OverlayContent {
     std::optional<std::pair<double, double>> range; ///< x from and to
     QString rangeText;
     std::optional<Mark> crosshair; ///< the time under the cursor
+    std::optional<Mark> pointed;   ///< a time that is pointed at in a chart below
     std::optional<QRectF> idle;    ///< idle time that is being explained …
     std::vector<QRectF> chain;     ///< … by these blocks
     std::optional<QRectF> band;    ///< a rubber band

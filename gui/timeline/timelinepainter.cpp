@@ -45,7 +45,7 @@ TimelinePainter::TimelinePainter(const Theme& theme, double scale)
 {
 }
 
-std::vector<double> TimelinePainter::ticks(const TimeAxis& axis) const
+std::vector<double> rulerTicks(const TimeAxis& axis)
 {
     // Labels must not touch: the last one is the longest.
     const double least = tickStep(axis, 62);
@@ -87,7 +87,9 @@ void TimelinePainter::drawRuler(QPainter& painter, const TimeAxis& axis, const Q
         painter.fillRect(QRectF(x, area.bottom() - 7, 1, 8), m_theme.dim);
         painter.setPen(m_theme.dim);
         // At the right edge a label stands beside its tick rather than be cut.
-        painter.drawText(QPointF(std::min(x - width / 2, area.right() - width - 2), area.bottom() - 14), label);
+        // Neither at the left, where the headers begin and only they are painted anew when the view moves.
+        const double place = std::min(std::max(x - width / 2, double(axis.left)), area.right() - width - 2);
+        painter.drawText(QPointF(place, area.bottom() - 14), label);
     }
     painter.fillRect(QRect(area.left(), area.bottom(), area.width(), 1), m_theme.hairline);
 }
@@ -301,7 +303,8 @@ void TimelinePainter::letter(QPainter& painter, const QRectF& rect, const Block&
 {
     const bool above = text >= BlockText::LetterAndNumber && hasNumber(rect, block);
     const QStaticText& words = m_sprites.letter(block.op, text == BlockText::LetterStageAndNumber ? block.stage : -1);
-    place(painter, words, QPointF(rect.center().x(), rect.center().y() - (above ? BlockSprites::halfLine : 0)));
+    place(painter, words,
+          QPointF(rect.center().x(), rect.center().y() - (above ? BlockSprites::halfLine : 0)));
 }
 
 void TimelinePainter::number(QPainter& painter, const QRectF& rect, const Block& block) const
@@ -340,7 +343,8 @@ void TimelinePainter::outlines(QPainter& painter, const LaneGeometry& geometry) 
     painter.setBrush(Qt::NoBrush);
     for (const BlockRect& item : geometry.blocks) {
         if (item.rect.width() >= 6)
-            painter.drawRect(item.rect.adjusted(0.5, -2.5, -0.5, 1.5));
+            for (const double y : {item.rect.top() - 3.5, item.rect.bottom() + 3.5})
+                painter.drawLine(QPointF(item.rect.left() + 0.5, y), QPointF(item.rect.right() - 0.5, y));
     }
 }
 

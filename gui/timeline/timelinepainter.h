@@ -69,12 +69,12 @@ public:
     /// The same on a lane's plain ground, as a picture that is kept until it is another.
     void keptHeader(QPainter& painter, std::size_t lane, const QRect& area, const LaneHeader& header,
                     const LaneStanding& standing) const;
-    /// The blocks in `area`, and all of ground.painted beneath and around them; `outlined`: dashed outlines of the
-    /// individually drawn blocks of another lane, as outlines() draws them over whatever there is.
+    /// The blocks in `area`, and all of ground.painted beneath and around them; `outlined`: dashed brackets
+    /// above and below the individually drawn blocks of another lane.
     void blocks(QPainter& painter, const TimeAxis& axis, const LaneGround& ground, const std::vector<double>& times,
                 const QRectF& area, const Lane& lane, const LaneGeometry& geometry,
                 const LaneGeometry* outlined = nullptr) const;
-    /// Dashed outlines of the individually drawn blocks of a predicted lane.
+    /// The same over whatever there is: dashes above and below the individually drawn blocks of a predicted lane.
     void outlines(QPainter& painter, const LaneGeometry& geometry) const;
     /// The red foot below blocks for which `late` holds.
     void feet(QPainter& painter, const Lane& lane, const LaneGeometry& geometry,
@@ -89,8 +89,6 @@ public:
     /// One block by itself, as in the lanes; for ghosts and for swatches elsewhere.
     void block(QPainter& painter, const QRectF& rect, const Block& block, int chunk, BlockText text) const;
 
-    /// Ticks of the ruler that are visible, in nanoseconds.
-    std::vector<double> ticks(const TimeAxis& axis) const;
     bool isFor(const Theme& theme, double scale) const { return m_sprites.isFor(theme, scale); }
 
 private:
@@ -129,6 +127,8 @@ private:
     mutable KeptRuler m_ruler;
 };
 
+/// Ticks of the ruler that are visible, in nanoseconds.
+std::vector<double> rulerTicks(const TimeAxis& axis);
 /// A label for the time of a tick: one unit for the whole ruler, as many decimals as the step needs.
 QString tickLabel(double time, double step, double visibleEnd);
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "gui/timeline/timelinetext.h"
 
+#include "gui/widgets/timetext.h"
 #include "gui/widgets/words.h"
 
 #include <QCoreApplication>
@@ -94,6 +95,12 @@ QString stagesByReplica(const Schedule& schedule, int device)
     return parts.isEmpty() ? tr("no stage") : tr("stages %1").arg(parts.join(QStringLiteral(" · ")));
 }
 
+/// Start and end of a block are written apart at this many nanoseconds.
+double resolutionOf(const LaneBlock& block)
+{
+    return static_cast<double>(block.runsUntil() - block.runsFrom()) / 100;
+}
+
 QString inUnitOf(Bytes value, const QString& limit)
 {
     // "68.8 / 80 GiB": one unit for both, taken from the limit.
@@ -105,15 +112,21 @@ QString inUnitOf(Bytes value, const QString& limit)
 
 } // namespace
 
-std::vector<LaneHeader> laneHeaders(const Design& design, const Prediction* prediction)
+std::vector<LaneHeader> laneHeaders(const Design& design, const Prediction* prediction, const Comparison* recording,
+                                    Side side)
 {
     const int devices = design.schedule.devices();
     std::vector<LaneHeader> headers(static_cast<std::size_t>(devices));
+    const bool ofRecording = recording && side != Side::Predicted;
+    const auto recordedPeak = [&](std::size_t index) -> std::optional<Bytes> {
+        return ofRecording && index < recording->devices.size() ? recording->devices[index].measuredPeak : std::nullopt;
+    };
     Bytes largestPeak = 0;
     double largestActivations = 0;
     if (prediction) {
-        for (const DeviceMetrics& metrics : prediction->metrics.devices) {
-            largestPeak = std::max(largestPeak, metrics.peakBytes);
+        for (std::size_t device = 0; device < prediction->metrics.devices.size(); ++device) {
+            const DeviceMetrics& metrics = prediction->metrics.devices[device];
+            largestPeak = std::max({largestPeak, metrics.peakBytes, recordedPeak(device).value_or(0)});
             largestActivations = std::max(largestActivations, metrics.peakActivations);
         }
     }
@@ -129,20 +142,27 @@ std::vector<LaneHeader> laneHeaders(const Design& design, const Prediction* pred
         if (!prediction || index >= prediction->metrics.devices.size())
             continue;
         const DeviceMetrics& metrics = prediction->metrics.devices[index];
+        if (ofRecording && !recordedPeak(index)) {
+            header.memory = tr("not recorded");
+            continue;
+        }
+        const Bytes peak = recordedPeak(index).value_or(metrics.peakBytes);
         const Bytes limit = index < design.cluster.devices.size() ? design.cluster.devices[index].memory : 0;
         if (limit > 0 && largestPeak > 0) {
             QString limitText = sizeText(limit);
             limitText.replace(QStringLiteral(".0 "), QStringLiteral(" ")); // "80 GiB": limits are round numbers
-            header.fill = static_cast<double>(metrics.peakBytes) / static_cast<double>(limit);
-            header.over = metrics.peakBytes > limit;
-            header.memory = QStringLiteral("%1 / %2").arg(inUnitOf(metrics.peakBytes, limitText), limitText);
+            header.fill = static_cast<double>(peak) / static_cast<double>(limit);
+            header.over = peak > limit;
+            header.memory = QStringLiteral("%1 / %2").arg(inUnitOf(peak, limitText), limitText);
         } else if (largestPeak > 0) {
-            header.fill = static_cast<double>(metrics.peakBytes) / static_cast<double>(largestPeak);
-            header.memory = tr("peak %1").arg(sizeText(metrics.peakBytes));
+            header.fill = static_cast<double>(peak) / static_cast<double>(largestPeak);
+            header.memory = tr("peak %1").arg(sizeText(peak));
         } else if (largestActivations > 0) {
             header.fill = metrics.peakActivations / largestActivations;
             header.memory = tr("peak %1\u00a0×").arg(QLocale::c().toString(metrics.peakActivations, 'f', 1));
         }
+        if (ofRecording && side == Side::Both)
+            header.memory = pairText(sizeText(metrics.peakBytes), sizeText(peak));
     }
     return headers;
 }
@@ -176,11 +196,20 @@ QString laneDescription(const Design& design, int device)
     return parts.join(QStringLiteral(", "));
 }
 
-QString blockName(const Design& design, const LaneBlock& block, int device)
+QString blockName(const Design& design, const LaneBlock& block, int device, const LaneBlock* measured, Side side)
 {
     const std::string_view words = describe(block.block.op);
     const QString operation = QString::fromUtf8(words.data(), static_cast<qsizetype>(words.size()));
-    QString times = tr("%1 to %2").arg(durationText(block.runsFrom()), durationText(block.runsUntil()));
+    const double resolution = resolutionOf(block);
+    QString times = tr("%1 to %2").arg(timeText(block.runsFrom(), resolution), timeText(block.runsUntil(), resolution));
+    if (measured) {
+        const auto sided = [&](Nanoseconds predicted, Nanoseconds recorded) {
+            return sidedText(side, timeText(predicted, resolution), timeText(recorded, resolution));
+        };
+        times = tr("%1 %2 to %3")
+                    .arg(sideName(side), sided(block.runsFrom(), measured->runsFrom()),
+                         sided(block.runsUntil(), measured->runsUntil()));
+    }
     if (block.pair != LaneBlock::Pair::None)
         times = tr("%1 together with the block %2 it")
                     .arg(times, block.pair == LaneBlock::Pair::First ? tr("behind") : tr("before"));
@@ -215,23 +244,26 @@ QString blockToolTip(const Design& design, const BlockFacts& facts)
         row(tr("overlaps"), facts.predicted.pair == LaneBlock::Pair::First ? tr("with the block behind it")
                                                                            : tr("with the block before it"));
     const Nanoseconds length = facts.predicted.runsUntil() - facts.predicted.runsFrom();
-    row(tr("start"), durationText(facts.predicted.runsFrom()));
-    row(tr("end"), durationText(facts.predicted.runsUntil()));
-    row(tr("duration"), durationText(length));
-    row(tr("source"), QString::fromStdString(design.costs.source));
-    if (facts.measured) {
-        const Nanoseconds measured = facts.measured->end - facts.measured->start;
-        QString text = durationText(measured);
-        if (length > 0) {
-            const double percent = 100.0 * static_cast<double>(measured - length) / static_cast<double>(length);
-            text += QStringLiteral(" %1%2\u00a0%")
-                        .arg(percent < 0 ? QStringLiteral("−") : QStringLiteral("+"),
-                             QLocale::c().toString(std::abs(percent), 'f', 1));
-        }
-        row(tr("measured"), text);
-    }
-    if (facts.slack)
-        row(tr("slack"), *facts.slack == 0 ? tr("none, critical") : durationText(*facts.slack));
+    const LaneBlock* const measured = facts.measured;
+    if (measured)
+        row(tr("times"), sideName(facts.side));
+    const double resolution = resolutionOf(facts.predicted);
+    const auto sided = [&](Nanoseconds predicted, Nanoseconds recorded) {
+        return sidedText(facts.side, timeText(predicted, resolution),
+                         measured ? timeText(recorded, resolution) : QString());
+    };
+    row(tr("start"), sided(facts.predicted.runsFrom(), measured ? measured->runsFrom() : 0));
+    row(tr("end"), sided(facts.predicted.runsUntil(), measured ? measured->runsUntil() : 0));
+    row(tr("duration"), sided(length, measured ? measured->runsUntil() - measured->runsFrom() : 0));
+    if (measured && facts.side == Side::Both)
+        row(tr("difference"),
+            signedPercent(beyondPrediction(static_cast<double>(measured->runsUntil() - measured->runsFrom()),
+                                           static_cast<double>(length))));
+    if (facts.side != Side::Measured)
+        row(tr("source"), QString::fromStdString(design.costs.source));
+    if (facts.slack && facts.side != Side::Measured)
+        row(measured ? tr("slack, predicted") : tr("slack"),
+            *facts.slack == 0 ? tr("none, critical") : durationText(*facts.slack));
     if (block.stage >= 0 && static_cast<std::size_t>(block.stage) < design.costs.stages.size()) {
         const StageCosts& costs = design.costs.stages[block.stage];
         const auto bytes = [&row](const QString& name, Bytes value) {

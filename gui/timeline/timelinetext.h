@@ -8,20 +8,25 @@
 
 namespace pipewright {
 
-/// One per device of the schedule. `prediction` may be null: then without memory.
-std::vector<LaneHeader> laneHeaders(const Design& design, const Prediction* prediction);
+/// One per device of the schedule. `prediction` may be null: then without memory. With a recording, memory is of the
+/// side that is asked for.
+std::vector<LaneHeader> laneHeaders(const Design& design, const Prediction* prediction,
+                                    const Comparison* recording = nullptr, Side side = Side::Predicted);
 
 /// "stages 0, 7" and the layers they hold, in full.
 QString laneDescription(const Design& design, int device);
 
 /// "F0.3, forward of microbatch 3, stage 0 on GPU 0, 4.2 ms to 5 ms".
-QString blockName(const Design& design, const LaneBlock& block, int device);
+/// With a `measured` block the times are said to be of that side.
+QString blockName(const Design& design, const LaneBlock& block, int device, const LaneBlock* measured = nullptr,
+                  Side side = Side::Predicted);
 
 struct BlockFacts {
     LaneBlock predicted;
     int device = -1;
     std::optional<Nanoseconds> slack;
-    const LaneBlock* measured = nullptr;
+    const LaneBlock* measured = nullptr; ///< null: there is no recording of it
+    Side side = Side::Predicted;
 };
 /// Rich text for a tooltip: start, duration and its source, measurement, slack, bytes.
 QString blockToolTip(const Design& design, const BlockFacts& facts);

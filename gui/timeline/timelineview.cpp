@@ -46,6 +46,7 @@ TimelineView::TimelineView(Document& document, QWidget* parent)
 
     connect(&document, &Document::designChanged, this, [this] { d->reload(); });
     connect(&document, &Document::overlayChanged, this, [this] { d->reloadOverlay(); });
+    connect(&document, &Document::sideChanged, this, [this] { d->reloadOverlay(); });
     connect(&document, &Document::pathChanged, this, [this] {
         if (d->document.undoStack()->count() == 0)
             d->layouts.forgetBefore(); // that was another design
@@ -111,7 +112,11 @@ Nanoseconds TimelineView::Private::total() const
 {
     // A preview may be longer; growing the range during a drag would move the lanes under the cursor, so
     // it does not count.
-    return std::max(layout().makespan(), layouts.measured() ? layouts.measured()->makespan() : 0);
+    const Side side = layouts.measured() ? document.side() : Side::Predicted;
+    if (side == Side::Predicted)
+        return layout().makespan();
+    const Nanoseconds measured = layouts.measured()->makespan();
+    return side == Side::Measured ? measured : std::max(layouts.outlines()->makespan(), measured);
 }
 
 std::optional<LaneBlock> TimelineView::Private::findShown(const Block& block, int* device) const
@@ -136,9 +141,8 @@ bool TimelineView::Private::showsWhole() const
 void TimelineView::Private::reload()
 {
     const bool whole = showsWhole();
-    const Prediction* prediction = document.prediction();
     layouts.setPresent(document.layout());
-    headers = laneHeaders(document.design(), prediction);
+    refreshHeaders();
     transferLanes.forget();
     slack.setPrediction(document.sharedPrediction());
     reason.reset();
@@ -157,6 +161,13 @@ void TimelineView::Private::reload()
     updateOverlay();
     view.updateGeometry();
     view.viewport()->update();
+}
+
+void TimelineView::Private::refreshHeaders()
+{
+    const Document::Overlay* trace = document.overlay();
+    headers =
+        laneHeaders(document.design(), document.prediction(), trace ? &trace->comparison : nullptr, document.side());
 }
 
 void TimelineView::Private::setAxis(TimeAxis axis, bool keepFramed)
@@ -420,7 +431,12 @@ QString TimelineView::nameOfBlock(const Block& block) const
 {
     int device = -1;
     const std::optional<LaneBlock> found = d->findShown(block, &device);
-    return found ? blockName(d->document.design(), *found, device) : QString();
+    if (!found)
+        return {};
+    const LaneBlock* const measured = d->layouts.measured() ? d->layouts.measured()->blockOf(block) : nullptr;
+    const LaneBlock* const predicted = d->showsMeasured() ? d->layout().blockOf(block) : &*found;
+    return blockName(d->document.design(), predicted ? *predicted : *found, device, predicted ? measured : nullptr,
+                     d->shownSide());
 }
 
 Document& TimelineView::document() const
@@ -440,6 +456,7 @@ QString TimelineView::describe(const Block& block) const
         facts.slack = d->slack.slackOf(facts.predicted.task);
     if (d->layouts.measured())
         facts.measured = d->layouts.measured()->blockOf(block);
+    facts.side = d->shownSide();
     return blockToolTip(d->document.design(), facts);
 }
 

@@ -7,7 +7,7 @@
 #pragma once
 
 #include "gui/document/document.h"
-#include "gui/widgets/timecoordinates.h"
+#include "gui/widgets/timereadings.h"
 
 #include <QAbstractScrollArea>
 #include <QRectF>
@@ -52,7 +52,10 @@ public:
     /// Range over the explained idle time, the selected blocks, or the marks; again: none. Without any of them, over
     /// the visible range.
     void measure();
-    void measureByNumbers(); ///< asks for its fields (rangeWantedByNumbers()); without a range, of measure()'s
+    void measureByNumbers();       ///< asks for its fields (rangeWantedByNumbers()); without a range, of measure()'s
+    TimeReadings readings() const; ///< for charts that share the axis
+    /// A line at a time that is pointed at in a chart below; none: no more.
+    void pointAt(std::optional<double> time);
     const TimelineLayout& layout() const; ///< of what the lanes show now
     Nanoseconds total() const;            ///< end of what can be shown
     QString
@@ -148,6 +151,7 @@ Q_SIGNALS:
     void lanesChanged();                             ///< heights, order, pinned or folded lanes, or which is chosen
     void previewChanged();                           ///< preview() or isPreviewing() changed
     void rangeChanged();                             ///< range() did
+    void readingsChanged();                          ///< readings() did, but for its ticks: see viewRangeChanged()
     void rangeWantedByNumbers();                     ///< somebody wants to type it; there is one now
     void transferSelected();                         ///< selectTransfer() was called
     /// A click on idle time: the bubble between two blocks of a device (or before the first, after the last).

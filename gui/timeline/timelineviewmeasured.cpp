@@ -33,6 +33,7 @@ void TimelineView::Private::reloadOverlay()
         layouts.setMeasured(*prediction, trace->measured, document.design().schedule.devices());
         alignOutlines();
     }
+    refreshHeaders();
     if (whole) // a recording is often longer
         view.showAll();
     else

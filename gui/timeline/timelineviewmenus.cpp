@@ -3,6 +3,7 @@
 // click opens that of what is under it; the menu key that of what was chosen last, at its place.
 #include "gui/timeline/timelineviewprivate.h"
 
+#include "gui/widgets/timetext.h"
 #include "gui/widgets/words.h"
 
 #include <QAction>
@@ -161,7 +162,7 @@ void TimelineView::Private::showRulerMenu(Nanoseconds time, QPoint position)
     menu->addSeparator();
     const std::optional<Nanoseconds> mark = readings.markNear(time, markReach());
     const Nanoseconds at = mark.value_or(time);
-    const QString text = durationText(at);
+    const QString text = timeText(at, view.m_axis.nsPerPixel);
     menu->addAction(mark ? tr("Remove the mark at %1").arg(text) : tr("Set a mark at %1").arg(text), &view,
                     [this, at] { view.toggleMark(at); });
     menu->addAction(tr("Remove all marks"), &view,

@@ -99,7 +99,7 @@ void TimelineView::Private::hover(QPoint position)
                                 .arg(warmUp(document.design().schedule.order[*edge]))
                                 .arg(deviceLabel(document.design(), *edge)));
     else if (block && lane >= 0)
-        Q_EMIT view.hovered(blockName(document.design(), *shown().blockOf(*block), lane));
+        Q_EMIT view.hovered(view.nameOfBlock(*block));
     else
         Q_EMIT view.hovered(lane >= 0 ? laneDescription(document.design(), lane) : QString());
 }

@@ -4,6 +4,7 @@
 #include "gui/timeline/dependencies.h"
 #include "gui/timeline/gesture.h"
 #include "gui/timeline/timelineviewprivate.h"
+#include "gui/widgets/timetext.h"
 
 #include <algorithm>
 #include <cmath>
@@ -127,7 +128,16 @@ void TimelineView::Private::updateOverlay()
     const bool fromTray = plan && plan->is<PlaceBlock>() && !held();
     if (plansBlock && !fromTray && !arriving && (plan || moving))
         addGhost(content, plan ? plan->block : moving->block);
+    if (pointed && !content.crosshair) {
+        const double x = view.axis().xOf(static_cast<double>(*pointed));
+        if (x >= view.axis().left && x < view.axis().right())
+            content.pointed = OverlayContent::Mark{std::floor(x), timeText(*pointed, view.axis().nsPerPixel)};
+    }
     overlay->setContent(std::move(content));
+    if (TimeReadings now = view.readings(); !(now == handedOut)) {
+        handedOut = std::move(now);
+        Q_EMIT view.readingsChanged();
+    }
 }
 
 } // namespace pipewright

@@ -33,7 +33,7 @@ void TimelineView::Private::paint(QPainter& painter, const QRect& exposed)
     const Theme& theme = Theme::of(view);
     if (!lanePainter || !lanePainter->isFor(theme, scale()))
         lanePainter.emplace(theme, scale());
-    const std::vector<double> ticks = lanePainter->ticks(view.m_axis);
+    const std::vector<double>& ticks = this->ticks();
     const QRect viewportRect = view.viewport()->rect();
 
     const int belowPinned = TimelinePainter::rulerHeight + strip.pinnedTotal();
@@ -92,7 +92,7 @@ std::optional<LaneGeometry> TimelineView::Private::outlined(int device, const QR
     const auto index = static_cast<std::size_t>(device);
     if (showsMeasured()) {
         const TimelineLayout* const outlines = layouts.outlines();
-        if (showHeat || !outlines || index >= outlines->lanes().size()) // heat is painted first
+        if (!showsBoth() || showHeat || !outlines || index >= outlines->lanes().size()) // heat is painted first
             return std::nullopt;
         return laneGeometry(outlines->lanes()[index], view.m_axis, area, std::max(shown().makespan(), Nanoseconds{0}),
                             scale());
@@ -163,13 +163,12 @@ void TimelineView::Private::paintLane(QPainter& painter, int device, const QRect
         if (!group.empty())
             lanePainter.group(painter, blocks, geometry,
                               [this](const LaneBlock& block) { return group.contains(block.block); });
-        const bool overlaid = showsMeasured();
         if (showCritical && !slack.isEmpty() && !layouts.preview()) {
             lanePainter.critical(painter, blocks, geometry, [this](const LaneBlock& block) {
                 return block.task != none && slack.isCritical(block.task);
             });
         }
-        if (overlaid)
+        if (showsBoth())
             paintMeasured(painter, device, blocks, geometry, area);
     }
     const Gesture::HeldBlock* const moving = movingBlock();

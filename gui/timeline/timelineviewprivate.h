@@ -110,11 +110,14 @@ struct TimelineView::Private {
     /// What the lanes show now, and the prediction they are compared with (null when it is the same).
     const TimelineLayout& shown() const;
     /// A drag is planned, marked and judged at predicted times, so these are what the lanes show meanwhile.
-    bool showsMeasured() const { return layouts.measured() && !plan; }
+    Side shownSide() const { return layouts.measured() && !plan ? document.side() : Side::Predicted; }
+    bool showsMeasured() const { return shownSide() != Side::Predicted; }
+    bool showsBoth() const { return shownSide() == Side::Both; }
     Nanoseconds total() const;
     bool showsWhole() const; ///< and not a stretch that somebody has zoomed to
     void reload();           ///< after the design changed
     void reloadOverlay();    ///< after the trace changed
+    void refreshHeaders();
     void updateScrollBars();
     void setAxis(TimeAxis axis, bool keepFramed = false);
     void addActions();
@@ -126,7 +129,12 @@ struct TimelineView::Private {
 
     // Readings (timelineviewruler.cpp).
     bool showCrosshair = false;
-    bool hovering = false; ///< the cursor is over the viewport
+    bool hovering = false;              ///< the cursor is over the viewport
+    std::optional<Nanoseconds> pointed; ///< in a chart below
+    TimeReadings handedOut;
+    const std::vector<double>& ticks() const; ///< of the ruler
+    mutable TimeAxis ticksOf;
+    mutable std::vector<double> knownTicks;
     void addCrosshair(OverlayContent& content) const;
     Nanoseconds snapped(double x, int y, Qt::KeyboardModifiers modifiers) const;
     void addReadings(OverlayContent& content) const;

@@ -2,6 +2,7 @@
 // Marks, the measured range, the crosshair and the legend: what TimelineView lays over the lanes for reading.
 #include "core/base/units.h"
 #include "gui/timeline/timelineviewprivate.h"
+#include "gui/widgets/timetext.h"
 #include "gui/widgets/words.h"
 
 #include <QPainter>
@@ -97,11 +98,34 @@ void TimelineView::Private::addReadings(OverlayContent& content) const
 {
     const TimeAxis& axis = view.m_axis;
     for (const Nanoseconds mark : readings.marks())
-        content.marks.push_back({axis.xOf(static_cast<double>(mark)), durationText(mark)});
+        content.marks.push_back({axis.xOf(static_cast<double>(mark)), timeText(mark, axis.nsPerPixel)});
     if (const auto& range = readings.range()) {
         content.range = {{axis.xOf(static_cast<double>(range->first)), axis.xOf(static_cast<double>(range->second))}};
         content.rangeText = durationText(range->second - range->first);
     }
+}
+
+const std::vector<double>& TimelineView::Private::ticks() const
+{
+    if (knownTicks.empty() || !(ticksOf == view.m_axis)) {
+        ticksOf = view.m_axis;
+        knownTicks = rulerTicks(view.m_axis);
+    }
+    return knownTicks;
+}
+
+TimeReadings TimelineView::readings() const
+{
+    TimeReadings result{d->ticks(), d->readings.marks(), d->readings.range(), d->pointed};
+    if (const OverlayContent& content = d->overlay->content(); content.crosshair)
+        result.crosshair = static_cast<Nanoseconds>(std::llround(m_axis.timeAt(content.crosshair->x + 0.5)));
+    return result;
+}
+
+void TimelineView::pointAt(std::optional<double> time)
+{
+    d->pointed = time ? std::optional(static_cast<Nanoseconds>(std::llround(*time))) : std::nullopt;
+    d->updateOverlay();
 }
 
 QString TimelineView::crosshairText() const
@@ -119,7 +143,7 @@ void TimelineView::Private::addCrosshair(OverlayContent& content) const
     if (at < 0 || at > static_cast<double>(shown().makespan()))
         return;
     const auto time = static_cast<Nanoseconds>(std::llround(at));
-    content.crosshair = {{static_cast<double>(cursor.x()), durationText(time)}};
+    content.crosshair = {{static_cast<double>(cursor.x()), timeText(time, view.m_axis.nsPerPixel)}};
     const int device = places.at(cursor.y());
     if (device < 0)
         return;
@@ -138,18 +162,22 @@ void TimelineView::Private::addCrosshair(OverlayContent& content) const
                                            [](Nanoseconds t, const MemorySample& s) { return t < s.time; });
         return next == samples.begin() ? samples.front().bytes : std::prev(next)->bytes;
     };
-    std::optional<Bytes> live;
-    if (layouts.measured() && document.overlay())
-        live = liveAt(document.overlay()->measured);
-    if (!live && document.prediction())
-        live = liveAt(document.prediction()->timeline);
-    if (live)
-        content.detail = tr("%1 live").arg(sizeText(*live));
+    const Document::Overlay* trace = document.overlay();
+    const auto textAt = [&](const Timeline* timeline) {
+        const std::optional<Bytes> live = timeline ? liveAt(*timeline) : std::nullopt;
+        return live ? sizeText(*live) : QString();
+    };
+    const QString predicted = textAt(document.prediction() ? &document.prediction()->timeline : nullptr);
+    const QString recorded = textAt(trace ? &trace->measured : nullptr);
+    if (trace)
+        content.detail = tr("%1 live, %2").arg(sidedText(shownSide(), predicted, recorded), sideName(shownSide()));
+    else if (!predicted.isEmpty())
+        content.detail = tr("%1 live").arg(predicted);
 }
 
 void TimelineView::Private::paintLegend(QPainter& painter)
 {
-    const bool heat = showHeat && showsMeasured();
+    const bool heat = showHeat && showsBoth();
     if (!showCritical && !showSlack && !heat)
         return;
     const Theme& theme = Theme::of(view);

@@ -28,6 +28,8 @@ TransferLanes::Chips TimelineView::Private::chips(int device) const
 const Timeline& TimelineView::Private::transferTimes() const
 {
     static const Timeline nothing;
+    if (showsMeasured()) // what was not recorded stands as the records around it allow
+        return document.overlay()->explanation.completed;
     const Prediction* prediction = document.prediction();
     return prediction ? prediction->timeline : nothing;
 }

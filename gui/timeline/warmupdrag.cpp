@@ -15,7 +15,7 @@ std::optional<int> TimelineView::Private::warmUpEdgeAt(QPoint position) const
 {
     constexpr int reach = 4; // pixels beside the edge that still grip it
     const int device = places.at(position.y());
-    if (device < 0 || layouts.measured() || !plotRect().contains(position))
+    if (device < 0 || showsMeasured() || !plotRect().contains(position))
         return std::nullopt;
     const std::vector<Block>& order = document.design().schedule.order[device];
     const std::vector<LaneBlock>& blocks = layout().lanes()[device].blocks();

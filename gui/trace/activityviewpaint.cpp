@@ -27,7 +27,7 @@ void ActivityView::paintEvent(QPaintEvent*)
     if (!m_grounds || !m_grounds->isFor(theme, devicePixelRatioF()))
         m_grounds = std::make_unique<TimelinePainter>(theme, devicePixelRatioF());
     const TimelinePainter& grounds = *m_grounds;
-    const std::vector<double> times = grounds.ticks(m_axis);
+    const std::vector<double> times = rulerTicks(m_axis);
     const int height = viewport()->height();
     for (std::size_t row = m_rows.at(contentY(TimelinePainter::rulerHeight)).value_or(0);
          row < m_rows.rows().size() && yOf(m_rows.rows()[row].top) < height; ++row)

@@ -15,9 +15,10 @@ namespace pipewright {
 CauseTable::CauseTable(Document& document, QWidget* parent) : QuietFocus(parent), m_document(document)
 {
     setAccessibleName(tr("Causes of the difference between prediction and run"));
-    setHeaderLabels({tr("cause"), tr("in the step")});
+    setHeaderLabels({tr("cause"), tr("alone")});
     headerItem()->setTextAlignment(1, Qt::AlignRight | Qt::AlignVCenter);
-    headerItem()->setToolTip(1, tr("What the measured step would gain with this alone put right"));
+    headerItem()->setToolTip(1, tr("What the measured step would gain with this one alone put right; causes hide each "
+                                   "other, so they do not add up"));
     setRootIsDecorated(false);
     setUniformRowHeights(true);
     setFrameShape(QFrame::NoFrame);
@@ -26,8 +27,9 @@ CauseTable::CauseTable(Document& document, QWidget* parent) : QuietFocus(parent)
     header()->setSectionResizeMode(1, QHeaderView::ResizeToContents);
     header()->setFont(Theme::words(TextSize::Small));
     connect(this, &QTreeWidget::currentItemChanged, this, [this](QTreeWidgetItem* item) {
-        if (item)
-            Q_EMIT chosen(blocksOf(indexOfTopLevelItem(item)));
+        if (const std::vector<Block> blocks = item ? blocksOf(indexOfTopLevelItem(item)) : std::vector<Block>();
+            !blocks.empty())
+            Q_EMIT chosen(blocks);
     });
     connect(&document, &Document::overlayChanged, this, &CauseTable::fill);
     connect(&document, &Document::designChanged, this, &CauseTable::fill);
@@ -40,20 +42,44 @@ void CauseTable::fill()
     clear();
     if (!m_document.overlay() || !m_document.prediction())
         return;
-    for (const pipewright::Cause& cause : m_document.overlay()->explanation.causes) {
+    const Explanation& explanation = m_document.overlay()->explanation;
+    const auto valueOf = [](Nanoseconds value) { return value == 0 ? QStringLiteral("0 ns") : signedDuration(value); };
+    const auto finish = [](QTreeWidgetItem* row, const QString& value) {
+        row->setText(1, value);
+        row->setTextAlignment(1, Qt::AlignRight | Qt::AlignVCenter);
+        row->setFont(1, Theme::numbers(TextSize::Small));
+        row->setSizeHint(0, QSize(0, 22));
+    };
+    for (const pipewright::Cause& cause : explanation.causes) {
         auto* row = new QTreeWidgetItem(this);
         row->setText(0, QString::fromStdString(shortText(cause, [&](int device) {
                          return deviceLabel(m_document.design(), device).toStdString();
                      })));
-        row->setText(1, cause.contribution == 0 ? QStringLiteral("0 ns") : signedDuration(cause.contribution));
-        row->setTextAlignment(1, Qt::AlignRight | Qt::AlignVCenter);
-        row->setFont(1, Theme::numbers(TextSize::Small));
-        row->setSizeHint(0, QSize(0, 22));
+        finish(row, valueOf(cause.contribution));
         row->setToolTip(0, tr("%1. %2 tasks, together %3 beyond the prediction")
                                .arg(row->text(0))
                                .arg(cause.tasks.size())
-                               .arg(cause.excess == 0 ? QStringLiteral("0 ns") : signedDuration(cause.excess)));
+                               .arg(valueOf(cause.excess)));
     }
+    if (explanation.causes.empty())
+        return;
+    // What stands in no record: the step with every cause put right against the prediction.
+    const Nanoseconds rest = explanation.allRight - explanation.predicted;
+    if (rest != 0) {
+        auto* row = new QTreeWidgetItem(this, {tr("in no record")});
+        finish(row, signedDuration(rest));
+        row->setToolTip(0, tr("What differs from the prediction with every cause put right"));
+    }
+    auto* row = new QTreeWidgetItem(this, {tr("all together")});
+    finish(row, valueOf(explanation.measured - explanation.predicted));
+    for (const int column : {0, 1}) {
+        QFont font = column == 0 ? Theme::words(TextSize::Normal, QFont::DemiBold)
+                                 : Theme::numbers(TextSize::Small, QFont::DemiBold);
+        row->setFont(column, font);
+    }
+    row->setToolTip(0, tr("The difference of the step: measured less predicted. The causes put right at once give %1%2")
+                           .arg(valueOf(explanation.measured - explanation.allRight),
+                                rest == 0 ? QString() : tr(", the rest is in no record")));
 }
 
 std::vector<Block> CauseTable::blocksOf(int row) const

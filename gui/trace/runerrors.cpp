@@ -27,12 +27,6 @@ namespace {
 
 constexpr double notable = 0.05; ///< errors beyond this are red
 
-/// By how much of the predicted value the measured one is more: the one sign convention of everything here.
-double beyond(double measured, double predicted)
-{
-    return predicted > 0 ? (measured - predicted) / predicted : 0;
-}
-
 /// The lengths, the largest cause, and the slowest device when one stands out.
 QString verdictOf(const Design& design, const Explanation& explanation)
 {
@@ -41,11 +35,10 @@ QString verdictOf(const Design& design, const Explanation& explanation)
     if (cause == explanation.causes.end())
         return RunErrors::tr("As predicted.");
     const auto label = [&](int device) { return deviceLabel(design, device).toStdString(); };
-    const double share = beyond(static_cast<double>(explanation.measured), static_cast<double>(explanation.predicted));
-    QString text =
-        RunErrors::tr("Measured %1, %2 of predicted %3; the largest cause: %4 (%5).")
-            .arg(durationText(explanation.measured), signedPercent(share), durationText(explanation.predicted),
-                 QString::fromStdString(shortText(*cause, label)), signedDuration(cause->contribution));
+    const QString compared = comparedText(explanation.measured, explanation.predicted);
+    QString text = RunErrors::tr("%1; the largest cause: %2, %3 alone.")
+                       .arg(compared.left(1).toUpper() + compared.mid(1),
+                            QString::fromStdString(shortText(*cause, label)), signedDuration(cause->contribution));
     if (explanation.straggler >= 0)
         text += RunErrors::tr(" %1 is the slowest: its blocks take %2 times the median device's.")
                     .arg(deviceLabel(design, explanation.straggler))
@@ -198,16 +191,17 @@ void RunErrors::refresh()
     fillSteps();
     m_verdict->setText(verdictOf(m_document.design(), overlay->explanation));
     const Comparison& comparison = overlay->comparison;
-    m_heading->setText(tr("Predicted against %1").arg(QFileInfo(overlay->path).completeBaseName()));
+    m_heading->setText(tr("Predicted → measured, %1").arg(QFileInfo(overlay->path).completeBaseName()));
     m_heading->setToolTip(overlay->path);
-    const QString signs = tr("Measured minus predicted, relative to the predicted value");
-    const double makespan =
-        beyond(static_cast<double>(comparison.measuredMakespan), static_cast<double>(comparison.predictedMakespan));
+    const QString signs = tr("Measured less predicted, as a share of the predicted");
+    const double makespan = beyondPrediction(static_cast<double>(comparison.measuredMakespan),
+                                             static_cast<double>(comparison.predictedMakespan));
     std::vector<Fact> facts{
-        {tr("makespan"), signedPercent(makespan),
-         tr("%1. Measured %2, predicted %3")
-             .arg(signs, durationText(comparison.measuredMakespan), durationText(comparison.predictedMakespan)),
-         toneOf(makespan)},
+        {tr("makespan"),
+         tr("%1  %2").arg(
+             pairText(durationText(comparison.predictedMakespan), durationText(comparison.measuredMakespan)),
+             signedPercent(makespan)),
+         signs, toneOf(makespan)},
         {tr("block starts, p95"), percentText(comparison.startError.p95), tr("Relative to the measured makespan"),
          toneOf(comparison.startError.p95)},
         {tr("durations, median"), percentText(comparison.durationError.median), tr("Relative to the measured duration"),
@@ -221,7 +215,8 @@ void RunErrors::refresh()
         const Bytes difference = *device.measuredPeak - device.predictedPeak;
         if (!worstShare || std::llabs(difference) >= std::llabs(worst)) {
             worst = difference;
-            worstShare = beyond(static_cast<double>(*device.measuredPeak), static_cast<double>(device.predictedPeak));
+            worstShare =
+                beyondPrediction(static_cast<double>(*device.measuredPeak), static_cast<double>(device.predictedPeak));
         }
     }
     if (worstShare)

@@ -89,7 +89,7 @@ private Q_SLOTS:
         QVERIFY(!list.cards().empty() && list.cards().front().edit);
         const Nanoseconds promised = list.cards().front().edit->makespan;
         QVERIFY(promised < 0);
-        QVERIFY(list.cards().front().gain.startsWith(QStringLiteral("\u2212")));
+        QVERIFY(list.cards().front().gain.startsWith(QStringLiteral("step \u2212")));
         QVERIFY(QTest::qWaitForWindowActive(&fixture.window));
         list.tryButtons().front()->setFocus();
         QTest::mouseClick(list.tryButtons().front(), Qt::LeftButton);
@@ -182,7 +182,8 @@ private Q_SLOTS:
     {
         Fixture fixture;
         TimelineView& timeline = fixture.window.timeline();
-        const std::optional<Block> last = lastBlock(*fixture.document().prediction());
+        const std::optional<Block> last =
+            lastBlock(fixture.document().prediction()->program, fixture.document().prediction()->timeline);
         // A device that is done well before the step ends.
         QRect rect;
         for (int device = 0; device < timeline.laneCount(); ++device) {

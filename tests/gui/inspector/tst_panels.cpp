@@ -4,17 +4,22 @@
 #include "core/families/family.h"
 #include "gui/designer/bubblepanel.h"
 #include "gui/designer/designer.h"
+#include "gui/designer/editdifferences.h"
 #include "gui/designer/mainwindowfixture.h"
 #include "gui/document/familyestimates.h"
 #include "gui/inspector/blockexplanation.h"
 #include "gui/inspector/inspector.h"
+#include "gui/inspector/suggestionlist.h"
 #include "gui/memory/memorypanel.h"
 #include "gui/timeline/timelineview.h"
 #include "gui/trace/errortable.h"
 #include "gui/widgets/chart.h"
+#include "gui/widgets/factlist.h"
 #include "gui/widgets/fields.h"
 #include "gui/widgets/labels.h"
 #include "gui/widgets/picture.h"
+#include "gui/widgets/section.h"
+#include "gui/widgets/section.h"
 #include "gui/widgets/theme.h"
 #include "gui/widgets/valuetable.h"
 #include "gui/widgets/words.h"
@@ -292,7 +297,8 @@ private Q_SLOTS:
         MemoryPanel panel;
         panel.resize(600, 200);
         panel.setAxis({0, 1e7 / 400, 100, 400});
-        panel.showDesign(design, &prediction, nullptr, 0);
+        panel.setAll(false);
+        panel.showDesign({design, &prediction});
         const QImage image = panel.grab().toImage();
         QVERIFY(panel.rectangles() > 400 && panel.rectangles() <= 2 * 400 + 2);
         // The one high sample is seen at its place and nowhere else.
@@ -313,19 +319,20 @@ private Q_SLOTS:
         const Prediction prediction = predict(design);
         BubblePanel panel;
         panel.resize(900, 200);
-        panel.setPlot(120, 700);
+        panel.setAxis({0, 1000, 120, 700});
         panel.showDesign(design, &prediction);
         const QImage image = panel.grab().toImage();
         const QRectF area = panel.plotArea();
         const auto& devices = prediction.metrics.devices;
         const double row = area.height() / double(devices.size());
-        const QRgb ground = image.pixel(119, static_cast<int>(area.top()));
+        const QRgb ground = image.pixel(122, static_cast<int>(area.top()) - 1);
         for (std::size_t d = 0; d < devices.size(); ++d) {
             const int y = static_cast<int>(area.top() + (double(d) + 0.5) * row);
             const int end =
                 static_cast<int>(std::lround(panel.xOf(double(devices[d].idle) / double(prediction.metrics.makespan))));
-            QVERIFY(end > 121);
-            QVERIFY(image.pixel(121, y) != ground && image.pixel(end - 1, y) != ground);
+            QCOMPARE(panel.xOf(0), 130.0); // where the lanes have time zero
+            QVERIFY(end > 131);
+            QVERIFY(image.pixel(131, y) != ground && image.pixel(end - 1, y) != ground);
             QCOMPARE(image.pixel(end + 1, y), ground);
         }
     }
@@ -389,6 +396,35 @@ private Q_SLOTS:
         QVERIFY_THROWS_EXCEPTION(Error, svgToPng("no picture", path));
         QVERIFY_THROWS_EXCEPTION(
             Error, svgToPng("<svg xmlns='http://www.w3.org/2000/svg' width='4' height='4'/>", "/no/such/folder/a.png"));
+    }
+
+    void thePanelAnswersFirstAndKeepsItsFieldsFolded()
+    {
+        MainWindowFixture fixture;
+        fixture.document().select(Block{Op::I, 1, 0, 0});
+        Inspector& inspector = fixture.window.inspector();
+        const auto top = [&](const QWidget& widget) { return widget.mapTo(&inspector, QPoint(0, 0)).y(); };
+        QTest::qWait(0);
+        // Headline and why, suggestions, this edit, facts, and then the fields.
+        QVERIFY(top(fixture.window.suggestions()) > 0);
+        QVERIFY(top(fixture.window.suggestions()) < top(fixture.window.differences()));
+        QVERIFY(top(fixture.window.differences()) < top(inspector.facts()));
+        QVERIFY(top(inspector.facts()) < top(inspector.editSection()));
+        QVERIFY(top(inspector.editSection()) < top(inspector.viewSection()));
+        QVERIFY(!inspector.editSection().isOpen());
+        const auto field = [&](const char* name) -> QSpinBox* {
+            for (QSpinBox* each : inspector.findChildren<QSpinBox*>())
+                if (each->accessibleName() == QLatin1String(name))
+                    return each;
+            return nullptr;
+        };
+        QVERIFY(!field("Position in lane")->isVisible());
+        inspector.editSection().setOpen(true);
+        QVERIFY(field("Position in lane")->isVisible() && !field("Warm-up of the device")->isVisible());
+        // Fields of a range are asked for by key, and unfold themselves.
+        QVERIFY(!inspector.viewSection().isOpen());
+        fixture.window.timeline().measureByNumbers();
+        QVERIFY(inspector.viewSection().isOpen());
     }
 
     void aStageMovedToAnotherLaneIsShownThereEverywhere()

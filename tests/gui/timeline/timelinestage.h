@@ -5,6 +5,7 @@
 #include "core/schedule/edits.h"
 #include "gui/inspector/inspector.h"
 #include "gui/timeline/timelineview.h"
+#include "gui/widgets/section.h"
 #include "makers/designs.h"
 
 #include <QAction>
@@ -103,6 +104,8 @@ inline const Block w10{Op::W, 1, 0, 0}, w13{Op::W, 1, 3, 0}, i13{Op::I, 1, 3, 0}
 struct ShownInspector : Inspector {
     explicit ShownInspector(Stage& stage) : Inspector(*stage.view)
     {
+        editSection().setOpen(true);
+        viewSection().setOpen(true);
         show();
         activateWindow();
         if (!QTest::qWaitForWindowActive(this))

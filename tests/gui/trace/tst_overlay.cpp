@@ -10,13 +10,12 @@
 #include "gui/trace/causetable.h"
 #include "gui/trace/errortable.h"
 #include "gui/trace/notelist.h"
+#include "gui/trace/recordedruns.h"
 #include "gui/trace/runerrors.h"
 #include "gui/widgets/factlist.h"
 #include "gui/widgets/theme.h"
 #include "gui/widgets/words.h"
 #include "testmain.h"
-#include "traces/analysis/replay.h"
-#include "traces/store/tracewriter.h"
 
 #include <QAction>
 #include <QApplication>
@@ -29,60 +28,6 @@
 
 using namespace pipewright;
 using Fixture = MainWindowFixture;
-
-namespace {
-
-/// A finished recording in which every task took `slower` times its prediction.
-QString recordRun(const Document& document, const QString& path, double slower)
-{
-    const Prediction& prediction = *document.prediction();
-    TraceWriter writer(path.toStdString(), document.design(), prediction.program,
-                       {"host", "timed", {"a", "b", "c", "d"}, 0});
-    std::vector<TaskRecord> records;
-    for (TaskId t = 0; t < prediction.program.tasks.size(); ++t) {
-        const Nanoseconds start = prediction.timeline.start[t];
-        const auto length = static_cast<Nanoseconds>(double(prediction.timeline.end[t] - start) * slower);
-        const Task& task = prediction.program.tasks[t];
-        records.push_back({t, 0, task.kind == TaskKind::Transfer ? task.peer : task.device, start, start + length});
-    }
-    writer.append(records);
-    writer.append(StepRecord{0, 0, static_cast<Nanoseconds>(double(prediction.metrics.makespan) * slower), 1.0});
-    writer.commit();
-    writer.finish(std::vector<Bytes>(prediction.program.devices.size(), 1 << 20), 0, "{}");
-    return path;
-}
-
-/// One step per factor, by which the blocks of a device take longer; everything else follows as it must.
-void recordSlowDevice(const Document& document, const QString& path, int device, const std::vector<double>& factors)
-{
-    const Prediction& prediction = *document.prediction();
-    const Program& program = prediction.program;
-    TraceWriter writer(path.toStdString(), document.design(), program, {"host", "timed", {"a", "b", "c", "d"}, 0});
-    std::vector<Nanoseconds> durations;
-    for (TaskId t = 0; t < program.tasks.size(); ++t)
-        durations.push_back(prediction.timeline.end[t] - prediction.timeline.start[t]);
-    const Replay replay(program, prediction.timeline, durations);
-    for (std::size_t step = 0; step < factors.size(); ++step) {
-        std::vector<Nanoseconds> longer = replay.duration;
-        for (TaskId t = 0; t < program.tasks.size(); ++t)
-            if (program.tasks[t].kind == TaskKind::Compute && program.tasks[t].device == device)
-                longer[t] = static_cast<Nanoseconds>(double(longer[t]) * factors[step]);
-        const Timeline ran = replay.run(longer, replay.lag);
-        const Nanoseconds origin = static_cast<Nanoseconds>(step) * 1'000'000'000;
-        std::vector<TaskRecord> records;
-        for (TaskId t = 0; t < program.tasks.size(); ++t) {
-            const Task& task = program.tasks[t];
-            records.push_back({t, int(step), task.kind == TaskKind::Transfer ? task.peer : task.device,
-                               origin + ran.start[t], origin + ran.end[t]});
-        }
-        writer.append(records);
-        writer.append(StepRecord{int(step), origin, origin + lengthOf(ran), 1.0});
-    }
-    writer.commit();
-    writer.finish(std::vector<Bytes>(program.devices.size(), 1 << 20), 0, "{}");
-}
-
-} // namespace
 
 class TestOverlay : public QObject {
     Q_OBJECT
@@ -105,7 +50,7 @@ private Q_SLOTS:
         QTest::mouseClick(table->viewport(), Qt::LeftButton, Qt::NoModifier,
                           table->visualRect(table->model()->index(2, 0)).center());
         QVERIFY(fixture.document().selection() == expected);
-        QVERIFY(!fixture.window.inspector().facts().value(QStringLiteral("measured")).isEmpty());
+        QVERIFY(fixture.window.inspector().facts().value(QStringLiteral("duration")).contains(QStringLiteral(" → ")));
         fixture.window.windowActions().clearOverlay->trigger();
         QVERIFY(!fixture.window.runErrors().isVisible());
         QCOMPARE(table->errors().rowCount(), 0);
@@ -172,7 +117,7 @@ private Q_SLOTS:
                      QStringLiteral("Measured %1, %2 of predicted %3;")
                          .arg(durationText(compared.measuredMakespan), more, durationText(compared.predictedMakespan))),
                  qPrintable(errors.verdict()));
-        QCOMPARE(errors.facts().value(QStringLiteral("makespan")), more);
+        QVERIFY(errors.facts().value(QStringLiteral("makespan")).endsWith(more));
         QVERIFY2(errors.verdict().contains(QLatin1String("is the slowest")), qPrintable(errors.verdict()));
 
         // The largest cause comes first, and choosing it chooses its blocks, all on that device.

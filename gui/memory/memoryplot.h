@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// One device's memory in a rectangle on a time axis: persistent bytes, the filled curve above them, a dashed outline of
+// another curve, and the limit. Painted as one rectangle per pixel column, since it follows every move of a drag.
+#pragma once
+
+#include "gui/memory/stepcurve.h"
+#include "gui/widgets/theme.h"
+#include "gui/widgets/timecoordinates.h"
+
+#include <QRectF>
+#include <QString>
+
+class QPainter;
+
+namespace pipewright {
+
+struct MemoryOfDevice {
+    QString name;
+    StepCurve filled, outlined; ///< empty: none
+    Bytes persistent = 0, limit = 0;
+};
+
+class MemoryPlot {
+public:
+    /// `top`: the bytes at the upper edge of the area.
+    MemoryPlot(const TimeAxis& axis, const QRectF& area, double top) : m_axis(axis), m_area(area), m_top(top) {}
+    double yOf(double bytes) const { return m_area.bottom() - bytes / m_top * m_area.height(); }
+    /// The number of rectangles it took: bounded by the pixels.
+    int paint(QPainter& painter, const MemoryOfDevice& device, const Theme& theme, double scale) const;
+
+private:
+    struct Run { ///< of pixel columns in which the curve stays within the same rows
+        double left, right, upper, lower;
+    };
+    std::vector<Run> runsOf(const StepCurve& curve, double scale, double thickness) const;
+
+    TimeAxis m_axis;
+    QRectF m_area;
+    double m_top;
+};
+
+} // namespace pipewright

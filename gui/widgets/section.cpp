@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "gui/widgets/section.h"
+
+#include "gui/widgets/theme.h"
+
+#include <QEvent>
+#include <QToolButton>
+#include <QVBoxLayout>
+
+namespace pipewright {
+
+Section::Section(const QString& title, QWidget* body, bool open, QWidget* parent)
+    : QWidget(parent), m_title(title), m_heading(new QToolButton(this)), m_body(body), m_open(open)
+{
+    m_heading->setFocusPolicy(Qt::TabFocus);
+    m_heading->setToolButtonStyle(Qt::ToolButtonTextBesideIcon);
+    m_heading->setAutoRaise(true);
+    m_heading->setFont(Theme::heading());
+    m_heading->setSizePolicy(QSizePolicy::Preferred, QSizePolicy::Fixed);
+    auto* layout = new QVBoxLayout(this);
+    layout->setContentsMargins(0, 0, 0, 0);
+    layout->setSpacing(8);
+    layout->addWidget(m_heading, 0, Qt::AlignLeft);
+    layout->addWidget(m_body);
+    connect(m_heading, &QToolButton::clicked, this, [this] { setOpen(!m_open); });
+    refresh();
+}
+
+void Section::setTitle(const QString& title)
+{
+    m_title = title;
+    refresh();
+}
+
+void Section::setOpen(bool open)
+{
+    m_open = open;
+    refresh();
+}
+
+void Section::refresh()
+{
+    m_heading->setText(QStringLiteral("%1  %2").arg(m_title, m_open ? QStringLiteral("▾") : QStringLiteral("▸")));
+    m_heading->setAccessibleName(m_title);
+    m_heading->setAccessibleDescription(m_open ? tr("open") : tr("folded"));
+    m_body->setVisible(m_open);
+    // As headings that do not fold; the application's style sheet gives buttons another look.
+    const QString sheet =
+        QStringLiteral("QToolButton { background: transparent; border: none; border-bottom: 1px solid "
+                       "transparent; padding: 1px 0; color: %1; }"
+                       "QToolButton:hover, QToolButton:focus { color: %2; border-bottom-color: %2; }")
+            .arg(Theme::of(*this).dim.name(), Theme::of(*this).accent.name());
+    if (sheet != m_heading->styleSheet())
+        m_heading->setStyleSheet(sheet);
+}
+
+void Section::changeEvent(QEvent* event)
+{
+    QWidget::changeEvent(event);
+    if (event->type() == QEvent::PaletteChange)
+        refresh();
+}
+
+} // namespace pipewright
+
+#include "moc_section.cpp"

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// A part of a panel that folds: a heading that is a button, and what stands below it.
+#pragma once
+
+#include <QWidget>
+
+class QToolButton;
+
+namespace pipewright {
+
+class Section : public QWidget {
+    Q_OBJECT
+
+public:
+    /// Takes the body over.
+    Section(const QString& title, QWidget* body, bool open, QWidget* parent = nullptr);
+    void setTitle(const QString& title);
+    QString title() const { return m_title; }
+    bool isOpen() const { return m_open; }
+    void setOpen(bool open);
+
+protected:
+    void changeEvent(QEvent* event) override;
+
+private:
+    void refresh();
+
+    QString m_title;
+    QToolButton* m_heading;
+    QWidget* m_body;
+    bool m_open;
+};
+
+} // namespace pipewright

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "gui/widgets/side.h"
+
+#include "gui/widgets/words.h"
+
+#include <QCoreApplication>
+
+namespace pipewright {
+namespace {
+
+QString sideWords(const char* text)
+{
+    return QCoreApplication::translate("Side", text);
+}
+
+/// What follows the number, with its no-break space; empty where there is no unit.
+QString unitOf(const QString& text)
+{
+    const qsizetype space = text.lastIndexOf(QChar(0x00A0));
+    return space < 0 ? QString() : text.mid(space);
+}
+
+} // namespace
+
+QString sideName(Side side)
+{
+    switch (side) {
+    case Side::Predicted: return sideWords("predicted");
+    case Side::Measured: return sideWords("measured");
+    case Side::Both: break;
+    }
+    return sideWords("predicted → measured");
+}
+
+QString pairText(const QString& predicted, const QString& measured)
+{
+    const QString unit = unitOf(predicted);
+    const bool shared = !unit.isEmpty() && unit == unitOf(measured);
+    return QStringLiteral("%1 → %2").arg(shared ? predicted.left(predicted.size() - unit.size()) : predicted, measured);
+}
+
+QString sidedText(Side side, const QString& predicted, const QString& measured)
+{
+    const QString recorded = measured.isEmpty() ? sideWords("not recorded") : measured;
+    switch (side) {
+    case Side::Predicted: return predicted;
+    case Side::Measured: return recorded;
+    case Side::Both: break;
+    }
+    return pairText(predicted, recorded);
+}
+
+double beyondPrediction(double measured, double predicted)
+{
+    return predicted > 0 ? (measured - predicted) / predicted : 0;
+}
+
+QString comparedText(Nanoseconds measured, Nanoseconds predicted)
+{
+    if (measured == predicted || predicted <= 0)
+        return sideWords("measured %1, predicted %2").arg(durationText(measured), durationText(predicted));
+    return sideWords("measured %1, %2 of predicted %3")
+        .arg(durationText(measured),
+             signedPercent(beyondPrediction(static_cast<double>(measured), static_cast<double>(predicted))),
+             durationText(predicted));
+}
+
+} // namespace pipewright

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// The two sides of every number under a recording: predicted, measured, or both as a pair. One notation for all panels:
+// a pair is written predicted → measured, a difference is measured less predicted, as a share of the predicted.
+#pragma once
+
+#include "core/base/units.h"
+
+#include <QString>
+
+#include <optional>
+
+namespace pipewright {
+
+enum class Side { Predicted, Measured, Both };
+inline constexpr Side allSides[] = {Side::Predicted, Side::Measured, Side::Both};
+
+QString sideName(Side side); ///< "predicted", "measured", "predicted → measured"; for headings
+
+/// "202.1 → 954 ms", the unit written once where both have the same.
+QString pairText(const QString& predicted, const QString& measured);
+/// One of the two texts or the pair; an empty `measured` is written as "not recorded".
+QString sidedText(Side side, const QString& predicted, const QString& measured);
+
+/// (measured - predicted) / predicted; 0 where nothing was predicted.
+double beyondPrediction(double measured, double predicted);
+/// "measured 954 ms, +372 % of predicted 202.1 ms"
+QString comparedText(Nanoseconds measured, Nanoseconds predicted);
+
+} // namespace pipewright

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// A point in time as text, as precise as what it is told apart from.
+#pragma once
+
+#include "core/base/units.h"
+
+#include <QString>
+
+namespace pipewright {
+
+/// As durationText(), with more digits where two times `resolution` nanoseconds apart would read the same otherwise:
+/// "1.813 s", and "1.813042 s" for a resolution of a microsecond.
+QString timeText(Nanoseconds time, double resolution);
+
+} // namespace pipewright
