@@ -251,30 +251,48 @@ void BlockRaster::label(const BlockRect& item, const LaneBlock& block)
 {
     if (item.text == BlockText::None)
         return;
-    std::array<char, 16> digits;
-    const auto written = [&digits](char* from, int value) {
-        return std::string_view(
-            digits.data(),
-            static_cast<std::size_t>(std::to_chars(from, digits.data() + digits.size(), value).ptr - digits.data()));
+    // In the middle of what is seen of the block.
+    const double left = m_left / m_scale, right = (m_left + m_width) / m_scale;
+    const QRectF seen(QPointF(std::max(item.rect.left(), left), item.rect.top()),
+                      QPointF(std::min(item.rect.right(), right), item.rect.bottom()));
+    std::array<char, 32> text;
+    char* end = text.data();
+    const auto write = [&](int value) { end = std::to_chars(end, text.data() + text.size(), value).ptr; };
+    const auto written = [&] { return std::string_view(text.data(), static_cast<std::size_t>(end - text.data())); };
+    const auto fits = [&](Letters& letters, std::string_view words) {
+        return widthOf(letters, words) <= seen.width() - 2;
     };
-    std::string_view number;
-    if (item.text >= BlockText::LetterAndNumber && isPass(block.block.op))
-        number = written(digits.data(), block.block.microbatch);
-    if (!number.empty() && widthOf(m_numbers, number) > item.rect.width() - 2)
+    const bool pass = isPass(block.block.op);
+    *end++ = letter(block.block.op);
+    if (item.text == BlockText::Name) { // as blockText() writes it
+        write(block.block.stage);
+        if (pass) {
+            *end++ = '.';
+            write(block.block.microbatch);
+        }
+        if (!fits(m_letters, written()))
+            end = text.data() + 1;
+    } else if (item.text == BlockText::LetterStageAndNumber) {
+        write(block.block.stage);
+    }
+    if (!fits(m_letters, written()))
+        return;
+    const std::size_t letters = written().size();
+    if (item.text >= BlockText::LetterAndNumber && pass)
+        write(block.block.microbatch);
+    std::string_view number = written().substr(letters);
+    if (!fits(m_numbers, number))
         number = {};
-    const QPointF centre = item.rect.center();
+    const QPointF centre = seen.center();
+    const double apart = BlockSprites::halfLineOf(seen.height());
     if (!number.empty())
-        write(m_numbers, number, centre + QPointF(0, BlockSprites::halfLine));
-    digits[0] = letter(block.block.op);
-    write(m_letters,
-          item.text == BlockText::LetterStageAndNumber ? written(digits.data() + 1, block.block.stage)
-                                                       : std::string_view(digits.data(), 1),
-          centre - QPointF(0, number.empty() ? 0 : BlockSprites::halfLine));
+        this->write(m_numbers, number, centre + QPointF(0, apart));
+    this->write(m_letters, written().substr(0, letters), centre - QPointF(0, number.empty() ? 0 : apart));
 }
 
 void BlockRaster::outline(const QRectF& rect, int origin)
 {
-    // Dashed, a little higher than the block, so that it is seen around one that stands in the same place.
+    // Dashed brackets above and below, so that they are seen around a block in the same place and never cross a letter.
     constexpr int dash = 3, gap = 2;
     constexpr unsigned strength = 153; // of 255
     const QRgb colour = m_theme.text.rgb();
@@ -285,17 +303,20 @@ void BlockRaster::outline(const QRectF& rect, int origin)
     };
     const auto isOn = [&](int at) { return (at % period + period) % period < dash * thickness; };
     const int left = device(rect.left()) - m_left, right = device(rect.right()) - m_left;
-    const int top = device(rect.top()) - m_top - 3 * thickness, bottom = device(rect.bottom()) - m_top + 2 * thickness;
+    const int top = std::max(-m_above, device(rect.top()) - m_top - 4 * thickness);
+    const int bottom = std::min(m_height + m_below, device(rect.bottom()) - m_top + 4 * thickness);
+    const int foot = 3 * thickness; // the ends of a bracket point to the block, and stop outside it
     for (int x = std::max(0, left); x < std::min(m_width, right); ++x)
         for (int i = 0; i < thickness && isOn(x - origin); ++i) {
             mark(x, top + i);
             mark(x, bottom - 1 - i);
         }
-    for (int y = top + thickness; y < bottom - thickness; ++y)
-        for (int i = 0; i < thickness && isOn(y - top); ++i) {
-            mark(left + i, y);
-            mark(right - 1 - i, y);
-        }
+    for (int y = thickness; y < foot; ++y)
+        for (int i = 0; i < thickness; ++i)
+            for (const int x : {left + i, right - 1 - i}) {
+                mark(x, top + y);
+                mark(x, bottom - 1 - y);
+            }
 }
 
 void BlockRaster::write(Letters& letters, std::string_view text, QPointF centre)

@@ -12,13 +12,15 @@
 #include <QPixmap>
 #include <QStaticText>
 
+#include <algorithm>
 #include <cstdint>
 
 namespace pipewright {
 
 class BlockSprites {
 public:
-    static constexpr double halfLine = 8.5; ///< from a block's middle to that of its letter above or number below
+    /// From a block's middle to that of its letter above or number below.
+    static double halfLineOf(double height) { return std::min(8.5, height / 4); }
 
     /// `scale`: device pixels per pixel. Keeps a reference to `theme`.
     BlockSprites(const Theme& theme, double scale);

@@ -8,16 +8,69 @@ constexpr double individualMean = 3;  // pixels: mean width from which every blo
 constexpr double individualWidth = 8; // pixels from which a block is drawn by itself among merged ones
 constexpr double columnWidth = 6;     // pixels of a column of merged blocks; a few blocks, so that the mix is steady
 constexpr double gapFromWidth = 4;    // blocks at least this wide leave a pixel to the next one
-constexpr double letterWidth = 11, numberWidth = 16, stageWidth = 23;
+constexpr double twoLines = 28;       // pixels of height from which a number stands below its letter
+constexpr double letterWidth = 11, digitWidth = 7, stageWidth = 23, nameWidth = 36;
 constexpr double idleWidth = 3; // narrower idle time cannot be told from a gap
 
-BlockText textFor(double width, double height, bool severalChunks)
+/// What the labels of a lane need, in pixels.
+struct LabelWidths {
+    double number = letterWidth; ///< the widest microbatch below its letter
+    double of(BlockText form) const
+    {
+        switch (form) {
+        case BlockText::None: return 0;
+        case BlockText::Letter: return letterWidth;
+        case BlockText::Name: return nameWidth;
+        case BlockText::LetterAndNumber: return number;
+        case BlockText::LetterStageAndNumber: break;
+        }
+        return std::max(stageWidth, number);
+    }
+};
+
+/// The last blocks of a device hold its highest microbatch, or one that has as many digits.
+LabelWidths labelWidths(const Lane& lane)
+{
+    constexpr std::size_t looked = 8;
+    const std::vector<LaneBlock>& blocks = lane.blocks();
+    int highest = 0;
+    for (std::size_t i = blocks.size() - std::min(looked, blocks.size()); i < blocks.size(); ++i)
+        highest = std::max(highest, blocks[i].block.microbatch);
+    int digits = 1;
+    for (; highest >= 10; highest /= 10)
+        ++digits;
+    return {std::max(letterWidth, 4 + digits * digitWidth)};
+}
+
+/// The form of a lane's labels, by the mean width of its blocks.
+BlockText formFor(const LabelWidths& widths, double width, double height, bool severalChunks)
 {
     if (width < letterWidth || height < 14)
         return BlockText::None;
-    if (width < numberWidth || height < 32)
-        return BlockText::Letter;
-    return severalChunks && width >= stageWidth ? BlockText::LetterStageAndNumber : BlockText::LetterAndNumber;
+    if (height < twoLines)
+        return width >= nameWidth ? BlockText::Name : BlockText::Letter;
+    if (severalChunks && width >= widths.of(BlockText::LetterStageAndNumber))
+        return BlockText::LetterStageAndNumber;
+    return width >= widths.number ? BlockText::LetterAndNumber : BlockText::Letter;
+}
+
+/// By how long a block is and not by the pixels it happens to get: blocks of one length are labelled alike.
+BlockText textFor(const LabelWidths& widths, BlockText form, double width)
+{
+    if (width >= widths.of(form))
+        return form;
+    return width >= letterWidth && form != BlockText::None ? BlockText::Letter : BlockText::None;
+}
+
+/// Of the whole lane, in pixels; O(log blocks).
+double meanWidth(const Lane& lane, const TimeAxis& axis)
+{
+    if (lane.blocks().empty())
+        return 0;
+    double busy = 0;
+    for (const double time : lane.timePerOpUntil(1e300))
+        busy += time;
+    return busy / static_cast<double>(lane.blocks().size()) / axis.nsPerPixel;
 }
 
 QRectF rectOfColumns(int first, int last, const QRectF& area, double scale)
@@ -99,6 +152,8 @@ LaneGeometry laneGeometry(const Lane& lane, const TimeAxis& axis, const QRectF& 
             geometry.idle.emplace_back(drawnUntil / scale, area.top(), (until - drawnUntil) / scale - 1, area.height());
     };
 
+    const LabelWidths widths = labelWidths(lane);
+    const BlockText form = formFor(widths, meanWidth(lane, axis), area.height(), lane.chunks() > 1);
     Spent spent;
     std::size_t i = lane.firstEndingAfter(axis.start);
     while (i < blocks.size() && static_cast<double>(blocks[i].start) < axis.end()) {
@@ -108,7 +163,7 @@ LaneGeometry laneGeometry(const Lane& lane, const TimeAxis& axis, const QRectF& 
         idleUntil(first);
         if (last - first >= individual) {
             BlockRect item{rectOfColumns(first, last, area, scale), i, BlockText::None};
-            item.text = textFor(item.rect.width(), item.rect.height(), lane.chunks() > 1);
+            item.text = textFor(widths, form, static_cast<double>(blocks[i].end - blocks[i].start) / axis.nsPerPixel);
             geometry.blocks.push_back(item);
             drawnUntil = std::max(drawnUntil, last);
             ++i;

@@ -17,10 +17,11 @@
 
 namespace pipewright {
 
-/// How much of its name a block has room for.
+/// How blocks are labelled: one form for a lane at a zoom level, and less only where a block is too short for it.
 enum class BlockText {
     None,
     Letter,              ///< "F"
+    Name,                ///< "F3.0" on one line: where a lane is too low for two
     LetterAndNumber,     ///< "F" over the microbatch
     LetterStageAndNumber ///< "F4", with the stage, over the microbatch: on devices that hold several stages
 };

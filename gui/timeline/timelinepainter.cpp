@@ -304,14 +304,14 @@ void TimelinePainter::letter(QPainter& painter, const QRectF& rect, const Block&
     const bool above = text >= BlockText::LetterAndNumber && hasNumber(rect, block);
     const QStaticText& words = m_sprites.letter(block.op, text == BlockText::LetterStageAndNumber ? block.stage : -1);
     place(painter, words,
-          QPointF(rect.center().x(), rect.center().y() - (above ? BlockSprites::halfLine : 0)));
+          QPointF(rect.center().x(), rect.center().y() - (above ? BlockSprites::halfLineOf(rect.height()) : 0)));
 }
 
 void TimelinePainter::number(QPainter& painter, const QRectF& rect, const Block& block) const
 {
     if (hasNumber(rect, block))
         place(painter, m_sprites.number(block.microbatch),
-              QPointF(rect.center().x(), rect.center().y() + BlockSprites::halfLine));
+              QPointF(rect.center().x(), rect.center().y() + BlockSprites::halfLineOf(rect.height())));
 }
 
 void TimelinePainter::place(QPainter& painter, const QStaticText& text, QPointF centre) const

@@ -3,6 +3,7 @@
 #include "gui/timeline/lanegeometry.h"
 #include "gui/timeline/timelinepainter.h"
 #include "gui/widgets/timecoordinates.h"
+#include "gui/widgets/timetext.h"
 #include "testmain.h"
 
 #include <QTest>
@@ -159,12 +160,39 @@ private Q_SLOTS:
     void textGivesWayAsBlocksNarrow()
     {
         const auto textAt = [](double nsPerPixel) {
-            const TimelineLayout layout = laneOf(6, 100);
-            return laneGeometry(layout.lanes()[0], {0, nsPerPixel, 0, 1000}, area, 600, 1).blocks.front().text;
+            const TimelineLayout layout = laneOf(36, 100); // microbatches up to 11
+            return laneGeometry(layout.lanes()[0], {0, nsPerPixel, 0, 1000}, area, 3600, 1).blocks.front().text;
         };
         QCOMPARE(textAt(4), BlockText::LetterAndNumber);
         QCOMPARE(textAt(7), BlockText::Letter);
         QCOMPARE(textAt(20), BlockText::None);
+    }
+
+    void blocksOfOneLengthAreLabelledAlike()
+    {
+        const TimelineLayout layout = laneOf(12, 100, 1);
+        const QRectF low(0, 50, 0, 24);
+        for (double nsPerPixel = 2; nsPerPixel < 12; nsPerPixel += 0.13) // widths that fall on unequal pixels
+            for (const QRectF& place : {area, low}) {
+                const LaneGeometry geometry = laneGeometry(layout.lanes()[0], {0, nsPerPixel, 0, 1000}, place, 1300, 1);
+                for (const BlockRect& item : geometry.blocks)
+                    QCOMPARE(item.text, geometry.blocks.front().text);
+            }
+        // A lane that is too low for two lines writes the name on one.
+        const auto textAt = [&](double nsPerPixel) {
+            return laneGeometry(layout.lanes()[0], {0, nsPerPixel, 0, 1000}, low, 1300, 1).blocks.front().text;
+        };
+        QCOMPARE(textAt(2), BlockText::Name);
+        QCOMPARE(textAt(4), BlockText::Letter);
+    }
+
+    void aTimeIsAsPreciseAsWhatItIsToldApartFrom()
+    {
+        QCOMPARE(timeText(1'813'042'000, 1e6), QStringLiteral("1.813\u00a0s"));
+        QCOMPARE(timeText(1'813'042'000, 1e3), QStringLiteral("1.813042\u00a0s"));
+        QVERIFY(timeText(1'813'042'000, 500) != timeText(1'813'043'000, 500));
+        QCOMPARE(timeText(12'000'000, 100'000), QStringLiteral("12\u00a0ms"));
+        QCOMPARE(timeText(0, 0.1), QStringLiteral("0\u00a0ns"));
     }
 
     void twoHundredThousandBlocksCostPixelsNotBlocks()
