@@ -78,8 +78,7 @@ void BlockChip::paintEvent(QPaintEvent*)
     paintBlockFill(painter, rect, m_block.op, *this);
     painter.setPen(theme.ink);
     painter.setFont(Theme::words(TextSize::Normal, QFont::DemiBold));
-    // The tray mixes blocks of all stages; elsewhere text beside the chip names the stage.
-    QString text = m_draggable ? blockText(m_block) : chipText(m_block);
+    QString text = blockText(m_block);
     if (painter.fontMetrics().horizontalAdvance(text) > rect.width() - 4) { // a long number goes below its letter
         text.insert(1, QLatin1Char('\n'));
         painter.setFont(Theme::words(TextSize::Small, QFont::DemiBold));

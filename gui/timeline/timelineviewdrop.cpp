@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // The drop that a drag would make now: planned while hovering, shown, committed or refused.
+#include "gui/document/namededits.h"
 #include "gui/timeline/timelinetext.h"
 #include "gui/timeline/timelineviewprivate.h"
 
@@ -34,6 +35,13 @@ void TimelineView::Private::setPlan(std::optional<DropPlan> next)
     const bool confirmed = samePlace && plan->live && next->prediction && !next->live;
     const bool beginsOrEnds = plan.has_value() != next.has_value();
     plan = std::move(next);
+    // What a person can do about it, in the words of the button that a drop brings up.
+    if (plan && plan->request && !plan->legal && !plan->pending && !plan->live && !samePlace)
+        if (const std::optional<EditRequest> remedy =
+                remedyFor(*plan->request, document.sharedDesign(), document.prediction()))
+            plan->detail = tr("drop it here to be offered: %1")
+                               .arg(editName(*remedy, document.design(), document.prediction(),
+                                             {document.sharedDesign(), {}, {}}));
     if (!plan)
         planner.stop();
     if (changed) {
