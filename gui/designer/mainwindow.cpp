@@ -17,7 +17,6 @@
 #include "gui/designer/windowactions.h"
 #include "gui/document/autosave.h"
 #include "gui/document/timelinelayout.h"
-#include "gui/inspector/blockexplanation.h"
 #include "gui/inspector/inspector.h"
 #include "gui/inspector/suggestionlist.h"
 #include "gui/inspector/tray.h"
@@ -246,44 +245,6 @@ void MainWindow::alignCharts()
     m_bubbles->setAxis(axis);
     m_memory->setReadings(m_timeline->readings()); // the ruler's ticks are another's
     m_bubbles->setReadings(m_timeline->readings());
-}
-
-void MainWindow::showGap(int device, qint64 start, qint64 end)
-{
-    // Idle time is explained by the block that ends it; after a device's last block, by the block that ends the step.
-    const Prediction* prediction = m_document.prediction();
-    if (!prediction)
-        return;
-    std::optional<Block> ends, before;
-    // Of the side that the lanes, and so the gap, show.
-    const Timeline& shown =
-        m_document.showsMeasured() ? m_document.overlay()->explanation.completed : prediction->timeline;
-    for (TaskId t = 0; t < prediction->program.tasks.size(); ++t) {
-        const Task& task = prediction->program.tasks[t];
-        if ((task.kind != TaskKind::Compute && !isUpdate(task.kind)) || task.device != device)
-            continue;
-        if (shown.start[t] == end)
-            ends = task.block();
-        if (shown.end[t] == start)
-            before = task.block();
-    }
-    TimelineView::Reason reason{device, start, end, {}, {}};
-    if (ends) {
-        m_document.select(ends);
-        reason.waiting = ends;
-        for (const WaitLink& link : waitingChain(prediction->program, shown, *ends))
-            reason.chain.push_back(link.block);
-    } else {
-        if (before)
-            m_document.select(before);
-        m_inspector->explainTail(device, start, end);
-        if (const std::optional<Block> last = lastBlock(prediction->program, shown)) {
-            reason.chain.push_back(*last);
-            for (const WaitLink& link : waitingChain(prediction->program, shown, *last, 3))
-                reason.chain.push_back(link.block);
-        }
-    }
-    m_timeline->showReason(std::move(reason));
 }
 
 void MainWindow::findBlock(const QString& text, int direction)

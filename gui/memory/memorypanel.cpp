@@ -20,6 +20,7 @@ constexpr int captionLeft = 18;
 constexpr int gapOfRows = 4;
 constexpr int lowestRow = 22; // a name and a peak fit
 constexpr int tickDistance = 24;
+constexpr std::size_t mostSamples = 200'000; // of which all curves are shown at once
 
 /// 1, 2 or 5 times a power of two of the unit that sizes are written in: round numbers of KiB, MiB, GiB.
 Bytes niceStep(double least)
@@ -75,8 +76,16 @@ void MemoryPanel::showDesign(const Content& content)
     const Timeline* const predicted = content.prediction ? &content.prediction->timeline : nullptr;
     const Timeline* const measured = content.overlay ? &content.overlay->measured : nullptr;
     bool anything = false;
-    const bool all = m_all && content.prediction && fits(content.prediction->program.devices.size());
+    // Curves of very many samples would be copied at every move of a drag.
+    std::size_t samples = 0;
+    for (const Timeline* timeline : {predicted, measured})
+        if (timeline)
+            for (const std::vector<MemorySample>& curve : timeline->memory)
+                samples += curve.size();
+    const bool all =
+        m_all && content.prediction && samples <= mostSamples && fits(content.prediction->program.devices.size());
     m_shownAll = all;
+    m_fitted = content.prediction && fits(content.prediction->program.devices.size());
     for (int d = 0; content.prediction && d < static_cast<int>(content.prediction->program.devices.size()); ++d) {
         const auto index = static_cast<std::size_t>(d);
         MemoryOfDevice device;
@@ -222,7 +231,7 @@ QString MemoryPanel::valueAt(QPointF position) const
     if (index < 0)
         return {};
     const MemoryOfDevice& device = m_devices[index];
-    const double time = m_axis.timeAt(position.x());
+    const double time = m_axis.timeAt(std::floor(position.x()) + 0.5); // the middle of the pixel, as in the lanes
     const auto text = [time](const StepCurve& curve) {
         return curve.empty() ? QString() : sizeText(valueOf(curve, time));
     };
@@ -352,8 +361,10 @@ void MemoryPanel::resizeEvent(QResizeEvent* event)
 {
     QWidget::resizeEvent(event);
     refreshButton();
-    if ((m_all && fits(m_devices.size())) != m_shownAll)
+    if (m_all && fits(m_devices.size()) != m_fitted) {
+        m_fitted = !m_fitted;
         Q_EMIT modeChanged();
+    }
 }
 
 void MemoryPanel::mouseMoveEvent(QMouseEvent* event)
@@ -361,7 +372,7 @@ void MemoryPanel::mouseMoveEvent(QMouseEvent* event)
     const QPointF position = event->position();
     m_cursor = position;
     const QString value = valueAt(position);
-    Q_EMIT pointedAt(value.isEmpty() ? std::nullopt : std::optional(m_axis.timeAt(position.x() + 0.5)));
+    Q_EMIT pointedAt(value.isEmpty() ? std::nullopt : std::optional(m_axis.timeAt(std::floor(position.x()) + 0.5)));
     Q_EMIT hovered(value);
     update();
 }

@@ -81,6 +81,7 @@ private:
     bool m_recorded = false; ///< there is an overlay
     bool m_comparesDrag = false;
     bool m_all = true;           ///< wanted …
+    bool m_fitted = false;       ///< their rows, when the size last changed
     bool m_shownAll = false;     ///< … and there is room: what the curves were made for
     std::optional<int> m_chosen; ///< by a double-click, until the selection is another
     int m_given = -1;

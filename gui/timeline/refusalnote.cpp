@@ -14,6 +14,7 @@ namespace pipewright {
 
 RemedyButton::RemedyButton(Document& document, QWidget* parent) : QPushButton(parent), m_document(document)
 {
+    setFocusPolicy(Qt::TabFocus); // a click leaves the keys where they are
     hide();
     connect(this, &QPushButton::clicked, this, [this] {
         hide();
@@ -51,6 +52,8 @@ RefusalNote::RefusalNote(Document& document, QWidget* parent)
     layout->addWidget(m_remedy, 0, Qt::AlignLeft);
     style();
     hide();
+    // By key the button had the focus, and hidden it would hand it on to whatever comes next.
+    connect(m_remedy, &QPushButton::clicked, parent, [parent] { parent->setFocus(Qt::OtherFocusReason); });
     connect(&document, &Document::designChanged, this, &QWidget::hide);
     connect(&document, &Document::selectionChanged, this, &QWidget::hide);
 }

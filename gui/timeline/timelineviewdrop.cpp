@@ -36,7 +36,8 @@ void TimelineView::Private::setPlan(std::optional<DropPlan> next)
     const bool beginsOrEnds = plan.has_value() != next.has_value();
     plan = std::move(next);
     // What a person can do about it, in the words of the button that a drop brings up.
-    if (plan && plan->request && !plan->legal && !plan->pending && !plan->live && !samePlace)
+    const bool quick = document.evaluationMilliseconds() < DropPlanner::quickMilliseconds;
+    if (quick && plan && plan->request && !plan->legal && !plan->pending && !samePlace)
         if (const std::optional<EditRequest> remedy =
                 remedyFor(*plan->request, document.sharedDesign(), document.prediction()))
             plan->detail = tr("drop it here to be offered: %1")

@@ -47,7 +47,7 @@ void Section::refresh()
     // As headings that do not fold; the application's style sheet gives buttons another look.
     const QString sheet =
         QStringLiteral("QToolButton { background: transparent; border: none; border-bottom: 1px solid "
-                       "transparent; padding: 1px 0; color: %1; }"
+                       "transparent; padding: 1px 0; margin-left: -4px; color: %1; }"
                        "QToolButton:hover, QToolButton:focus { color: %2; border-bottom-color: %2; }")
             .arg(Theme::of(*this).dim.name(), Theme::of(*this).accent.name());
     if (sheet != m_heading->styleSheet())

@@ -19,7 +19,6 @@
 #include "gui/widgets/labels.h"
 #include "gui/widgets/picture.h"
 #include "gui/widgets/section.h"
-#include "gui/widgets/section.h"
 #include "gui/widgets/theme.h"
 #include "gui/widgets/valuetable.h"
 #include "gui/widgets/words.h"

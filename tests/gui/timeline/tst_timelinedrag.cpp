@@ -124,6 +124,7 @@ private Q_SLOTS:
         dragIt();
         QVERIFY(note->isVisible());
         QTest::mouseClick(remedy, Qt::LeftButton);
+        QVERIFY(stage.view->hasFocus() || stage.view->viewport()->hasFocus()); // the keys stay with the lanes
         QVERIFY(note->isHidden());
         QCOMPARE(stage.document.undoStack()->count(), 1);
         QVERIFY(stage.document.design().schedule.firstStageMaySplit);

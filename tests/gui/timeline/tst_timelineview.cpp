@@ -381,34 +381,6 @@ private Q_SLOTS:
         }
     }
 
-    void aLabelStandsInTheMiddleOfWhatIsSeenOfItsBlock()
-    {
-        const Design design = test::familyDesign("zb-h1", 4, 24);
-        const Prediction prediction = predict(design);
-        const TimelineLayout layout(prediction.program, prediction.timeline, 4);
-        const Theme& theme = Theme::light();
-        const TimelinePainter painter(theme, 1);
-        const LaneBlock& first = layout.lanes()[0].blocks().front();
-        TimeAxis axis;
-        axis.width = 300;
-        axis.nsPerPixel = static_cast<double>(first.end - first.start) / 1000;
-        axis.start = static_cast<double>(first.end) - 80 * axis.nsPerPixel; // its last 80 pixels are seen
-        const QRectF area(0, 10, 300, 44);
-        const LaneGeometry geometry = laneGeometry(layout.lanes()[0], axis, area, layout.makespan(), 1);
-        QImage image(300, 64, QImage::Format_RGB32);
-        image.fill(theme.lane);
-        {
-            QPainter on(&image);
-            painter.blocks(on, axis, {QRect(0, 0, 300, 64), false, std::nullopt, {}}, {}, area, layout.lanes()[0],
-                           geometry);
-        }
-        int inked = 0;
-        for (int y = 14; y < 50; ++y)
-            for (int x = 32; x < 48; ++x)
-                inked += qGray(image.pixel(x, y)) < qGray(theme.ink.rgb()) + 40;
-        QVERIFY(inked > 12);
-    }
-
     void chartsBelowSeeTheSameAxisAsTheLanes()
     {
         Stage stage;

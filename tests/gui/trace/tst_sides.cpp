@@ -224,6 +224,35 @@ private Q_SLOTS:
         QVERIFY(differs(bubblesBefore, bubbles.grab().toImage()));
     }
 
+    void aDragShowsTheMemoryThatADropWouldGiveAndThePresentAsItsOutline()
+    {
+        Fixture fixture;
+        fixture.document().setOverlay(
+            recordRun(fixture.document(), fixture.folder.filePath(QStringLiteral("run.db")), 1.25));
+        fixture.document().setSide(Side::Predicted); // where the lanes stand as they will during the drag
+        TimelineView& view = fixture.window.timeline();
+        MemoryPanel& memory = fixture.window.memory();
+        memory.setAll(true);
+        const Block block{Op::F, 1, 2, 0};
+        const auto send = [&](QEvent::Type type, QPoint at, Qt::MouseButtons buttons) {
+            QMouseEvent event(type, at, view.viewport()->mapToGlobal(at), Qt::LeftButton, buttons, Qt::NoModifier);
+            QApplication::sendEvent(view.viewport(), &event);
+        };
+        const QPoint from = view.rectOfBlock(block).center(), to(from.x(), view.rectOfLane(2).center().y());
+        send(QEvent::MouseButtonPress, from, Qt::LeftButton);
+        fixture.document().setSide(Side::Both);
+        send(QEvent::MouseMove, to, Qt::LeftButton);
+        QVERIFY(view.preview());
+        // Every number is a prediction as long as something is held.
+        QVERIFY(!fixture.window.numbers().value(QStringLiteral("makespan")).contains(QStringLiteral("→")));
+        const QPointF middle(memory.plotArea().center().x(), memory.plotOf(2).center().y());
+        const QString held = memory.valueAt(middle);
+        QVERIFY2(held.contains(QStringLiteral("if dropped here, now")), qPrintable(held));
+        QTest::keyClick(&view, Qt::Key_Escape);
+        QVERIFY(memory.valueAt(middle).endsWith(sideName(Side::Both)));
+        QVERIFY(fixture.window.numbers().value(QStringLiteral("makespan")).contains(QStringLiteral("→")));
+    }
+
     void memoryHasAScaleAndEveryDeviceARow()
     {
         Fixture fixture;
