@@ -132,14 +132,17 @@ TaskId taskOf(const Program& program, const Block& block)
     return none;
 }
 
-QString chainBehind(const Design& design, const Program& program, const Timeline& timeline, const Block& block)
+QString chainBehind(const Design& design, const Program& program, const Timeline& timeline, const Block& block,
+                    bool named)
 {
     const std::vector<WaitLink> chain = waitingChain(program, timeline, block);
     QString text;
     Nanoseconds transfer = chain.empty() ? 0 : chain.front().transfer;
     for (std::size_t i = 1; i < chain.size(); ++i) {
         const QString name = blockText(chain[i].block);
-        text += i == 1 ? tr(" That one ") : tr(", which ");
+        text += i > 1   ? tr(", which ")
+                : named ? QStringLiteral(" %1 ").arg(blockText(chain.front().block))
+                        : tr(" That one ");
         text += chain[i].byOrder ? tr("follows %1 there").arg(name)
                                  : tr("waits for %1 on %2").arg(name, deviceLabel(design, chain[i].device));
         transfer += chain[i].transfer;

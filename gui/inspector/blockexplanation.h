@@ -45,7 +45,9 @@ struct WaitLink {
 /// block without one (start of the step, a pin).
 std::vector<WaitLink> waitingChain(const Program& program, const Timeline& timeline, const Block& block, int links = 4);
 /// Words about that chain behind the block that was awaited, and its share of transfer time; begins with a space.
-QString chainBehind(const Design& design, const Program& program, const Timeline& timeline, const Block& block);
+/// `named`: it is called by its name, where other words stand between.
+QString chainBehind(const Design& design, const Program& program, const Timeline& timeline, const Block& block,
+                    bool named = false);
 /// The block that ends last on any device.
 std::optional<Block> lastBlock(const Program& program, const Timeline& timeline);
 

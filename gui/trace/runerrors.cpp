@@ -16,6 +16,7 @@
 #include <QSignalBlocker>
 #include <QTabWidget>
 #include <QVBoxLayout>
+#include <QWheelEvent>
 
 #include <algorithm>
 #include <cmath>
@@ -26,6 +27,21 @@ namespace pipewright {
 namespace {
 
 constexpr double notable = 0.05; ///< errors beyond this are red
+
+/// Whoever scrolls the panel that it stands in does not choose another step.
+class StepPicker : public QComboBox {
+public:
+    using QComboBox::QComboBox;
+
+protected:
+    void wheelEvent(QWheelEvent* event) override
+    {
+        if (hasFocus())
+            QComboBox::wheelEvent(event);
+        else
+            event->ignore();
+    }
+};
 
 /// The lengths, the largest cause, and the slowest device when one stands out.
 QString verdictOf(const Design& design, const Explanation& explanation)
@@ -54,7 +70,7 @@ Tone toneOf(double error)
 } // namespace
 
 RunErrors::RunErrors(Document& document, QWidget* parent)
-    : QWidget(parent), m_document(document), m_heading(makeHeading({}, this)), m_step(new QComboBox(this)),
+    : QWidget(parent), m_document(document), m_heading(makeHeading({}, this)), m_step(new StepPicker(this)),
       m_verdict(makeCaption({}, TextSize::Normal, this)), m_facts(new FactList(this)), m_tabs(new QTabWidget(this)),
       m_causes(new CauseTable(document, this)), m_table(new ErrorTable(document, this)),
       m_notes(new NoteList(
@@ -190,6 +206,9 @@ void RunErrors::refresh()
         return;
     fillSteps();
     m_verdict->setText(verdictOf(m_document.design(), overlay->explanation));
+    // So that the row that adds up is seen, unless there are very many.
+    constexpr int rowHeight = 22, aroundRows = 74, lowest = 190, highest = 420;
+    m_tabs->setMinimumHeight(std::clamp(m_causes->topLevelItemCount() * rowHeight + aroundRows, lowest, highest));
     const Comparison& comparison = overlay->comparison;
     m_heading->setText(tr("Predicted → measured, %1").arg(QFileInfo(overlay->path).completeBaseName()));
     m_heading->setToolTip(overlay->path);

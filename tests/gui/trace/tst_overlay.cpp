@@ -25,6 +25,7 @@
 #include <QMouseEvent>
 #include <QTabWidget>
 #include <QTreeWidget>
+#include <QWheelEvent>
 
 using namespace pipewright;
 using Fixture = MainWindowFixture;
@@ -143,6 +144,14 @@ private Q_SLOTS:
         QVERIFY(chosen.size() > 4);
         for (const Block& block : chosen)
             QCOMPARE(fixture.document().design().schedule.deviceOf(block), 2);
+
+        // Scrolling the panel past the picker chooses no other step.
+        QComboBox* const picker = errors.stepPicker();
+        QWheelEvent wheel(QPointF(5, 5), picker->mapToGlobal(QPointF(5, 5)), {}, {0, -120}, Qt::NoButton,
+                          Qt::NoModifier, Qt::NoScrollPhase, false);
+        picker->clearFocus();
+        QApplication::sendEvent(picker, &wheel);
+        QCOMPARE(picker->currentIndex(), 0);
 
         // Another step, another number; the last is the slowest.
         const Nanoseconds median = fixture.document().overlay()->comparison.measuredMakespan;
