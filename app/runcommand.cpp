@@ -47,8 +47,11 @@ struct RunCommandOptions {
             .typeName("MATHS");
         command.flag("--synthetic", synthetic,
                      "blocks that burn the design's times and hold its bytes, without a model");
-        command.option("--time-scale", run.scale.time, "with --synthetic or --maths timed: multiplies every time (1)").typeName("X");
-        command.option("--memory-scale", run.scale.memory, "with --synthetic or --maths timed: multiplies every buffer (1)")
+        command.option("--time-scale", run.scale.time, "with --synthetic or --maths timed: multiplies every time (1)")
+            .typeName("X");
+        command
+            .option("--memory-scale", run.scale.memory,
+                    "with --synthetic or --maths timed: multiplies every buffer (1)")
             .typeName("X");
         command
             .option("--device-memory", deviceMemory,

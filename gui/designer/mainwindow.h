@@ -183,7 +183,9 @@ private:
     void complain(const QString& title, const QString& text);
     QString dataFolder(const QString& name) const;
     void rememberOpenWindows();
-    void rememberWindow(QWidget* window, const QString& key); ///< its geometry is kept between sessions
+    /// Its geometry and the borders dragged in it are kept between sessions.
+    void rememberFrame(QWidget* window, const QString& key);
+    void rememberWindow(QWidget* window, const QString& key); ///< the same, and it has the window's actions
     std::string pictureSvg(bool dark, int width) const;
 
     Options m_options;

@@ -39,7 +39,7 @@ void bringUp(QWidget& window)
 
 } // namespace
 
-void MainWindow::rememberWindow(QWidget* window, const QString& key)
+void MainWindow::rememberFrame(QWidget* window, const QString& key)
 {
     window->setObjectName(key);
     window->restoreGeometry(m_settings->value(QStringLiteral("windows/") + key).toByteArray());
@@ -47,6 +47,11 @@ void MainWindow::rememberWindow(QWidget* window, const QString& key)
     for (qsizetype i = 0; i < splitters.size(); ++i)
         splitters[i]->restoreState(m_settings->value(splitterKey(key, i)).toByteArray());
     window->installEventFilter(this);
+}
+
+void MainWindow::rememberWindow(QWidget* window, const QString& key)
+{
+    rememberFrame(window, key);
     // The actions that open the other windows work in each of them.
     window->addActions({m_actions->buildingBlock, m_actions->compare, m_actions->tradeOffs, m_actions->experiment,
                         m_actions->sharding, m_actions->search, m_actions->model, m_actions->history,

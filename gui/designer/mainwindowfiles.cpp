@@ -101,6 +101,7 @@ void MainWindow::openTraces(const QStringList& paths)
     auto* window = new TraceWindow(this);
     window->setAttribute(Qt::WA_DeleteOnClose);
     window->addActions({m_actions->theme, m_actions->palette});
+    rememberFrame(window, QStringLiteral("trace"));
     connect(window, &TraceWindow::opened, this, [this, paths] {
         for (const QString& path : paths)
             m_recent.add(path);

@@ -248,6 +248,7 @@ void MainWindow::queryOverlay()
         return;
     auto* window = new QueryWindow(this);
     window->setAttribute(Qt::WA_DeleteOnClose);
+    rememberFrame(window, QStringLiteral("query"));
     window->setTrace(m_document.overlay()->path);
     window->show();
 }

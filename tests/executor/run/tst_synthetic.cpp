@@ -56,7 +56,7 @@ private slots:
         QCOMPARE(result.maths, std::string("timed"));
         QCOMPARE(result.peakBytes, result.predictedPeakBytes);
         for (const Bytes peak : result.peakBytes)
-            QVERIFY(peak < Bytes{1} << 30); // of terabytes
+            QVERIFY(peak < Bytes{1} << 30);           // of terabytes
         options.maths = RunOptions::Maths::Automatic; // which may train: a model has one size
         QVERIFY_THROWS_EXCEPTION(Error, (void)run(enormous(), options));
     }
