@@ -113,6 +113,10 @@ InlineDesign::InlineDesign(Command command, bool acceptFile)
         .option("--costs-from", m_costsFrom,
                 "a design or a trace of the same model: its model, machine and costs, carried over to this schedule")
         .typeName("DESIGN|TRACE");
+    m_command
+        .option("--scale", m_scale,
+                "the same schedule with a smaller model: keys of a model file, such as layers=8,vocabulary=32000")
+        .typeName("KEY=VALUE,…");
 }
 
 bool InlineDesign::isFile() const
@@ -206,7 +210,19 @@ DesignRequest InlineDesign::request() const
     return request;
 }
 
-LocatedDesign InlineDesign::make() const
+LocatedDesign InlineDesign::make(std::optional<ScaleReport>* scale) const
+{
+    LocatedDesign located = fullDesign();
+    if (!m_command.given("--scale"))
+        return located;
+    ScaledDesign scaled = scaledDesign(located.design, m_scale);
+    located.design = std::move(scaled.design);
+    if (scale)
+        *scale = std::move(scaled.report);
+    return located;
+}
+
+LocatedDesign InlineDesign::fullDesign() const
 {
     if (!isFile()) {
         LocatedDesign located;

@@ -5,7 +5,9 @@
 #include "app/commandline.h"
 #include "core/design/designbuilder.h"
 #include "core/files/locateddesign.h"
+#include "core/predict/scaledmodel.h"
 
+#include <optional>
 #include <string>
 
 namespace pipewright::app {
@@ -18,7 +20,8 @@ public:
     /// The design that was given. Throws Error: bad numbers, a file that cannot be read, or options of an
     /// inline design beside a file. With --costs-from the costs are those of another schedule.
     /// The source is empty for an inline one.
-    LocatedDesign make() const;
+    /// With --scale its model is made smaller; `scale` is told how, and what the full one would take.
+    LocatedDesign make(std::optional<ScaleReport>* scale = nullptr) const;
 
 private:
     bool isFile() const;
@@ -31,7 +34,9 @@ private:
     int m_devices = 0, m_microbatches = 0, m_chunks = 0, m_group = 0, m_pieces = 0, m_sequence = 0,
         m_microbatchSize = 0;
     std::string m_forward, m_inputGrad, m_weightGrad, m_transfer, m_memoryLimit, m_saved, m_savedForWeightGrad;
-    std::string m_model, m_device, m_cluster, m_name, m_costsFrom;
+    LocatedDesign fullDesign() const;
+
+    std::string m_model, m_device, m_cluster, m_name, m_costsFrom, m_scale;
     int m_tensor = 1, m_context = 1, m_expert = 1, m_data = 1;
     bool m_splitTokens = false;
     std::string m_recompute;

@@ -17,6 +17,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 
@@ -146,6 +147,17 @@ Json toJson(const Design& design, const Prediction& prediction, const Prediction
         if (task.kind == TaskKind::Compute)
             object["critical_path"].push_back({{"device", task.device}, {"block", toString(task.block())}});
     }
+    return object;
+}
+
+Json scaleToJson(const ScaleReport& scale)
+{
+    Json object{
+        {"fields", Json::array()}, {"full_makespan_ns", scale.fullMakespan}, {"full_peak_bytes", Json::array()}};
+    for (const ScaledField& field : scale.fields)
+        object["fields"].push_back({{"key", field.key}, {"before", field.before}, {"after", field.after}});
+    for (const Bytes bytes : scale.fullPeaks)
+        object["full_peak_bytes"].push_back(bytes);
     return object;
 }
 
@@ -281,7 +293,8 @@ void addPredictCommand(CommandLine& line, int& exitCode)
     Command command = line.add("predict", "Evaluates a design: time, bubbles, memory, critical path");
     const auto options = std::make_shared<PredictOptions>(command);
     command.onCall([options, &exitCode] {
-        const LocatedDesign located = options->design.make();
+        std::optional<ScaleReport> scale;
+        const LocatedDesign located = options->design.make(&scale);
         exitCode = exitSuccess;
         if (options->families)
             return rankFamilies(located.design, *options);
@@ -293,10 +306,16 @@ void addPredictCommand(CommandLine& line, int& exitCode)
             Json object = toJson(located.design, prediction, members ? &*members : nullptr);
             if (noise)
                 object["spread"] = spreadToJson(*noise, step);
+            if (scale)
+                object["scale"] = scaleToJson(*scale);
             printJson(object);
             return;
         }
         print(located.design, prediction, members ? &*members : nullptr);
+        if (scale)
+            printText("\nscaled: {}; the full model takes {}, and at most {} on a device\n", scale->text(),
+                      formatDuration(scale->fullMakespan),
+                      formatSize(*std::max_element(scale->fullPeaks.begin(), scale->fullPeaks.end())));
         if (noise)
             printText("\n{}: median {}, 95th percentile {}\n", describe(*noise), formatDuration(step.median),
                       formatDuration(step.p95));

@@ -10,6 +10,7 @@
 #include "app/terminal.h"
 #include "app/torchrun.h"
 
+#include "core/base/median.h"
 #include "core/base/outputfile.h"
 #include "core/base/units.h"
 #include "executor/cuda/cudabackend.h"
@@ -64,6 +65,12 @@ struct RunCommandOptions {
             .typeName("FAULT");
         command.option("--clock", clock, "real, or virtual: timed maths in logical time").typeName("CLOCK");
         command.option("--data", run.data, "text to train on (the program's own sources)").typeName("PATH");
+        command
+            .option("--scale", modelScale,
+                    "run a smaller model by the same schedule: keys of a model file, such as "
+                    "layers=8,vocabulary=32000,data_type=fp32,dropout=off; the report says what was scaled and what "
+                    "the full model would take")
+            .typeName("KEY=VALUE,…");
         command.option("--seed", run.seed, "of parameters and data order").typeName("N");
         command.option("--transport", transport, "rendezvous, or eager:K with K sends on their way")
             .typeName("TRANSPORT");
@@ -76,6 +83,13 @@ struct RunCommandOptions {
             .option("--dump", run.dump,
                     "parameters before, during and after, the last step's gradients, all batches and losses, for "
                     "comparison in another framework")
+            .typeName("FILE.safetensors");
+        command
+            .option("--weights", run.weights,
+                    "begin with published weights: a safetensors file in the layout of GPT-2, Llama, Qwen, Mixtral or "
+                    "DeepSeek, or a folder of them (random ones)")
+            .typeName("FILE|FOLDER");
+        command.option("--save-weights", run.saveWeights, "write the trained weights in that layout")
             .typeName("FILE.safetensors");
         command.flag("--check-memory", run.runtime.checkMemory, "refuse overlaps, overwrite what was released");
         command
@@ -96,7 +110,7 @@ struct RunCommandOptions {
     bool onGpus() const { return backend == "cuda" || device == "cuda"; }
     RunOptions run; ///< what needs no reading
     std::string file, backend, device = "host", maths = "auto", clock = "real", transport = "rendezvous", deadline;
-    std::string progress = "auto", deviceMemory, link = "auto";
+    std::string progress = "auto", deviceMemory, link = "auto", modelScale;
     std::vector<std::string> faults, libraries;
     bool bfloat16 = false, synthetic = false, skipGradientCheck = false, json = false;
 };
@@ -242,6 +256,16 @@ void print(const RunResult& result)
                                                            "in {} ({:.3g} is the most)",
                                                            referenceOf(result), result.gradients->maxRelativeError,
                                                            result.gradients->worst, result.gradients->within));
+    if (result.scale) {
+        const ScaleReport& scale = *result.scale;
+        printText("scaled      {}\n", scale.text());
+        printText("            predicted: {} a step, the full model {} and at most {} on a device\n",
+                  formatDuration(scale.scaledMakespan), formatDuration(scale.fullMakespan),
+                  formatSize(*std::max_element(scale.fullPeaks.begin(), scale.fullPeaks.end())));
+        if (!result.stepTimes.empty())
+            printText("            the full model would take {} a step here\n",
+                      formatDuration(scale.fullStep(medianOf(result.stepTimes))));
+    }
     if (result.droppedRecords > 0)
         printText("dropped     {} records\n", result.droppedRecords);
     printText("trace       {}\n", result.trace);
@@ -302,7 +326,13 @@ int runDesign(const RunCommandOptions& given)
     const bool several = given.backend == "mpi";
     const RankEnvironment ranks = several ? ownRank() : RankEnvironment{};
     RunOptions options = runOptions(given, ranks.rank == 0);
-    const LocatedDesign located = readLocatedDesign(given.file);
+    LocatedDesign located = readLocatedDesign(given.file);
+    std::optional<ScaleReport> scale;
+    if (!given.modelScale.empty()) {
+        ScaledDesign scaled = scaledDesign(located.design, given.modelScale);
+        located.design = std::move(scaled.design);
+        scale = std::move(scaled.report);
+    }
     // An invalid design is a finding, before any thread is started.
     const Program program = predictOrFind(located).program;
     for (const Fault& fault : options.runtime.faults)
@@ -328,6 +358,7 @@ int runDesign(const RunCommandOptions& given)
             throw;
         return exitBadInput;
     }
+    result.scale = std::move(scale);
     if (!result.speaks)
         return result.cancelled ? exitFinding : exitSuccess;
     if (given.json)

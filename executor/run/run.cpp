@@ -177,9 +177,10 @@ private:
             if (after[d] != before[d]) {
                 m_result.notes.push_back(
                     {Severity::Note, "model.attention",
-                     fmt::format("these devices {} attention's probabilities: device {} needs {} instead of {}",
-                                 wanted == AttentionMemory::Streamed ? "do not keep" : "keep", d, formatSize(after[d]),
-                                 formatSize(before[d])),
+                     fmt::format("these devices keep {}: device {} needs {} instead of {}",
+                                 wanted == AttentionMemory::Streamed ? "one number per query and head of attention"
+                                                                     : "attention's probabilities",
+                                 d, exactSize(after[d]), exactSize(before[d])),
                      fmt::format("write \"attention\": \"{}\" in the model for a prediction of this",
                                  wanted == AttentionMemory::Streamed ? "streamed" : "stored")});
                 return;

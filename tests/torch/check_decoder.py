@@ -1,0 +1,179 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Compares decoders that `pipewright run --dump` trained with those of the `transformers` package.
+
+    check_decoder.py DUMP.safetensors…
+
+The package builds the model from a configuration of its own words, takes the dump's parameters before the last step in
+the layout that published weights have, and computes loss and gradients of the dump's batches in double precision. Every
+tensor's gradient and the loss must agree within what fp32 sums allow.
+"""
+
+import json
+import sys
+
+import torch
+
+from check_dump import error, read_safetensors
+
+BOUND = 1e-5  # of every tensor's norm; the run computed in fp32
+
+
+def rotary(shape):
+    given = shape.get("rotary", {})
+    scaling = given.get("scaling", "none")
+    parameters = {"rope_type": "default", "rope_theta": float(given.get("base", 10000))}
+    if scaling == "linear":
+        parameters.update(rope_type="linear", factor=given["factor"])
+    elif scaling == "llama3":
+        parameters.update(rope_type="llama3", factor=given["factor"], low_freq_factor=given.get("low", 1),
+                          high_freq_factor=given.get("high", 4),
+                          original_max_position_embeddings=given["original"])
+    elif scaling == "yarn":
+        parameters.update(rope_type="yarn", factor=given["factor"], beta_slow=given.get("low", 1),
+                          beta_fast=given.get("high", 4), original_max_position_embeddings=given["original"],
+                          attention_factor=given.get("attention_factor", 1))
+    return parameters
+
+
+def configuration(shape):
+    """The package's class and configuration for a model file's fields."""
+    import transformers
+
+    usual = dict(
+        vocab_size=shape["vocabulary"], hidden_size=shape["hidden"], num_hidden_layers=shape["layers"],
+        num_attention_heads=shape["heads"], num_key_value_heads=shape["key_value_heads"], head_dim=shape["head_size"],
+        intermediate_size=shape["ffn"], rms_norm_eps=shape.get("norm_epsilon", 1e-5),
+        max_position_embeddings=shape["sequence"], tie_word_embeddings=shape.get("tied_head", True),
+        hidden_act={"silu": "silu", "gelu": "gelu", "gelu_tanh": "gelu_pytorch_tanh"}[shape.get("activation", "silu")],
+        rope_parameters=rotary(shape), attn_implementation="eager")
+    if shape.get("bias", True) or not shape.get("gated_mlp", False) or shape.get("learned_positions", True):
+        raise SystemExit("only decoders with RMS norms, rotary positions and gated MLPs are compared here")
+    window = dict(sliding_window=shape["window"]) if shape.get("window", 0) else {}
+    if shape.get("experts", 0):
+        usual.update(num_experts_per_tok=shape["experts_per_token"], output_router_logits=False,
+                     experts_implementation="eager")
+        if shape.get("key_value_latent", 0):
+            usual.pop("head_dim")
+            return transformers.DeepseekV3ForCausalLM, transformers.DeepseekV3Config(
+                **usual, n_routed_experts=shape["experts"], n_shared_experts=shape.get("shared_experts", 0),
+                moe_intermediate_size=shape["expert_ffn"], first_k_dense_replace=shape.get("dense_layers", 0),
+                q_lora_rank=shape.get("query_latent", 0) or None, kv_lora_rank=shape["key_value_latent"],
+                qk_nope_head_dim=shape["head_size"], qk_rope_head_dim=shape["rotary_head_size"],
+                v_head_dim=shape["value_head_size"], norm_topk_prob=shape.get("router_normalised", True),
+                routed_scaling_factor=shape.get("router_scale", 1.0), n_group=shape.get("router_groups", 1),
+                topk_group=shape.get("router_groups_per_token", 1))
+        if shape.get("query_key_norm", False):
+            return transformers.Qwen3MoeForCausalLM, transformers.Qwen3MoeConfig(
+                **usual, num_experts=shape["experts"], moe_intermediate_size=shape["expert_ffn"],
+                norm_topk_prob=shape.get("router_normalised", True), decoder_sparse_step=1, mlp_only_layers=[])
+        usual["intermediate_size"] = shape["expert_ffn"]
+        return transformers.MixtralForCausalLM, transformers.MixtralConfig(
+            **usual, num_local_experts=shape["experts"], sliding_window=None)
+    if shape.get("query_key_norm", False):
+        return transformers.Qwen3ForCausalLM, transformers.Qwen3Config(**usual)
+    if shape.get("query_key_value_bias", True):
+        return transformers.Qwen2ForCausalLM, transformers.Qwen2Config(**usual)
+    if window:
+        return transformers.MistralForCausalLM, transformers.MistralConfig(**usual, **window)
+    return transformers.LlamaForCausalLM, transformers.LlamaConfig(**usual)
+
+
+def latent_parts(shape):
+    """How latent attention's tensors are cut: ours has all heads' keys before all heads' values."""
+    own, rope, size = shape["head_size"], shape.get("rotary_head_size", 0), shape.get("value_head_size", 0)
+    heads, latent, query = shape["heads"], shape.get("key_value_latent", 0), shape.get("query_latent", 0)
+
+    def keys_and_values(value):
+        keys, values = value.split([heads * own, heads * size])
+        return torch.cat([keys.reshape(heads, own, -1), values.reshape(heads, size, -1)], 1).flatten(0, 1)
+
+    first = "q_a_proj.weight" if query else "q_proj.weight"
+    width = query or heads * (own + rope)
+    return {
+        "qkv.weight": lambda v: zip([first, "kv_a_proj_with_mqa.weight"], v.split([width, latent + rope])),
+        "queryNorm.gamma": lambda v: [("q_a_layernorm.weight", v)],
+        "queryLatent.weight": lambda v: [("q_b_proj.weight", v)],
+        "keyValueNorm.gamma": lambda v: [("kv_a_layernorm.weight", v)],
+        "keyValueLatent.weight": lambda v: [("kv_b_proj.weight", keys_and_values(v))],
+    }
+
+
+def published(shape, ours):
+    """Our tensors under the names, and cut as, published files have them."""
+    size, width = shape["head_size"], shape["ffn"]
+    heads = [shape["heads"] * size, shape["key_value_heads"] * size, shape["key_value_heads"] * size]
+    theirs = {}
+    latent = latent_parts(shape)
+    for name, value in ours.items():
+        layer, part = name.split("/")
+        if layer == "embedding":
+            theirs["model.embed_tokens.weight"] = value
+            continue
+        if layer == "head":
+            theirs[{"norm.gamma": "model.norm.weight", "projection.weight": "lm_head.weight"}[part]] = value
+            continue
+        at = f"model.layers.{layer.removeprefix('layer ')}."
+        if shape.get("key_value_latent", 0) and part in latent:
+            theirs.update({at + "self_attn." + their: rows for their, rows in latent[part](value)})
+        elif part.startswith("qkv."):
+            for which, rows in zip("qkv", value.split(heads)):
+                theirs[f"{at}self_attn.{which}_proj.{part[4:]}"] = rows
+        elif part == "fc1.weight":
+            theirs[at + "mlp.gate_proj.weight"], theirs[at + "mlp.up_proj.weight"] = value.split(width)
+        elif part == "shared.fc1.weight":
+            theirs[at + "mlp.shared_experts.gate_proj.weight"], theirs[at + "mlp.shared_experts.up_proj.weight"] = \
+                value.chunk(2)
+        elif part == "router.correction":
+            continue  # a buffer there; it begins with zeros on both sides, and no gradient changes it
+        elif part == "experts.fc1.weight":  # gate and up of every expert in one tensor
+            theirs[at + "mlp.experts.gate_up_proj"] = value.reshape(shape["experts"], -1, shape["hidden"])
+        elif part == "experts.fc2.weight":
+            theirs[at + "mlp.experts.down_proj"] = value.reshape(shape["experts"], shape["hidden"], -1)
+        else:
+            theirs[at + {"ln1.gamma": "input_layernorm.weight", "ln2.gamma": "post_attention_layernorm.weight",
+                         "queryNorm.gamma": "self_attn.q_norm.weight", "keyNorm.gamma": "self_attn.k_norm.weight",
+                         "projection.weight": "self_attn.o_proj.weight", "fc2.weight": "mlp.down_proj.weight",
+                         "router.weight": "mlp.gate.weight",
+                         "shared.fc2.weight": "mlp.shared_experts.down_proj.weight"}[part]] = value
+    return theirs
+
+
+def tensors_of(tensors, prefix):
+    return {name[len(prefix):]: value for name, value in tensors.items() if name.startswith(prefix)}
+
+
+def check(path):
+    metadata, tensors = read_safetensors(path)
+    shape = json.loads(metadata["model"])
+    model_class, config = configuration(shape)
+    model = model_class(config).double()
+    weights = published(shape, tensors_of(tensors, "parameters.last/"))
+    wanted = dict(model.named_parameters(remove_duplicate=False))
+    if set(weights) != set(wanted):
+        raise SystemExit(f"tensors of one side only: {sorted(set(weights) ^ set(wanted))}")
+    with torch.no_grad():
+        for name, parameter in wanted.items():
+            parameter.copy_(weights[name])
+
+    step = tensors["losses"].shape[0] - 1
+    inputs, targets = tensors["inputs"][step].long(), tensors["targets"][step].long()
+    loss = 0
+    for tokens, classes in zip(inputs, targets):
+        logits = model(tokens.reshape(-1, shape["sequence"])).logits
+        loss = loss + torch.nn.functional.cross_entropy(logits.reshape(-1, logits.shape[-1]), classes) / len(inputs)
+    loss.backward()
+
+    worst, where = abs(tensors["losses"][step].item() - loss.item()) / loss.item(), "loss"
+    for name, gradient in published(shape, tensors_of(tensors, "gradients/")).items():
+        off = error(gradient, wanted[name].grad)
+        if off > worst:
+            worst, where = off, name
+    print(f"tests/torch: {model_class.__name__} by {metadata['family']}: {len(wanted)} tensors, at most {worst:.1e} "
+          f"off ({where})")
+    return worst < BOUND
+
+
+if __name__ == "__main__":
+    results = [check(path) for path in sys.argv[1:]]
+    sys.exit(0 if results and all(results) else 1)
