@@ -306,7 +306,9 @@ std::shared_ptr<const Document::Overlay::Kernels> kernelsOf(const TraceReader& t
     auto kernels = std::make_shared<Document::Overlay::Kernels>();
     kernels->blocks = blockKernels(program, work, measured, KernelGroups::standard());
     kernels->totals = totalsOf(program, kernels->blocks, work, measured);
-    kernels->gaps = gpuGaps(program, work, measured);
+    kernels->ofGpus = trace.holdsKernels();
+    if (kernels->ofGpus)
+        kernels->gaps = gpuGaps(program, work, measured);
     kernels->names = std::move(work.names);
     kernels->of.resize(program.devices.size());
     for (TaskId task = 0; task < kernels->blocks.size(); ++task)

@@ -49,7 +49,9 @@ std::vector<Fact> blockFacts(const Document& document, const BlockAnswers& answe
                          error > notable ? Tone::Bad : Tone::Plain});
     }
     const BlockKernels* const kernels =
-        recorded && side != Side::Predicted && overlay->kernels ? &overlay->kernels->blocks[task] : nullptr;
+        recorded && side != Side::Predicted && overlay->kernels && overlay->kernels->ofGpus
+            ? &overlay->kernels->blocks[task]
+            : nullptr;
     if (kernels && !kernels->kernels.empty()) {
         const QString off = signedPercent(double(kernels->byKernels) / double(kernels->byEvents) - 1);
         facts.push_back({factWords("by its kernels, measured"),

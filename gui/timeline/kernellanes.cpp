@@ -83,7 +83,8 @@ void KernelLanes::paint(QPainter& painter, int device, const QRectF& area, const
     painter.drawText(QRectF(14, area.top(), axis.left - 18, area.height()), Qt::AlignVCenter | Qt::AlignLeft,
                      !all                                                ? kernelWords("no kernels recorded")
                      : index >= all->of.size() || all->of[index].empty() ? kernelWords("no kernels")
-                                                                         : kernelWords("kernels"));
+                     : all->ofGpus                                       ? kernelWords("kernels")
+                                                                         : kernelWords("members"));
     painter.setClipRect(QRectF(axis.left, area.top(), axis.width, area.height()), Qt::IntersectClip);
     painter.setFont(Theme::numbers(TextSize::Small));
     const QFontMetricsF metrics(painter.font());

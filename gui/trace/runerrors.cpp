@@ -244,7 +244,7 @@ void RunErrors::refresh()
                          worst == 0 ? Tone::Good : toneOf(*worstShare)});
     else
         facts.push_back({tr("peak memory"), tr("not recorded"), tr("The trace holds no memory"), Tone::Plain});
-    if (overlay->kernels) {
+    if (overlay->kernels && overlay->kernels->ofGpus) {
         const KernelTotals& totals = overlay->kernels->totals;
         const double launching = totals.byEvents > 0 ? double(totals.launching) / double(totals.byEvents) : 0;
         facts.push_back({tr("launch-bound"), percentText(launching),
