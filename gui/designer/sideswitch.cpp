@@ -56,7 +56,7 @@ SideSwitch::SideSwitch(Document& document, QSettings& settings, QWidget* parent)
         button->setFocusPolicy(Qt::TabFocus);
         button->setFixedHeight(28);
         button->setAccessibleName(choice.text);
-        button->setSizePolicy(QSizePolicy::Expanding, QSizePolicy::Fixed);
+        button->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Fixed);
         layout->addWidget(button, 1);
         if (keyOf(choice.side) == wanted)
             m_document.setSide(choice.side);

@@ -153,7 +153,9 @@ LaneGeometry laneGeometry(const Lane& lane, const TimeAxis& axis, const QRectF& 
     };
 
     const LabelWidths widths = labelWidths(lane);
-    const BlockText form = formFor(widths, meanWidth(lane, axis), area.height(), lane.chunks() > 1);
+    // Of lanes much alike none should go without: the longer blocks have room before the mean one has.
+    constexpr double longer = 1.5;
+    const BlockText form = formFor(widths, longer * meanWidth(lane, axis), area.height(), lane.chunks() > 1);
     Spent spent;
     std::size_t i = lane.firstEndingAfter(axis.start);
     while (i < blocks.size() && static_cast<double>(blocks[i].start) < axis.end()) {
