@@ -11,6 +11,7 @@
 #include "gui/designer/windowactions.h"
 #include "gui/document/autosave.h"
 #include "gui/model/newschedule.h"
+#include "gui/run/runcontroller.h"
 #include "gui/timeline/timelineview.h"
 #include "gui/trace/tracewindow.h"
 #include "gui/widgets/picture.h"
@@ -316,6 +317,7 @@ void MainWindow::closeEvent(QCloseEvent* event)
         event->ignore();
         return;
     }
+    m_run->cancel(); // other windows may keep the program open
     rememberLayout();
     m_settings->setValue(QStringLiteral("session/file"),
                          m_document.path().isEmpty() ? m_document.overlayPath() : m_document.path());

@@ -212,6 +212,7 @@ private Q_SLOTS:
         QVERIFY(walk.window->runs().isRunning());
         answer(QMessageBox::DestructiveRole);
         QVERIFY(walk.window->close());
+        QTRY_VERIFY(!walk.window->runs().isRunning()); // also while another window keeps the program open
     }
 
     void anEditDuringARunIsNoReasonToLoseIt()
