@@ -64,7 +64,11 @@ struct RunCommandOptions {
                     "stalls, throws, out-of-memory, link-stalls, killed, or slows:…:DELAY")
             .typeName("FAULT");
         command.option("--clock", clock, "real, or virtual: timed maths in logical time").typeName("CLOCK");
-        command.option("--data", run.data, "text to train on (the program's own sources)").typeName("PATH");
+        command
+            .option("--data", run.data,
+                    "text to train on, or a file of tokens: two bytes each (.u16, .bin) or four (.u32) (the program's "
+                    "own sources)")
+            .typeName("PATH");
         command
             .option("--scale", modelScale,
                     "run a smaller model by the same schedule: keys of a model file, such as "

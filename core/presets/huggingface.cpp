@@ -206,6 +206,8 @@ private:
         readActivation(has("hidden_activation") ? "hidden_activation" : "hidden_act", Activation::Silu);
         readRotary();
         readWindow();
+        if (m_type.starts_with("gemma"))
+            shape.embeddingScale = std::sqrt(static_cast<double>(shape.hidden));
         if (has("quantization_config"))
             note("quantization_config", "the bytes are those of 2-byte numbers; quantization is left out");
     }

@@ -133,6 +133,8 @@ void writeNumbers(const ModelShape& shape, OrderedJson& json)
         json["activation"] = nameIn(activations, shape.activation);
     if (shape.normEpsilon != usual.normEpsilon)
         json["norm_epsilon"] = plainNumber(shape.normEpsilon);
+    if (shape.embeddingScale != usual.embeddingScale)
+        json["embedding_scale"] = plainNumber(shape.embeddingScale);
     if (!(shape.rotary == usual.rotary))
         json["rotary"] = rotaryToJson(shape.rotary);
     if (shape.routerScore != usual.routerScore)
@@ -146,6 +148,7 @@ void readNumbers(ObjectReader& reader, ModelShape& shape)
     shape.activation = usualActivation(shape.gatedMlp);
     reader.readName("activation", shape.activation, activations);
     reader.readRate("norm_epsilon", shape.normEpsilon);
+    reader.readRate("embedding_scale", shape.embeddingScale);
     if (const Json* rotary = reader.object("rotary"))
         shape.rotary =
             readRotary(ObjectReader(reader.document(), *rotary, reader.pointerTo("rotary"), reader.diagnostics()));

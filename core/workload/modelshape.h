@@ -113,6 +113,7 @@ struct ModelShape {
     Rotary rotary = {};
     std::int64_t window = 0;    ///< keys that a query looks at, itself included; 0: all before it
     int fullAttentionEvery = 0; ///< with a window: every so-many-th layer looks at all; 0: none does
+    double embeddingScale = 1;  ///< tokens' embeddings are multiplied by it (Gemma)
     bool tiedHead = true;       ///< output head shares the embedding's matrix
     std::int64_t vocabulary = 256;
     std::int64_t sequence = 64;

@@ -58,6 +58,7 @@ Diagnostics checkShape(const ModelShape& shape)
     require(wrong, "router_groups", shape.routerGroups, 1, std::max(shape.experts, 1));
     require(wrong, "router_groups_per_token", shape.routerGroupsPerToken, 1, shape.routerGroups);
     requireAbove(wrong, "norm_epsilon", shape.normEpsilon, 0);
+    requireAbove(wrong, "embedding_scale", shape.embeddingScale, 0);
     requireAbove(wrong, "router_scale", shape.routerScale, 0);
     requireAbove(wrong, "rotary.base", shape.rotary.base, 1);
     requireAbove(wrong, "rotary.factor", shape.rotary.factor, 0);
@@ -168,6 +169,8 @@ Diagnostics whyNotRunnable(const ModelShape& shape)
         need(shape.experts == 0, "experts", "a classifier here has no experts", "use 0");
         return reasons; // it has no attention
     }
+    need(shape.embeddingScale == 1, "embedding_scale", "embeddings that are multiplied (Gemma) are not built in",
+         "use 1");
     need(!shape.attentionSinks, "attention_sinks", "attention sinks are not built in", "switch it off");
     const bool latent = attentionCoreOf(shape) == AttentionCore::Latent;
     need(!latent || (shape.rotaryHeadSize > 0 && !shape.learnedPositions), "rotary_head_size",

@@ -2,11 +2,9 @@
 #include "executor/training/textdata.h"
 
 #include "core/base/diagnostic.h"
-#include "executor/training/counterrandom.h"
 
 #include <algorithm>
 #include <array>
-#include <cassert>
 #include <fstream>
 #include <string_view>
 #include <utility>
@@ -103,38 +101,21 @@ TextData TextData::fromText(std::string text, std::string source, const ModelSha
                             + std::to_string(shape.vocabulary),
                         "use a vocabulary of 256");
     TextData data;
-    data.m_windows = text.size() - std::size_t(shape.sequence);
+    data.m_windows = TokenWindows(text.size(), shape, seed);
     data.m_text = std::move(text);
     data.m_source = std::move(source);
-    data.m_sequence = std::size_t(shape.sequence);
-    data.m_pieces = std::size_t(shape.sequencePieces);
-    data.m_seed = seed;
     return data;
 }
 
 void TextData::sample(std::int64_t step, int microbatch, std::span<std::int32_t> tokens,
                       std::span<std::int32_t> targets) const
 {
-    const std::size_t length = m_sequence / m_pieces, number = std::size_t(microbatch);
-    assert(tokens.size() == targets.size() && tokens.size() % length == 0);
-    const CounterRandom random(m_seed, "data " + std::to_string(step) + "." + std::to_string(number / m_pieces));
-    for (std::size_t at = 0; at < tokens.size(); at += length) {
-        const std::size_t begin = random.bits(at * m_pieces) % m_windows + number % m_pieces * length;
-        for (std::size_t i = 0; i < length; ++i) {
-            tokens[at + i] = static_cast<unsigned char>(m_text[begin + i]);
-            targets[at + i] = static_cast<unsigned char>(m_text[begin + i + 1]);
-        }
-    }
+    m_windows.sample(step, microbatch, tokens, targets, [this](std::size_t i) { return tokenAt(i); });
 }
 
 void TextData::row(std::uint64_t random, std::span<std::int32_t> tokens, std::span<std::int32_t> targets) const
 {
-    assert(tokens.size() <= m_sequence && targets.size() == tokens.size());
-    const std::size_t begin = random % m_windows;
-    for (std::size_t i = 0; i < tokens.size(); ++i) {
-        tokens[i] = static_cast<unsigned char>(m_text[begin + i]);
-        targets[i] = static_cast<unsigned char>(m_text[begin + i + 1]);
-    }
+    m_windows.row(random, tokens, targets, [this](std::size_t i) { return tokenAt(i); });
 }
 
 } // namespace pipewright

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Training text, one token per byte: a file, or the source and text files of a folder one after another
-// in the order of their paths. Which windows a microbatch holds is a function of seed, step and microbatch
-// alone, so any device can draw its own batch and every schedule sees the same data.
+// in the order of their paths.
 #pragma once
 
+#include "executor/training/tokenwindows.h"
 #include "executor/training/trainingdata.h"
 
 #include <filesystem>
@@ -24,9 +24,6 @@ public:
     /// when a byte lies outside the model's vocabulary.
     static TextData fromText(std::string text, std::string source, const ModelShape& shape, std::uint64_t seed);
 
-    /// Fills shape.microbatchSize windows of shape.sequence tokens each, and for every token the one that
-    /// follows it. With sequence pieces the microbatch is one of them: its part of the windows of the whole.
-    /// Both spans have shape.tokens() elements.
     void sample(std::int64_t step, int microbatch, std::span<std::int32_t> tokens,
                 std::span<std::int32_t> targets) const override;
     /// One window.
@@ -37,10 +34,10 @@ public:
 
 private:
     TextData() = default;
+    std::int32_t tokenAt(std::size_t number) const { return static_cast<unsigned char>(m_text[number]); }
 
     std::string m_text, m_source;
-    std::size_t m_sequence = 0, m_pieces = 1, m_windows = 0;
-    std::uint64_t m_seed = 0;
+    TokenWindows m_windows;
 };
 
 } // namespace pipewright

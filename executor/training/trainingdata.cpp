@@ -4,6 +4,7 @@
 #include "core/presets/presets.h"
 #include "executor/training/chunkdata.h"
 #include "executor/training/textdata.h"
+#include "executor/training/tokendata.h"
 
 namespace pipewright {
 
@@ -44,6 +45,8 @@ std::unique_ptr<TrainingData> loadTrainingData(const std::string& path, const Mo
 {
     if (shape.architecture == Architecture::Classifier)
         return std::make_unique<ChunkData>(chunksOf(path, shape, seed));
+    if (TokenData::isTokenFile(path))
+        return std::make_unique<TokenData>(TokenData::fromFile(path, shape, seed));
     return std::make_unique<TextData>(textOf(path, shape, seed));
 }
 
@@ -53,6 +56,11 @@ SplitData loadSplitData(const std::string& path, const ModelShape& shape, std::u
         const ChunkData whole = chunksOf(path, shape, seed);
         return {std::make_unique<ChunkData>(whole.part(shape, false, seed)),
                 std::make_unique<ChunkData>(whole.part(shape, true, 1))};
+    }
+    if (TokenData::isTokenFile(path)) {
+        const TokenData whole = TokenData::fromFile(path, shape, seed);
+        return {std::make_unique<TokenData>(whole.part(shape, false, seed)),
+                std::make_unique<TokenData>(whole.part(shape, true, 1))};
     }
     const TextData whole = textOf(path, shape, seed);
     const std::size_t cut = whole.text().size() - whole.text().size() / 10;

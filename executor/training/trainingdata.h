@@ -25,8 +25,8 @@ public:
     virtual const std::string& source() const = 0;
 };
 
-/// The data that a model of this shape takes from a file or folder: text, or for a classifier chunks of files of
-/// several kinds. Without a path it is a small built-in text, or the program's own resources. Throws Error.
+/// The data that a model of this shape takes from a file or folder: text, a file of tokens, or for a classifier chunks
+/// of files of several kinds. Without a path it is a small built-in text, or the program's own resources. Throws Error.
 std::unique_ptr<TrainingData> loadTrainingData(const std::string& path, const ModelShape& shape, std::uint64_t seed);
 
 /// The same, and its last tenth (of each kind), which is never trained on.

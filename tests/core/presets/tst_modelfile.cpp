@@ -146,6 +146,56 @@ private slots:
         QCOMPARE(makeWorkload(file.shape, Optimizer::AdamW, "").layers, PresetLibrary().workload("qwen3-8b").layers);
     }
 
+    void whatTheMathsNeedsIsKept()
+    {
+        const auto shapeOf = [](const char* config) { return readModelFile(config, "config.json").shape; };
+        const ModelShape llama = shapeOf(
+            R"({"model_type": "llama", "hidden_size": 16384, "num_hidden_layers": 126, "num_attention_heads": 128,
+                "num_key_value_heads": 8, "intermediate_size": 53248, "vocab_size": 128256, "rms_norm_eps": 1e-05,
+                "rope_theta": 500000.0, "hidden_act": "silu", "tie_word_embeddings": false,
+                "rope_scaling": {"factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+                                 "original_max_position_embeddings": 8192, "rope_type": "llama3"}})");
+        const ModelShape preset = PresetLibrary().model("llama-3.1-405b");
+        QVERIFY(llama.rotary == preset.rotary);
+        QCOMPARE(llama.normEpsilon, preset.normEpsilon);
+        QCOMPARE(llama.activation, Activation::Silu);
+
+        // Newer files have both in one object.
+        const ModelShape newer = shapeOf(
+            R"({"model_type": "mistral", "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4,
+                "num_key_value_heads": 2, "intermediate_size": 96, "vocab_size": 256, "sliding_window": 4096,
+                "rope_parameters": {"rope_type": "linear", "factor": 2.0, "rope_theta": 20000.0}})");
+        QVERIFY(newer.rotary == (Rotary{.base = 20'000, .scaling = Rotary::Scaling::Linear, .factor = 2}));
+        QCOMPARE(newer.window, std::int64_t(4096));
+
+        const ModelShape deepseek = shapeOf(
+            R"({"model_type": "deepseek_v3", "hidden_size": 7168, "num_hidden_layers": 61, "num_attention_heads": 128,
+                "num_key_value_heads": 128, "intermediate_size": 18432, "moe_intermediate_size": 2048,
+                "n_routed_experts": 256, "n_shared_experts": 1, "num_experts_per_tok": 8, "first_k_dense_replace": 3,
+                "q_lora_rank": 1536, "kv_lora_rank": 512, "qk_nope_head_dim": 128, "qk_rope_head_dim": 64,
+                "v_head_dim": 128, "vocab_size": 129280, "n_group": 8, "topk_group": 4, "norm_topk_prob": true,
+                "routed_scaling_factor": 2.5, "rms_norm_eps": 1e-06, "rope_theta": 10000,
+                "rope_scaling": {"type": "yarn", "factor": 40, "beta_fast": 32, "beta_slow": 1, "mscale": 1.0,
+                                 "mscale_all_dim": 1.0, "original_max_position_embeddings": 4096}})");
+        const ModelShape published = PresetLibrary().model("deepseek-v3");
+        QVERIFY(std::abs(deepseek.rotary.attentionFactor - published.rotary.attentionFactor) < 1e-12);
+        Rotary same = deepseek.rotary;
+        same.attentionFactor = published.rotary.attentionFactor;
+        QVERIFY(same == published.rotary);
+        QCOMPARE(deepseek.routerScore, RouterScore::Sigmoid);
+        QCOMPARE(deepseek.routerScale, 2.5);
+        QCOMPARE(deepseek.routerGroups, published.routerGroups);
+        QCOMPARE(deepseek.routerGroupsPerToken, published.routerGroupsPerToken);
+
+        // Gemma multiplies its embeddings, which is not built in: it must not train as something else.
+        const ModelShape gemma = shapeOf(
+            R"({"model_type": "gemma", "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4,
+                "num_key_value_heads": 1, "head_dim": 16, "intermediate_size": 96, "vocab_size": 256,
+                "torch_dtype": "float32"})");
+        QCOMPARE(gemma.embeddingScale, 8.0);
+        QCOMPARE(whyNotRunnable(gemma).front().where, std::string("model.embedding_scale"));
+    }
+
     void whatCannotBeExpressedIsRefusedByItsField_data()
     {
         QTest::addColumn<QString>("config");
