@@ -5,6 +5,7 @@
 #include "core/base/textfile.h"
 #include "core/files/locateddesign.h"
 #include "core/json/prettyjson.h"
+#include "core/presets/clusterjson.h"
 #include "core/presets/modeljson.h"
 #include "core/workload/transformer.h"
 

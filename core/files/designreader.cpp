@@ -4,6 +4,7 @@
 #include "core/files/costsreader.h"
 #include "core/files/designfile.h"
 #include "core/files/locateddesign.h"
+#include "core/presets/clusterjson.h"
 #include "core/presets/modeljson.h"
 #include "core/workload/transformer.h"
 

@@ -7,6 +7,7 @@
 #include "core/json/locatedjson.h"
 #include "core/json/prettyjson.h"
 #include "core/presets/modelfile.h"
+#include "core/presets/clusterjson.h"
 #include "core/presets/modeljson.h"
 #include "core/presets/presets.h"
 #include "core/sharding/modelgraph.h"

@@ -25,6 +25,16 @@ struct NamedValue {
     Value value;
 };
 
+/// Empty for a value that the table lacks.
+template<class Value>
+std::string nameIn(const std::initializer_list<NamedValue<Value>>& names, Value value)
+{
+    for (const NamedValue<Value>& name : names)
+        if (name.value == value)
+            return std::string(name.name);
+    return {};
+}
+
 class ObjectReader {
 public:
     /// The value at `pointer` is a fault when it is not an object; every field then counts as missing without being

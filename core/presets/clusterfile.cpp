@@ -2,6 +2,7 @@
 #include "core/presets/clusterfile.h"
 
 #include "core/base/textfile.h"
+#include "core/presets/clusterjson.h"
 #include "core/presets/modeljson.h"
 
 #include <fmt/format.h>

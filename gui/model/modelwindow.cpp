@@ -4,6 +4,7 @@
 
 #include "core/base/rates.h"
 #include "core/design/redesign.h"
+#include "core/presets/clusterjson.h"
 #include "core/presets/modeljson.h"
 #include "core/workload/parallelism.h"
 #include "gui/memory/memorybars.h"

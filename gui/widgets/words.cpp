@@ -40,11 +40,6 @@ QString blockTitle(const Block& block)
     return text;
 }
 
-QString chipText(const Block& block)
-{
-    return QStringLiteral("%1%2").arg(QLatin1Char(letter(block.op))).arg(block.microbatch);
-}
-
 QString quantityText(const std::string& written)
 {
     QString text = QString::fromStdString(written);

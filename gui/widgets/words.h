@@ -15,8 +15,6 @@ namespace pipewright {
 
 /// "Input gradient, microbatch 0".
 QString blockTitle(const Block& block);
-/// The two-line text of a chip on one line: "I 0".
-QString chipText(const Block& block);
 
 /// A value, a space that no line breaks at, and its unit: of what core wrote, with "us" as "µs".
 QString quantityText(const std::string& written);

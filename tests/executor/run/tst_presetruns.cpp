@@ -9,7 +9,6 @@
 
 #include <QTest>
 
-
 using namespace pipewright;
 
 namespace {

@@ -155,7 +155,6 @@ private Q_SLOTS:
         QCOMPARE(signedSize(-1024), QStringLiteral("\u2212") + sizeText(1024));
         QCOMPARE(multipleText(4), QStringLiteral("4.0\u00a0×"));
         QCOMPARE(rateText(38400), QStringLiteral("38,400"));
-        QCOMPARE(chipText({Op::W, 3, 7, 0}), QStringLiteral("W7"));
         QCOMPARE(blockTitle({Op::I, 3, 7, 0}), QStringLiteral("Input gradient, microbatch 7"));
     }
 

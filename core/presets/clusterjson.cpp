@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/presets/clusterjson.h"
+
+#include "core/json/prettyjson.h"
+
+#include <fmt/format.h>
+
+namespace pipewright {
+
+namespace {
+
+using Json = nlohmann::json;
+using OrderedJson = nlohmann::ordered_json;
+
+const std::initializer_list<NamedValue<Collective>> collectiveNames{
+    {"all_gather", Collective::AllGather},         {"grouped_broadcast", Collective::GroupedBroadcast},
+    {"all_reduce", Collective::AllReduce},         {"reduce_scatter", Collective::ReduceScatter},
+    {"grouped_reduce", Collective::GroupedReduce}, {"all_to_all", Collective::AllToAll}};
+
+} // namespace
+
+nlohmann::ordered_json deviceToJson(const DeviceSpec& device)
+{
+    OrderedJson json;
+    json["name"] = device.name;
+    if (device.group) {
+        json["group"] = clusterToJson(*device.group);
+        return json;
+    }
+    json["memory"] = exactSize(device.memory);
+    json["peak_flops"] = plainNumber(device.peakFlops);
+    json["memory_bandwidth"] = plainNumber(device.memoryBandwidth);
+    json["efficiency"] = plainNumber(device.efficiency);
+    return json;
+}
+
+DeviceSpec readDevice(ObjectReader& reader)
+{
+    DeviceSpec device;
+    reader.read("name", device.name, Presence::Required);
+    if (const Json* group = reader.object("group")) {
+        Cluster members = readCluster(reader.document(), *group, reader.pointerTo("group"), reader.diagnostics());
+        if (members.devices.empty())
+            reader.fault("group", "a group without devices", "list the devices that stand for this one");
+        for (const DeviceSpec& member : members.devices)
+            if (member.group)
+                reader.fault("group", "a group within a group", "list all devices in one group");
+        const std::string name = device.name;
+        device = asOneDevice(std::move(members));
+        device.name = name;
+        return device;
+    }
+    reader.readSize("memory", device.memory);
+    reader.readRate("peak_flops", device.peakFlops);
+    reader.readRate("memory_bandwidth", device.memoryBandwidth);
+    reader.readRate("efficiency", device.efficiency);
+    return device;
+}
+
+nlohmann::ordered_json linkToJson(const LinkSpec& link)
+{
+    OrderedJson json;
+    json["name"] = link.name;
+    json["latency"] = exactDuration(link.latency);
+    json["bandwidth"] = plainNumber(link.bandwidth);
+    if (!link.bus.empty())
+        json["bus"] = link.bus;
+    return json;
+}
+
+LinkSpec readLink(ObjectReader& reader)
+{
+    LinkSpec link;
+    reader.read("name", link.name);
+    reader.readDuration("latency", link.latency);
+    reader.readRate("bandwidth", link.bandwidth);
+    reader.read("bus", link.bus);
+    return link;
+}
+
+nlohmann::ordered_json clusterToJson(const Cluster& cluster)
+{
+    OrderedJson json;
+    json["name"] = cluster.name;
+    json["devices"] = OrderedJson::array();
+    for (const DeviceSpec& device : cluster.devices)
+        json["devices"].push_back(deviceToJson(device));
+    json["link"] = linkToJson(cluster.link);
+    for (const auto& [pair, link] : cluster.linkOfPair) {
+        OrderedJson entry{{"from", pair.first}, {"to", pair.second}};
+        entry.update(linkToJson(link));
+        json["links"].push_back(std::move(entry));
+    }
+    for (const auto& [kind, spec] : cluster.collectives)
+        json["collectives"][nameIn(collectiveNames, kind)] = {{"latency", exactDuration(spec.latency)},
+                                                              {"bandwidth", plainNumber(spec.bandwidth)}};
+    if (const Nodes& nodes = cluster.nodes; nodes.devices > 0) {
+        json["nodes"] = {{"devices", nodes.devices},
+                         {"count", nodes.count},
+                         {"cards", nodes.cards},
+                         {"network", linkToJson(nodes.network)}};
+        if (nodes.perSwitch > 0)
+            json["nodes"]["per_switch"] = nodes.perSwitch;
+        if (nodes.oversubscription != 1)
+            json["nodes"]["oversubscription"] = plainNumber(nodes.oversubscription);
+    }
+    if (!cluster.groupedCollectives)
+        json["grouped_collectives"] = false;
+    for (const GpuShare& share : cluster.gpus) {
+        OrderedJson entry{{"gpu", share.gpu}};
+        if (share.multiprocessors > 0)
+            entry["multiprocessors"] = share.multiprocessors;
+        json["gpus"].push_back(std::move(entry));
+    }
+    return json;
+}
+
+void readNodes(ObjectReader& reader, Cluster& cluster)
+{
+    const Json* value = reader.object("nodes");
+    if (value == nullptr)
+        return;
+    constexpr int most = 65'536;
+    Nodes& nodes = cluster.nodes;
+    ObjectReader entry(reader.document(), *value, reader.pointerTo("nodes"), reader.diagnostics());
+    entry.read("devices", nodes.devices, 1, most, Presence::Required);
+    entry.read("count", nodes.count, 1, most, Presence::Required);
+    entry.read("cards", nodes.cards, 1, most, Presence::Required);
+    entry.read("per_switch", nodes.perSwitch, 1, most);
+    entry.readRate("oversubscription", nodes.oversubscription);
+    if (nodes.oversubscription < 1)
+        entry.fault("oversubscription", "less than 1", "2: half of the nodes' bandwidth leaves the switch");
+    if (const Json* network = entry.object("network", Presence::Required)) {
+        ObjectReader link(reader.document(), *network, entry.pointerTo("network"), reader.diagnostics());
+        nodes.network = readLink(link);
+        link.finish();
+    }
+    entry.finish();
+}
+
+void readCollectives(ObjectReader& reader, Cluster& cluster)
+{
+    if (const Json* collectives = reader.object("collectives")) {
+        ObjectReader list(reader.document(), *collectives, reader.pointerTo("collectives"), reader.diagnostics());
+        for (const NamedValue<Collective>& known : collectiveNames)
+            if (const Json* value = list.object(known.name)) {
+                ObjectReader entry(reader.document(), *value, list.pointerTo(known.name), reader.diagnostics());
+                CollectiveSpec& spec = cluster.collectives[known.value];
+                entry.readDuration("latency", spec.latency);
+                entry.readRate("bandwidth", spec.bandwidth, Presence::Required);
+                entry.finish();
+            }
+        list.finish();
+    }
+    reader.read("grouped_collectives", cluster.groupedCollectives);
+}
+
+Cluster readCluster(const LocatedJson& document, const Json& value, const std::string& pointer,
+                    Diagnostics& diagnostics)
+{
+    Cluster cluster;
+    ObjectReader reader(document, value, pointer, diagnostics);
+    reader.read("name", cluster.name);
+    if (const Json* devices = reader.array("devices", Presence::Required)) {
+        for (std::size_t i = 0; i < devices->size(); ++i) {
+            ObjectReader device(document, (*devices)[i], fmt::format("{}/devices/{}", pointer, i), diagnostics);
+            cluster.devices.push_back(readDevice(device));
+            device.finish();
+        }
+    }
+    if (const Json* link = reader.object("link")) {
+        ObjectReader linkReader(document, *link, reader.pointerTo("link"), diagnostics);
+        cluster.link = readLink(linkReader);
+        linkReader.finish();
+    }
+    if (const Json* links = reader.array("links")) {
+        for (std::size_t i = 0; i < links->size(); ++i) {
+            ObjectReader entry(document, (*links)[i], fmt::format("{}/links/{}", pointer, i), diagnostics);
+            std::pair<int, int> pair{0, 0};
+            entry.read("from", pair.first, 0, 1 << 20, Presence::Required);
+            entry.read("to", pair.second, 0, 1 << 20, Presence::Required);
+            const LinkSpec link = readLink(entry);
+            if (!cluster.linkOfPair.emplace(pair, link).second)
+                entry.fault({}, fmt::format("the link from {} to {} is listed twice", pair.first, pair.second),
+                            "keep one of them");
+            entry.finish();
+        }
+    }
+    readNodes(reader, cluster);
+    readCollectives(reader, cluster);
+    if (const Json* gpus = reader.array("gpus")) {
+        for (std::size_t i = 0; i < gpus->size(); ++i) {
+            ObjectReader entry(document, (*gpus)[i], fmt::format("{}/gpus/{}", pointer, i), diagnostics);
+            GpuShare& share = cluster.gpus.emplace_back();
+            entry.read("gpu", share.gpu, 0, highestGpu, Presence::Required);
+            entry.read("multiprocessors", share.multiprocessors, 1, mostMultiprocessors);
+            entry.finish();
+        }
+        if (!gpus->empty() && gpus->size() != cluster.devices.size())
+            reader.fault(
+                "gpus",
+                fmt::format("says where {} devices run, and the cluster has {}", gpus->size(), cluster.devices.size()),
+                "give one entry per device, or leave the list out");
+    }
+    reader.finish();
+    return cluster;
+}
+
+} // namespace pipewright

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// The operations of experts and of latent attention: fp64 references against finite differences, host kernels against
+// the references.
+#include "kernels/calls.h"
+#include "kernels/reference/decoder.h"
+#include "numbers.h"
+#include "testmain.h"
+
+#include <QTest>
+
+using namespace pipewright;
+using kernels::Store;
+using test::distance;
+using test::dot;
+using test::finiteDifferences;
+using test::single;
+using test::someValues;
+using test::Values;
+
+namespace {
+
+constexpr double tolerance = 2e-6, slopes = 1e-8;
+
+} // namespace
+
+class TestExpertKernels : public QObject {
+    Q_OBJECT
+
+private Q_SLOTS:
+    void keysAreJoinedAndTheirGradientsSplit()
+    {
+        const kernels::LatentKeys shape{2, 3, 2};
+        const std::vector<float> own{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}, shared{20, 21, 22, 23};
+        std::vector<float> keys(20, NAN), ownGrad(12, NAN), sharedGrad(4, NAN);
+        kernels::run(kernels::JoinKeys{shape, own, shared, keys});
+        QCOMPARE(keys, std::vector<float>({1, 2, 3, 20, 21, 4, 5, 6, 20, 21, 7, 8, 9, 22, 23, 10, 11, 12, 22, 23}));
+        kernels::run(kernels::SplitKeysGrad{shape, keys, ownGrad, sharedGrad});
+        QCOMPARE(ownGrad, own);
+        QCOMPARE(sharedGrad, std::vector<float>({40, 42, 44, 46})); // of both heads
+    }
+
+    void routingIsWhatItsReferenceSays_data()
+    {
+        QTest::addColumn<int>("groups");
+        QTest::addColumn<int>("groupsPerToken");
+        QTest::addColumn<bool>("sigmoid");
+        QTest::addColumn<bool>("normalised");
+        QTest::newRow("Mixtral") << 1 << 1 << false << true;
+        QTest::newRow("as it comes") << 1 << 1 << false << false;
+        QTest::newRow("DeepSeek") << 4 << 2 << true << true;
+    }
+    void routingIsWhatItsReferenceSays()
+    {
+        QFETCH(int, groups);
+        QFETCH(int, groupsPerToken);
+        QFETCH(bool, sigmoid);
+        QFETCH(bool, normalised);
+        const int tokens = 23, experts = 8, each = 3, width = 5, copies = tokens * each;
+        const kernels::Router router{experts,
+                                     each,
+                                     groups,
+                                     groupsPerToken,
+                                     sigmoid ? kernels::RouterKind::Sigmoid : kernels::RouterKind::Softmax,
+                                     normalised,
+                                     1.5f};
+        const Values logits = someValues(tokens * experts, 1, 2),
+                     correction = sigmoid ? someValues(experts, 2, 0.3) : Values(),
+                     outputs = someValues(copies * width, 3), dy = someValues(tokens * width, 4);
+        std::vector<float> p = single(logits), weight(copies, NAN), logitsGrad(logits.size(), NAN);
+        std::vector<std::int32_t> choice(copies, -1), row(copies, -1), begin(experts + 1, -1);
+        kernels::run(kernels::RouteTokens{router, single(correction), p, choice, row, weight, begin});
+
+        Values weights;
+        std::vector<int> chosen(experts);
+        for (int t = 0; t < tokens; ++t) {
+            const Values own(logits.begin() + t * experts, logits.begin() + (t + 1) * experts);
+            const reference::Routing expected = reference::routeToken(router, correction, own);
+            for (int k = 0; k < each; ++k) {
+                QCOMPARE(choice[t * each + k], expected.choice[k]);
+                ++chosen[expected.choice[k]];
+            }
+            weights.insert(weights.end(), expected.weight.begin(), expected.weight.end());
+        }
+        QVERIFY(distance(weight, weights) < tolerance);
+        // Every copy has a row of its own among its expert's, in the order of the tokens.
+        std::vector<int> next(begin.begin(), begin.end() - 1);
+        for (int e = 0; e < experts; ++e)
+            QCOMPARE(begin[e + 1] - begin[e], chosen[e]);
+        for (int copy = 0; copy < copies; ++copy)
+            QCOMPARE(row[copy], next[choice[copy]]++);
+
+        // The gradient of sum over copies of weight · (dy · output), with the choice as it is.
+        const auto loss = [&](const Values& at) {
+            double sum = 0;
+            for (int t = 0; t < tokens; ++t) {
+                const reference::Routing of = reference::routeToken(
+                    router, correction, Values(at.begin() + t * experts, at.begin() + (t + 1) * experts));
+                for (int k = 0; k < each; ++k)
+                    for (int i = 0; i < width; ++i)
+                        sum += of.weight[k] * dy[t * width + i] * outputs[row[t * each + k] * width + i];
+            }
+            return sum;
+        };
+        kernels::run(kernels::RouteTokensGrad{router, width, p, choice, row, single(dy), single(outputs), logitsGrad});
+        QVERIFY(distance(logitsGrad, finiteDifferences(logits, loss)) < 5 * tolerance);
+    }
+
+    void copiesGoToTheirExpertsAndBack()
+    {
+        const int tokens = 4, each = 2, width = 3;
+        const std::vector<std::int32_t> row{5, 0, 1, 7, 2, 3, 6, 4};
+        const auto x = single(someValues(tokens * width, 1)), weight = single(someValues(tokens * each, 2));
+        std::vector<float> plain(row.size() * width, NAN), weighed(plain.size(), NAN), sum(x.size(), NAN), added = x;
+        kernels::run(kernels::CopyToExperts{each, width, row, {}, x, plain});
+        kernels::run(kernels::CopyToExperts{each, width, row, weight, x, weighed});
+        for (std::size_t copy = 0; copy < row.size(); ++copy)
+            for (int i = 0; i < width; ++i) {
+                const float value = x[copy / each * width + i];
+                QCOMPARE(plain[std::size_t(row[copy]) * width + i], value);
+                QCOMPARE(weighed[std::size_t(row[copy]) * width + i], weight[copy] * value);
+            }
+        kernels::run(kernels::SumOfExperts{each, width, row, weight, plain, sum, Store::Replace});
+        kernels::run(kernels::SumOfExperts{each, width, row, {}, plain, added, Store::Add});
+        for (int t = 0; t < tokens; ++t)
+            for (int i = 0; i < width; ++i) {
+                const int at = t * width + i;
+                QVERIFY(std::abs(sum[at] - (weight[t * 2] + weight[t * 2 + 1]) * x[at]) < 1e-6f);
+                QVERIFY(std::abs(added[at] - 3 * x[at]) < 1e-6f);
+            }
+    }
+
+    void everyExpertHasItsOwnLinearLayer()
+    {
+        // The second has no rows; between their weights lies something else.
+        const kernels::ExpertsShape shape{3, 4, 2, 11};
+        const std::vector<std::int32_t> begin{0, 2, 2, 5};
+        const Values x = someValues(5 * 4, 1), w = someValues(2 * 11 + 8, 2), dy = someValues(5 * 2, 3);
+        std::vector<float> y(10, NAN), dx(20, NAN), added(20, 0.5f), dw(w.size(), 0.25f);
+        kernels::run(kernels::ExpertsForward{shape, begin, single(x), single(w), y});
+        kernels::run(kernels::ExpertsInputGrad{shape, begin, single(dy), single(w), dx, Store::Replace});
+        kernels::run(kernels::ExpertsInputGrad{shape, begin, single(dy), single(w), added, Store::Add});
+        kernels::run(kernels::ExpertsWeightGrad{shape, begin, single(x), single(dy), dw});
+        Values expectedY, expectedDx, expectedDw(w.size(), 0.25);
+        for (const int e : {0, 2}) {
+            const int rows = begin[e + 1] - begin[e];
+            const auto part = [&](const Values& all, int width) {
+                return Values(all.begin() + begin[e] * width, all.begin() + begin[e + 1] * width);
+            };
+            const Values weight(w.begin() + e * 11, w.begin() + e * 11 + 8);
+            const kernels::LinearShape one{rows, 4, 2};
+            const Values ofY = reference::linearForward(one, part(x, 4), weight, {});
+            const Values ofX = reference::linearInputGrad(one, part(dy, 2), weight);
+            const Values ofW = reference::linearWeightGrad(one, part(x, 4), part(dy, 2)).weight;
+            expectedY.insert(expectedY.end(), ofY.begin(), ofY.end());
+            expectedDx.insert(expectedDx.end(), ofX.begin(), ofX.end());
+            for (int i = 0; i < 8; ++i)
+                expectedDw[e * 11 + i] += ofW[i];
+        }
+        QVERIFY(distance(y, expectedY) < tolerance);
+        QVERIFY(distance(dx, expectedDx) < tolerance);
+        QVERIFY(distance(dw, expectedDw) < tolerance);
+        for (double& value : expectedDx)
+            value += 0.5;
+        QVERIFY(distance(added, expectedDx) < tolerance);
+    }
+};
+
+PIPEWRIGHT_TEST(TestExpertKernels, NoApplication)
+#include "tst_expertkernels.moc"
