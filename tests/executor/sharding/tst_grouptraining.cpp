@@ -120,6 +120,7 @@ private Q_SLOTS:
         shape.experts = 4;
         shape.expertsPerToken = 2;
         shape.expertFfn = 12;
+        shape.activation = Activation::Silu;
         verify(trained(groupDesign("zb-h1", {{1e9, 5e8}, {1e9, 1e9}}, 4, shape)));
     }
 
