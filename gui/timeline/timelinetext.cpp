@@ -101,12 +101,17 @@ double resolutionOf(const LaneBlock& block)
     return static_cast<double>(block.runsUntil() - block.runsFrom()) / 100;
 }
 
+/// Before the unit: a space of whatever kind.
+qsizetype spaceIn(const QString& size)
+{
+    return std::find_if(size.cbegin(), size.cend(), [](QChar c) { return c.isSpace(); }) - size.cbegin();
+}
+
 QString inUnitOf(Bytes value, const QString& limit)
 {
     // "68.8 / 80 GiB": one unit for both, taken from the limit.
     const QString own = sizeText(value);
-    const qsizetype space = limit.lastIndexOf(QLatin1Char(' '));
-    const QString unit = limit.mid(space);
+    const QString unit = limit.mid(spaceIn(limit));
     return own.endsWith(unit) ? own.left(own.size() - unit.size()) : own;
 }
 
@@ -150,7 +155,8 @@ std::vector<LaneHeader> laneHeaders(const Design& design, const Prediction* pred
         const Bytes limit = index < design.cluster.devices.size() ? design.cluster.devices[index].memory : 0;
         if (limit > 0 && largestPeak > 0) {
             QString limitText = sizeText(limit);
-            limitText.replace(QStringLiteral(".0 "), QStringLiteral(" ")); // "80 GiB": limits are round numbers
+            if (const qsizetype space = spaceIn(limitText); limitText.left(space).endsWith(QLatin1String(".0")))
+                limitText.remove(space - 2, 2); // "80 GiB": limits are round numbers
             header.fill = static_cast<double>(peak) / static_cast<double>(limit);
             header.over = peak > limit;
             header.memory = QStringLiteral("%1 / %2").arg(inUnitOf(peak, limitText), limitText);

@@ -479,6 +479,9 @@ private Q_SLOTS:
                      && stage.view->nameOfLane(0).contains("stage 3 of replica 1"),
                  qPrintable(stage.view->nameOfLane(0)));
         QCOMPARE(laneHeaders(stage.document.design(), nullptr)[0].detail, QStringLiteral("stages 0 · 3/1"));
+        // One unit for the peak and the limit, which is a round number.
+        const QString memory = laneHeaders(stage.document.design(), stage.document.prediction())[0].memory;
+        QVERIFY2(memory.endsWith(QStringLiteral(" / 80\u00a0GiB")) && memory.count("GiB") == 1, qPrintable(memory));
     }
 
     void theMenuOfAChipOffersItsEdits()
