@@ -11,7 +11,6 @@
 using namespace pipewright;
 using kernels::Store;
 using test::distance;
-using test::dot;
 using test::finiteDifferences;
 using test::single;
 using test::someValues;
@@ -19,7 +18,7 @@ using test::Values;
 
 namespace {
 
-constexpr double tolerance = 2e-6, slopes = 1e-8;
+constexpr double tolerance = 2e-6;
 
 } // namespace
 
