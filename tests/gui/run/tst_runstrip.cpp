@@ -216,4 +216,4 @@ private Q_SLOTS:
 };
 
 PIPEWRIGHT_TEST(TestRun, QApplication)
-#include "tst_run.moc"
+#include "tst_runstrip.moc"
