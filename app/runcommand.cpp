@@ -15,6 +15,7 @@
 #include "core/base/units.h"
 #include "executor/cuda/cudabackend.h"
 #include "executor/mpi/rankbackend.h"
+#include "executor/run/grouprun.h"
 #include "executor/run/run.h"
 #include "executor/runtime/faultspec.h"
 
@@ -340,7 +341,8 @@ int runDesign(const RunCommandOptions& given)
     // An invalid design is a finding, before any thread is started.
     const Program program = predictOrFind(located).program;
     for (const Fault& fault : options.runtime.faults)
-        requirePlace(fault, program, options.steps, "--inject");
+        if (!runsMembers(located.design, given.backend)) // else the run knows its devices, in this process
+            requirePlace(fault, program, options.steps, "--inject");
     const GpuChoice gpus{located.design.cluster.gpus, given.link, given.libraries, given.bfloat16,
                          options.runtime.deadline};
     Diagnostics doubts;

@@ -213,8 +213,8 @@ public:
 
     bool blockingTransfers = false; ///< a device computes nothing while it sends or receives
 
-    /// Where the devices are members of groups (memberprogram.h): per device, the schedule's device that it is a member
-    /// of, and per task, the how manieth part or collective of its block it is. Else empty.
+    /// Where the devices are members of groups (memberprogram.h): per device the group, as a device of the schedule;
+    /// and per task its number among the parts, or among the collectives, of its block. Empty elsewhere.
     std::vector<std::int32_t> groupOfDevice;
     std::vector<std::int32_t> partOfTask;
     bool hasMembers() const { return !groupOfDevice.empty(); }

@@ -38,6 +38,11 @@ void showFullestMember(const GroupStages& stages, Design& design)
 
 } // namespace
 
+bool runsMembers(const Design& design, const std::string& backend)
+{
+    return hasGroups(design) && backend == "host" && whyNoMembers(design).empty();
+}
+
 GroupRun::GroupRun(const Design& given, bool trains) : design(given), stages(groupStages(given))
 {
     if (trains) {
@@ -57,10 +62,10 @@ GroupRun::GroupRun(const Design& given, bool trains) : design(given), stages(gro
     }
 }
 
-std::string GroupRun::nameOf(int group, const Backend& backend) const
+std::string GroupRun::nameOf(int group, Backend& backend) const
 {
     const int first = stages.firstOf(group), count = stages.membersOfDevice[static_cast<std::size_t>(group)];
-    return count == 1 ? const_cast<Backend&>(backend).device(first).name()
+    return count == 1 ? backend.device(first).name()
                       : fmt::format("{} members: {} threads {} to {}", count, backend.name(), first, first + count - 1);
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // A run of a design whose stages are held by groups: the member Program that the devices execute, and the groups'
-// Program that the trace, and so every overlay and comparison, speaks of.
+// Program that the trace, and so every overlay and comparison, is about.
 #pragma once
 
 #include "core/design/design.h"
@@ -13,6 +13,9 @@
 
 namespace pipewright {
 
+/// Whether this backend runs the members of the design's groups, and not each group as one device.
+bool runsMembers(const Design& design, const std::string& backend);
+
 struct GroupRun {
     Design design;  ///< with the bytes of every group's fullest member
     Program groups; ///< as compiled from it: whose devices are the groups
@@ -23,7 +26,7 @@ struct GroupRun {
     /// `trains`: the members' bytes are those of training, otherwise those of the design's costs. Throws Error with
     /// whyNoMembers().
     GroupRun(const Design& design, bool trains);
-    std::string nameOf(int group, const Backend& backend) const; ///< "members 0-1"
+    std::string nameOf(int group, Backend& backend) const; ///< "2 members: host threads 0 to 1"
     std::vector<Bytes> shownOf(const std::vector<Bytes>& ofMembers) const;
 };
 

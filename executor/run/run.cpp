@@ -18,6 +18,7 @@
 #include "executor/run/runsetup.h"
 #include "executor/run/runweights.h"
 #include "executor/runtime/clock.h"
+#include "executor/runtime/faultspec.h"
 #include "executor/runtime/runtime.h"
 #include "executor/runtime/timedwork.h"
 #include "executor/training/trainingdata.h"
@@ -66,6 +67,8 @@ public:
                 throw Error(option, "the parameters of a group lie in pieces on its members",
                             "leave it out, or take a cluster without groups");
         }
+        for (const Fault& fault : m_groups ? options.runtime.faults : std::vector<Fault>())
+            requirePlace(fault, m_program, options.steps, "--inject");
         if (m_trains && !m_groups)
             fitAttention();
         m_result.speaks = !m_peers || m_peers->self() == 0;
@@ -147,7 +150,7 @@ private:
     /// Of a design with groups that this backend runs member by member.
     static std::optional<GroupRun> groupsOf(const Design& design, const RunOptions& options, bool trains)
     {
-        if (!hasGroups(design) || options.backend != "host" || !whyNoMembers(design).empty())
+        if (!runsMembers(design, options.backend))
             return std::nullopt;
         return GroupRun(trains ? design : scaledDesign(design, options), trains);
     }

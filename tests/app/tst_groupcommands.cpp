@@ -70,6 +70,20 @@ private Q_SLOTS:
         QCOMPARE(outcome.json()["step_ns"].toArray().first().toInteger(), predicted["makespan_ns"].toInteger());
     }
 
+    void aMemberThatDiesIsNamedByThoseWhoWait()
+    {
+        QCOMPARE(
+            m_work.run("new 1f1b --devices 2 --microbatches 4 --model byte-gpt-small --cluster host-mixed -o f.json")
+                .code,
+            0);
+        const Outcome died = m_work.run("run f.json --backend host --steps 1 --inject dies:3:0:2 -o f.db");
+        QVERIFY(died.code != 0);
+        QVERIFY2(died.errors.contains("device 3: error: stopped at instruction 2"), qPrintable(died.errors));
+        const Outcome none = m_work.run("run f.json --backend host --steps 1 --inject dies:4:0:2 -o f.db");
+        QCOMPARE(none.code, 2);
+        QVERIFY2(none.errors.contains("they count from 0 to 3"), qPrintable(none.errors));
+    }
+
     void whatGroupsDoNotTrainIsSaidByCheckAndRun()
     {
         // The head of byte-gpt is its embedding.

@@ -6,6 +6,7 @@
 #include "executor/run/publishedweights.h"
 #include "executor/run/run.h"
 #include "executor/training/counterrandom.h"
+#include "makers/faults.h"
 #include "makers/models.h"
 #include "testmain.h"
 
@@ -55,16 +56,6 @@ std::vector<float> someValues(std::size_t count)
     for (std::size_t i = 0; i < count; ++i)
         values[i] = float(CounterRandom(5, "weights").normal(i));
     return values;
-}
-
-std::string faultOf(const std::function<void()>& act)
-{
-    try {
-        act();
-    } catch (const Error& error) {
-        return error.what();
-    }
-    return {};
 }
 
 } // namespace
@@ -184,7 +175,7 @@ private slots:
         QTemporaryDir folder;
         const std::string path = folder.filePath("bad.safetensors").toStdString();
         writeFileAtomically(path, bytes.toStdString(), false);
-        QVERIFY(faultOf([&] { SafetensorsFile::open(path); }).find("bad.safetensors") != std::string::npos);
+        QVERIFY(test::faultOf([&] { SafetensorsFile::open(path); }).find("bad.safetensors") != std::string::npos);
     }
 
     void aRunBeginsWithWeightsAndWritesThem()
@@ -209,7 +200,7 @@ private slots:
         // Another model's weights are no business of this one.
         shape.hidden = 16;
         again.saveWeights.clear();
-        const std::string fault = faultOf([&] { run(test::tinyDesign("1f1b", 2, 4, shape), again); });
+        const std::string fault = test::faultOf([&] { run(test::tinyDesign("1f1b", 2, 4, shape), again); });
         QVERIFY2(fault.find("is of 256 x 12, and the model's is of 256 x 16") != std::string::npos, fault.c_str());
     }
 
@@ -218,7 +209,7 @@ private slots:
         ModelShape shape = test::llamaShape();
         shape.gatedMlp = false;
         const ParameterLayout whole = wholeOf(shape);
-        QVERIFY(faultOf([&] { publishedParts(shape, whole.at(1, "fc1.weight")); }).find("no published layout")
+        QVERIFY(test::faultOf([&] { publishedParts(shape, whole.at(1, "fc1.weight")); }).find("no published layout")
                 != std::string::npos);
     }
 };

@@ -4,6 +4,7 @@
 #include "core/base/textfile.h"
 #include "executor/training/textdata.h"
 #include "executor/training/tokendata.h"
+#include "makers/faults.h"
 #include "makers/models.h"
 #include "testmain.h"
 
@@ -23,16 +24,6 @@ std::string bytesOf(const std::vector<std::uint32_t>& tokens, int width)
         for (int i = 0; i < width; ++i)
             bytes += static_cast<char>(token >> (8 * i) & 0xff);
     return bytes;
-}
-
-std::string faultOf(const std::function<void()>& act)
-{
-    try {
-        act();
-    } catch (const Error& error) {
-        return error.what();
-    }
-    return {};
 }
 
 } // namespace
@@ -103,7 +94,7 @@ private slots:
         const auto with = [&](const char* name, const std::string& bytes) {
             const std::string path = folder.filePath(name).toStdString();
             writeFileAtomically(path, bytes, false);
-            return faultOf([&] {
+            return test::faultOf([&] {
                 std::vector<std::int32_t> inputs(std::size_t(shape.tokens())), targets(inputs.size());
                 TokenData::fromFile(path, shape, 1).sample(0, 0, inputs, targets);
             });
@@ -113,7 +104,7 @@ private slots:
         QVERIFY(with("short.bin", std::string(18, '\0')).find("9 tokens are too few") != std::string::npos);
         QVERIFY(with("large.bin", bytesOf(std::vector<std::uint32_t>(30, 300), 2)).find("token 300 at place")
                 != std::string::npos);
-        QVERIFY(faultOf([&] {
+        QVERIFY(test::faultOf([&] {
                     TokenData::fromFile(folder.filePath("none.bin").toStdString(), shape, 1);
                 }).find("cannot be read")
                 != std::string::npos);
