@@ -79,7 +79,7 @@ private Q_SLOTS:
         const Outcome died = m_work.run("run f.json --backend host --steps 1 --inject dies:3:0:2 -o f.db");
         QVERIFY(died.code != 0);
         QVERIFY2(died.errors.contains("device 3: error: stopped at instruction 2"), qPrintable(died.errors));
-        const Outcome none = m_work.run("run f.json --backend host --steps 1 --inject dies:4:0:2 -o f.db");
+        const Outcome none = m_work.run("run f.json --backend host --steps 1 --inject dies:4:0:2 -o g.db");
         QCOMPARE(none.code, 2);
         QVERIFY2(none.errors.contains("they count from 0 to 3"), qPrintable(none.errors));
     }
