@@ -29,6 +29,12 @@ CommandOption& CommandOption::delimiter(char separator)
     return *this;
 }
 
+CommandOption& CommandOption::oneValueEach()
+{
+    m_option->allow_extra_args(false);
+    return *this;
+}
+
 CommandOption& CommandOption::range(int least, int most)
 {
     m_option->check(CLI::Range(least, most));

@@ -22,6 +22,7 @@ public:
     CommandOption& required();
     CommandOption& typeName(const std::string& name); ///< the placeholder of its value in the help
     CommandOption& delimiter(char separator);         ///< between several values in one word
+    CommandOption& oneValueEach();                    ///< of several, every one behind an option of its own
     CommandOption& range(int least, int most);
     bool given() const;
 

@@ -27,7 +27,8 @@ struct CompareOptions {
     {
         command.option("file", file, "the design file").required().typeName("FILE");
         command.option("trace", trace, "a trace of this design").required().typeName("TRACE");
-        command.option("-o,--output", picture, "draw both timelines (.svg or .png)").typeName("PICTURE");
+        command.option("-o,--output", picture, "draw both timelines (.svg, .pdf or .png; more: pipewright render)")
+            .typeName("PICTURE");
         step.addTo(command);
         blockTime.addTo(command);
         command
@@ -149,13 +150,16 @@ StepChoice::Chosen measuredStep(const TraceReader& trace, const Program& program
     }
 }
 
-PictureOptions pictureOptions(const CompareOptions& options, const Timeline& measured, const std::string& step)
+Picture pictureOf(const CompareOptions& options, const Design& design, const Prediction& prediction,
+                  const StepChoice::Chosen& step)
 {
-    PictureOptions picture;
-    picture.dark = options.dark;
-    picture.measured = &measured;
-    picture.measuredSource = measuredSource(options.trace, step);
-    return picture;
+    PictureOptions look;
+    if (options.dark)
+        look.colours = PictureColours::Dark;
+    PicturePanel panel(design, prediction);
+    panel.measured = &step.timeline;
+    panel.measuredSource = measuredSource(options.trace, step.name);
+    return drawPicture({panel}, look);
 }
 
 int compareFiles(const CompareOptions& options)
@@ -173,8 +177,7 @@ int compareFiles(const CompareOptions& options)
     const StepLengths lengths = stepLengths(trace.steps());
     const Comparison comparison = compare(prediction.program, prediction.timeline, measured, trace.peakBytes());
     if (!options.picture.empty())
-        writePicture(options.picture, options.force, located.design, prediction,
-                     pictureOptions(options, measured, chosen.name));
+        writePicture(options.picture, options.force, pictureOf(options, located.design, prediction, chosen));
     const Explanation explanation = explain(prediction.program, located.design.costs, prediction.timeline, measured);
     const std::optional<KernelTotals> kernels =
         kernelTotals(trace, prediction.program, chosen.step >= 0 ? chosen.step : trace.medianStep());

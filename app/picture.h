@@ -1,20 +1,39 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// A design's timeline as a picture file, with the measured one below it when there is a trace.
+// Timelines as picture files: how one looks, from options of the command line, and writing it.
 #pragma once
+
+#include "app/command.h"
 
 #include "core/exchange/timelinepicture.h"
 
 #include <string>
+#include <vector>
 
 namespace pipewright::app {
 
-/// Throws Error when the name ends in neither .svg nor .png, or in .png and this build has no Qt: call it before long
-/// work.
+/// How a picture looks, as options of a command.
+struct PictureChoice {
+    std::string width, fontSize, laneHeight, colours, measured, resolution, duration;
+    std::vector<std::string> without;
+    bool dark = false;
+
+    void addTo(Command command);
+    /// Throw Error naming the option that cannot be; `path` decides the colours where none are given.
+    PictureOptions options(const std::string& path) const;
+    double dotsPerInch(const std::string& path) const;
+    double seconds(const std::string& path) const;
+};
+
+/// "8.5cm", "85mm", "3.3in", "8pt", "1400px" and "1400", in pixels of 1/96 inch. Throws Error (where = `where`).
+double parseLength(const std::string& text, const std::string& where);
+
+/// Throws Error when the name ends in nothing that a picture is written as, or in what this build cannot write for
+/// want of Qt: call it before long work.
 void checkPictureName(const std::string& path, bool overwrite);
 
-/// Throws Error when the file exists and `overwrite` is false.
-void writePicture(const std::string& path, bool overwrite, const Design& design, const Prediction& prediction,
-                  const PictureOptions& options);
+/// Throws Error when the file exists and `overwrite` is false. The last two are for .png and .html.
+void writePicture(const std::string& path, bool overwrite, const Picture& picture, double dotsPerInch = 192,
+                  double seconds = 10);
 
 /// "run.db, step 3", for the foot of a picture.
 std::string measuredSource(const std::string& trace, const std::string& step);

@@ -7,7 +7,10 @@
 #include "traces/store/tracereader.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
+#include <deque>
 #include <memory>
 
 namespace pipewright::app {
@@ -17,48 +20,98 @@ namespace {
 struct RenderOptions {
     explicit RenderOptions(Command command)
     {
-        command.option("file", file, "the design file").required().typeName("FILE");
-        command.option("--trace", trace, "a trace of this design, drawn under the prediction").typeName("TRACE");
+        command.option("files", files, "the design files, drawn under one another on one time axis")
+            .required()
+            .typeName("FILE...");
+        command.option("--trace", traces, "a trace of the first design; again: of the second, and so on; - for none")
+            .typeName("TRACE")
+            .oneValueEach();
         step.addTo(command);
-        command.option("-o,--output", picture, "the picture to write (.svg or .png)").required().typeName("PICTURE");
-        command.option("--width", width, "of the picture, in pixels (1400)").typeName("PIXELS");
-        command.flag("--dark", dark, "draw on a dark ground");
+        command.option("-o,--output", path, "the picture to write: .svg, .pdf, .png, or .html for an animation")
+            .required()
+            .typeName("PICTURE");
+        command.option("--title", titles, "of the first design (its name); again: of the second, and so on")
+            .typeName("TEXT")
+            .oneValueEach();
+        picture.addTo(command);
         command.flag("--force", force, "replace the picture if it exists");
         command.flag("--json", json, "print one JSON object");
     }
-    std::string file, trace, picture;
+    std::vector<std::string> files, traces, titles;
+    std::string path;
     StepChoice step;
-    int width = 1400;
-    bool dark = false, force = false, json = false;
+    PictureChoice picture;
+    bool force = false, json = false;
 };
+
+/// A design with all that is drawn of it.
+struct Drawn {
+    LocatedDesign located;
+    Prediction prediction;
+    Timeline measured;
+};
+
+void checkCount(const char* option, std::size_t given, std::size_t files)
+{
+    if (given > files)
+        throw Error(option, fmt::format("{} for {} design file{}", given, files, files == 1 ? "" : "s"),
+                    "at most one for each, in their order");
+}
+
+void render(const RenderOptions& options)
+{
+    checkPictureName(options.path, options.force);
+    checkCount("--trace", options.traces.size(), options.files.size());
+    checkCount("--title", options.titles.size(), options.files.size());
+    const PictureOptions look = options.picture.options(options.path);
+    const double dotsPerInch = options.picture.dotsPerInch(options.path);
+    const double seconds = options.picture.seconds(options.path);
+    std::deque<Drawn> drawn; // panels refer to its elements
+    std::vector<PicturePanel> panels;
+    for (std::size_t i = 0; i < options.files.size(); ++i) {
+        LocatedDesign located = readLocatedDesign(options.files[i]);
+        Prediction prediction = predictOrFind(located);
+        Drawn& each = drawn.emplace_back(Drawn{std::move(located), std::move(prediction), {}});
+        PicturePanel& panel = panels.emplace_back(each.located.design, each.prediction);
+        if (i < options.titles.size())
+            panel.title = options.titles[i];
+        if (i >= options.traces.size() || options.traces[i] == "-")
+            continue;
+        const TraceReader trace(options.traces[i]);
+        StepChoice::Chosen chosen = options.step.of(trace, each.prediction.program);
+        each.measured = std::move(chosen.timeline);
+        panel.measured = &each.measured;
+        panel.measuredSource = measuredSource(options.traces[i], chosen.name);
+    }
+    writePicture(options.path, options.force, drawPicture(panels, look), dotsPerInch, seconds);
+
+    const auto isMeasured = [](const PicturePanel& panel) { return panel.measured != nullptr; };
+    const bool anyMeasured = std::any_of(panels.begin(), panels.end(), isMeasured);
+    if (options.json) {
+        Json designs = Json::array();
+        for (const std::string& file : options.files)
+            designs.push_back(file);
+        printJson({{"picture", options.path},
+                   {"design", options.files.front()},
+                   {"designs", designs},
+                   {"measured", anyMeasured}});
+        return;
+    }
+    std::vector<std::string> names;
+    for (const Drawn& each : drawn)
+        names.push_back(each.located.design.name);
+    printText("{}: {}\n", options.path, fmt::join(names, ", "));
+}
 
 } // namespace
 
 void addRenderCommand(CommandLine& line, int& exitCode)
 {
-    Command command = line.add("render", "Draws the timeline, with a measured one under it if there is a trace");
+    Command command = line.add(
+        "render", "Draws timelines: of designs, of runs, several under one another, for a page or as animation");
     const auto options = std::make_shared<RenderOptions>(command);
     command.onCall([options, &exitCode] {
-        checkPictureName(options->picture, options->force);
-        const LocatedDesign located = readLocatedDesign(options->file);
-        const Prediction prediction = predictOrFind(located);
-        PictureOptions picture;
-        picture.dark = options->dark;
-        picture.width = options->width;
-        Timeline measured;
-        if (!options->trace.empty()) {
-            const TraceReader trace(options->trace);
-            StepChoice::Chosen chosen = options->step.of(trace, prediction.program);
-            measured = std::move(chosen.timeline);
-            picture.measured = &measured;
-            picture.measuredSource = measuredSource(options->trace, chosen.name);
-        }
-        writePicture(options->picture, options->force, located.design, prediction, picture);
-        if (options->json)
-            printJson(
-                {{"picture", options->picture}, {"design", options->file}, {"measured", picture.measured != nullptr}});
-        else
-            printText("{}: {}\n", options->picture, located.design.name);
+        render(*options);
         exitCode = exitSuccess;
     });
 }

@@ -46,7 +46,38 @@ inline constexpr PictureTheme lightTheme{"#f4f5f8",
                                          "#bcd5e4",
                                          {"#5aa9e6", "#ee7d5f", "#efb04a", "#57bf98", "#a3b5c6", "#b59bf5"},
                                          "#98a2b3"};
-static_assert(!darkTheme.blocks.back().empty() && !lightTheme.blocks.back().empty(),
-              "a colour for every operation, in both themes");
+/// On white: blocks as in the light theme, and no ground of another colour.
+inline constexpr PictureTheme paperTheme{"#ffffff",
+                                         "#ffffff",
+                                         "#d5dae2",
+                                         "#000000",
+                                         "#4a5363",
+                                         "#2f62d9",
+                                         "#12875a",
+                                         "#c8392b",
+                                         "#1d2430",
+                                         "#bcd5e4",
+                                         {"#5aa9e6", "#ee7d5f", "#efb04a", "#57bf98", "#a3b5c6", "#b59bf5"},
+                                         "#98a2b3"};
+/// For a black and white print: textures tell operations apart, these greys only help.
+inline constexpr PictureTheme greyTheme{"#ffffff",
+                                        "#ffffff",
+                                        "#c4c4c4",
+                                        "#000000",
+                                        "#3c3c3c",
+                                        "#555555",
+                                        "#000000",
+                                        "#000000",
+                                        "#000000",
+                                        "#d9d9d9",
+                                        {"#d4d4d4", "#ffffff", "#ffffff", "#ffffff", "#ffffff", "#ffffff"},
+                                        "#888888"};
+/// Of blocks too narrow for a texture, in that print: a reduction's last.
+inline constexpr std::array<std::string_view, opCount + 1> greyOfNarrowBlocks{
+    "#d4d4d4", "#6e6e6e", "#8c8c8c", "#b4b4b4", "#a0a0a0", "#404040", "#888888"};
+static_assert(!greyOfNarrowBlocks.back().empty() && !paperTheme.blocks.back().empty()
+                  && !greyTheme.blocks.back().empty() && !darkTheme.blocks.back().empty()
+                  && !lightTheme.blocks.back().empty(),
+              "a colour for every operation, in every theme");
 
 } // namespace pipewright

@@ -35,14 +35,6 @@ std::string optional(std::string_view attribute, double opacity)
     return opacity >= 1 ? std::string() : fmt::format(" {}=\"{}\"", attribute, number(opacity));
 }
 
-void appendPoint(std::string& text, char command, double x, double y)
-{
-    text += command;
-    appendNumber(text, x);
-    text += ' ';
-    appendNumber(text, y);
-}
-
 } // namespace
 
 void appendNumber(std::string& text, double value)
@@ -60,11 +52,25 @@ void appendNumber(std::string& text, double value)
     }
 }
 
-SvgWriter::SvgWriter(double width, double height, std::string_view title)
+void appendPoint(std::string& path, char command, double x, double y)
 {
-    m_text = fmt::format("<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0}\" height=\"{1}\" viewBox=\"0 0 {0} "
-                         "{1}\">\n<title>{2}</title>\n",
-                         number(width), number(height), escapedForMarkup(title));
+    path += command;
+    appendNumber(path, x);
+    path += ' ';
+    appendNumber(path, y);
+}
+
+SvgWriter::SvgWriter(double width, double height, std::string_view title)
+    : SvgWriter({0, 0, width, height}, number(width), number(height), title)
+{
+}
+
+SvgWriter::SvgWriter(const Rectangle& view, std::string_view width, std::string_view height, std::string_view title)
+{
+    m_text = fmt::format("<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{}\" height=\"{}\" viewBox=\"{} {} {} "
+                         "{}\">\n<title>{}</title>\n",
+                         width, height, number(view.x), number(view.y), number(view.width), number(view.height),
+                         escapedForMarkup(title));
 }
 
 void SvgWriter::fill(const Rectangle& area, std::string_view colour, double radius, double opacity)

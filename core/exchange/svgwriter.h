@@ -28,6 +28,8 @@ struct TextStyle {
 class SvgWriter {
 public:
     SvgWriter(double width, double height, std::string_view title);
+    /// Drawn in a space of `view`, shown in the size that the two lengths say: "8.5cm", "1400".
+    SvgWriter(const Rectangle& view, std::string_view width, std::string_view height, std::string_view title);
 
     void fill(const Rectangle& area, std::string_view colour, double radius = 0, double opacity = 1);
     void outline(const Rectangle& area, std::string_view colour, double strokeWidth, double radius = 0,
@@ -48,6 +50,9 @@ private:
 
 /// At most two decimals, no trailing zeros.
 void appendNumber(std::string& text, double value);
+
+/// "M10.5 20" with command 'M'.
+void appendPoint(std::string& path, char command, double x, double y);
 
 /// A rectangle as path data, to be filled with others of its colour.
 void appendRectangle(std::string& data, const Rectangle& area);

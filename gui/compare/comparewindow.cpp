@@ -190,6 +190,15 @@ int CompareWindow::current() const
     return m_lanes->current();
 }
 
+std::vector<CompareWindow::Other> CompareWindow::others() const
+{
+    std::vector<Other> others;
+    for (std::size_t i = 1; i < m_entries.size(); ++i)
+        if (m_entries[i].prediction)
+            others.push_back({m_entries[i].name, &m_entries[i].design, m_entries[i].prediction.get()});
+    return others;
+}
+
 QString CompareWindow::uniqueName(const QString& wanted) const
 {
     QString name = wanted;

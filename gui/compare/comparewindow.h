@@ -37,6 +37,14 @@ public:
     void removeCurrent(); ///< not for the current schedule
     void takeCurrent();   ///< makes it the document's schedule
 
+    /// A schedule beside the present one, for as long as nothing is added or removed.
+    struct Other {
+        QString name;
+        const Design* design;
+        const Prediction* prediction;
+    };
+    std::vector<Other> others() const; ///< those that are worked out and can run
+
     int count() const { return static_cast<int>(m_entries.size()); }
     bool isBusy() const { return m_pending > 0; }
     CompareLanes& lanes() { return *m_lanes; }

@@ -88,7 +88,7 @@ void MainWindow::connectViews()
     on(m_actions->open, &MainWindow::open);
     on(m_actions->save, &MainWindow::save);
     on(m_actions->saveAs, &MainWindow::saveAs);
-    on(m_actions->exportPicture, &MainWindow::exportPicture);
+    on(m_actions->picture, &MainWindow::showPicture);
     on(m_actions->quit, &QWidget::close);
     on(m_actions->place, &MainWindow::placeNext);
     on(m_actions->buildingBlock, &MainWindow::editBlock);

@@ -36,6 +36,7 @@ class MemoryPanel;
 class ModelWindow;
 class Minimap;
 class NumberBar;
+class PictureDialog;
 class RunController;
 class RunErrors;
 class RunSettings;
@@ -82,6 +83,7 @@ public:
     SearchWindow* searchWindow() { return m_search; }
     ModelWindow* modelWindow() { return m_model; }
     HistoryWindow* historyWindow() { return m_history; }
+    PictureDialog* pictureDialog() { return m_picture; }
     Inspector& inspector() { return *m_inspector; }
     SuggestionList& suggestions() { return *m_suggestions; }
     EditDifferences& differences() { return *m_differences; }
@@ -112,7 +114,6 @@ public:
     /// What the file dialog gave: one file, or the traces of several ranks; false after saying what cannot be.
     bool openFiles(const QStringList& paths);
     bool saveTo(const QString& path);
-    bool exportTo(const QString& path); ///< .svg, .png or .pdf by its ending
     /// Session: the file open when the last window closed (false: none, or deleted), and the other windows.
     bool restoreFile();
     void restoreWindows();
@@ -138,7 +139,7 @@ public Q_SLOTS:
     void showDiagnostics();
     void showShortcuts();
     void switchTheme();
-    void exportPicture();
+    void showPicture();
     void placeNext();
     void editBlock();
     void compare();
@@ -186,7 +187,6 @@ private:
     /// Its geometry and the borders dragged in it are kept between sessions.
     void rememberFrame(QWidget* window, const QString& key);
     void rememberWindow(QWidget* window, const QString& key); ///< the same, and it has the window's actions
-    std::string pictureSvg(bool dark, int width) const;
 
     Options m_options;
     std::unique_ptr<QSettings> m_settings;
@@ -230,6 +230,7 @@ private:
     SearchWindow* m_search = nullptr;
     ModelWindow* m_model = nullptr;
     HistoryWindow* m_history = nullptr;
+    PictureDialog* m_picture = nullptr;
     Design m_opened; ///< as it was opened or made, before the edits
 };
 

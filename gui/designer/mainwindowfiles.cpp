@@ -7,6 +7,7 @@
 #include "gui/designer/designer.h"
 #include "gui/designer/mainwindow.h"
 #include "gui/designer/numberbar.h"
+#include "gui/designer/picturedialog.h"
 #include "gui/designer/waitcursor.h"
 #include "gui/designer/windowactions.h"
 #include "gui/document/autosave.h"
@@ -209,46 +210,16 @@ bool MainWindow::saveAs()
     return !path.isEmpty() && saveTo(path);
 }
 
-std::string MainWindow::pictureSvg(bool dark, int width) const
+void MainWindow::showPicture()
 {
-    PictureOptions picture;
-    picture.dark = dark;
-    picture.width = width;
-    if (const Document::Overlay* overlay = m_document.overlay()) {
-        picture.measured = &overlay->measured;
-        picture.measuredSource = QFileInfo(overlay->path).completeBaseName().toStdString();
+    if (!m_picture) {
+        m_picture = new PictureDialog(
+            m_document, [this] { return m_compare; }, *m_settings, this);
+        rememberFrame(m_picture, QStringLiteral("picture"));
     }
-    return timelineSvg(m_document.design(), *m_document.prediction(), picture);
-}
-
-void MainWindow::exportPicture()
-{
-    if (!m_document.prediction())
-        return;
-    const QString path = QFileDialog::getSaveFileName(this, tr("Export picture"), QStringLiteral("schedule.svg"),
-                                                      tr("Pictures (*.svg *.png *.pdf)"));
-    if (!path.isEmpty())
-        exportTo(path);
-}
-
-bool MainWindow::exportTo(const QString& path)
-{
-    try {
-        const WaitCursor wait;
-        const bool pdf = path.endsWith(QLatin1String(".pdf"), Qt::CaseInsensitive);
-        // Paper is white in both looks.
-        const std::string svg = pictureSvg(!pdf && Theme::of(*this).isDark, PictureOptions().width);
-        if (pdf)
-            svgToPdf(svg, path.toStdString());
-        else if (path.endsWith(QLatin1String(".png"), Qt::CaseInsensitive))
-            svgToPng(svg, path.toStdString());
-        else
-            writeFileAtomically(path.toStdString(), svg, true); // the file dialog asked about replacing
-        return true;
-    } catch (const std::exception& error) {
-        complain(tr("Cannot write the picture"), proseText(error));
-        return false;
-    }
+    m_picture->show();
+    m_picture->raise();
+    m_picture->activateWindow();
 }
 
 void MainWindow::print()
@@ -263,7 +234,17 @@ void MainWindow::print()
         return;
     try {
         const WaitCursor wait;
-        paintSvg(pictureSvg(false, PictureOptions().width), printer);
+        PictureOptions look;
+        look.colours = PictureColours::Paper;
+        PicturePanel panel(m_document.design(), *m_document.prediction());
+        if (const Document::Overlay* overlay = m_document.overlay(); overlay && m_document.side() != Side::Predicted) {
+            panel.measured = &overlay->measured;
+            panel.measuredSource = QFileInfo(overlay->path).completeBaseName().toStdString();
+            if (m_document.side() == Side::Measured)
+                look.measured = MeasuredPlace::Alone;
+        }
+        const Picture picture = drawPicture({panel}, look);
+        paintSvg(picture.svg, QSizeF(picture.width, picture.height), printer);
     } catch (const std::exception& error) {
         complain(tr("Cannot print"), proseText(error));
     }

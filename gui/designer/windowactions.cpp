@@ -18,8 +18,7 @@ WindowActions::WindowActions(QUndoStack* stack, QWidget* window)
     save = make(tr("Save"), {QKeySequence::Save}, tr("Write the design to its file"));
     saveAs =
         make(tr("Save as…"), {QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_S)}, tr("Write the design to another file"));
-    exportPicture =
-        make(tr("Export picture…"), {QKeySequence(Qt::CTRL | Qt::Key_E)}, tr("The timeline as SVG, PNG or PDF"));
+    picture = make(tr("Export picture…"), {QKeySequence(Qt::CTRL | Qt::Key_E)}, tr("The timeline as SVG, PNG or PDF"));
     quit = make(tr("Quit"), {QKeySequence(Qt::CTRL | Qt::Key_Q)}, tr("Close the designer"));
     undo = stack->createUndoAction(this, tr("Undo"));
     undo->setShortcuts({QKeySequence(Qt::CTRL | Qt::Key_Z)});
@@ -99,7 +98,7 @@ WindowActions::WindowActions(QUndoStack* stack, QWidget* window)
     fileMenu->addMenu(recentMenu);
     fileMenu->addAction(recordedRun);
     fileMenu->addSeparator();
-    for (QAction* action : {save, saveAs, exportPicture, print})
+    for (QAction* action : {save, saveAs, picture, print})
         fileMenu->addAction(action);
     fileMenu->addSeparator();
     fileMenu->addAction(quit);
@@ -162,7 +161,7 @@ void WindowActions::addSide(QAction* action)
 QList<ShortcutList::Group> WindowActions::groups() const
 {
     QList<ShortcutList::Group> groups{
-        {tr("File"), {newSchedule, open, recordedRun, save, saveAs, exportPicture, print, quit}},
+        {tr("File"), {newSchedule, open, recordedRun, save, saveAs, picture, print, quit}},
         {tr("Edit"), {undo, redo, history, place, completeRest, emptyTimeline, takeSuggestion, find}},
         {tr("Explore"), {model, search, improveSelection, buildingBlock, compare, tradeOffs, experiment, sharding}},
         {tr("Run and compare"), QList<QAction*>{run, openOverlay, clearOverlay, calibrate, traceLanes} + m_sides},

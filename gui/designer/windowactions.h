@@ -26,7 +26,7 @@ public:
     QAction* open;
     QAction* save;
     QAction* saveAs;
-    QAction* exportPicture;
+    QAction* picture;
     QAction* quit;
     QAction* undo;
     QAction* redo;

@@ -2,10 +2,13 @@
 #include "gui/widgets/picture.h"
 
 #include "core/base/diagnostic.h"
+#include "core/base/outputfile.h"
 #include "core/base/textfile.h"
+#include "core/exchange/animatedpage.h"
 #include "gui/widgets/runtimefolder.h"
 
 #include <QBuffer>
+#include <QFileInfo>
 #include <QGuiApplication>
 #include <QImage>
 #include <QPageSize>
@@ -13,40 +16,68 @@
 #include <QPdfWriter>
 #include <QSvgRenderer>
 
+#include <fmt/format.h>
+
 #include <algorithm>
-#include <memory>
+#include <functional>
 
 namespace pipewright {
 
 namespace {
 
-constexpr double preferredScale = 2;
 constexpr int longestSide = 16384;
+constexpr double pointsPerPixel = 72 / pixelsPerInch;
+constexpr double dotsPerMetre = 1 / 0.0254;
 
-void paintAndWrite(const std::string& svg, const std::string& path, bool overwrite)
+void checkReadable(const QSvgRenderer& renderer, QSizeF size, const std::string& path)
+{
+    if (!renderer.isValid() || size.isEmpty())
+        throw Error(path, "the picture is no valid SVG");
+}
+
+QImage imageOf(const std::string& svg, QSizeF size, const std::string& path, double dotsPerInch)
 {
     QSvgRenderer renderer(QByteArray::fromStdString(svg));
-    if (!renderer.isValid())
-        throw Error(path, "the picture is no valid SVG");
-    const QSize size = renderer.defaultSize();
-    const int longest = std::max(size.width(), size.height());
-    if (size.isEmpty() || longest > longestSide)
-        throw Error(path,
-                    "a picture of " + std::to_string(size.width()) + " x " + std::to_string(size.height())
-                        + " pixels cannot be made",
-                    "at most 16384 a side; write .svg instead");
-    const double scale = std::min(preferredScale, static_cast<double>(longestSide) / longest);
-    QImage image(size * scale, QImage::Format_ARGB32_Premultiplied);
+    checkReadable(renderer, size, path);
+    const double scale = dotsPerInch / pixelsPerInch;
+    const QSize dots = (size * scale).toSize();
+    if (dots.isEmpty() || std::max(dots.width(), dots.height()) > longestSide)
+        throw Error(path, fmt::format("a picture of {} x {} dots cannot be made", dots.width(), dots.height()),
+                    fmt::format("at most {} a side: a lower resolution, or .svg or .pdf", longestSide));
+    QImage image(dots, QImage::Format_ARGB32_Premultiplied);
     if (image.isNull())
-        throw Error(path, "not enough memory for the picture", "write .svg instead");
+        throw Error(path, "not enough memory for the picture", "write .svg or .pdf instead");
     image.fill(Qt::transparent);
-    image.setDotsPerMeterX(static_cast<int>(scale * 96 / 0.0254));
-    image.setDotsPerMeterY(static_cast<int>(scale * 96 / 0.0254));
+    image.setDotsPerMeterX(qRound(dotsPerInch * dotsPerMetre));
+    image.setDotsPerMeterY(qRound(dotsPerInch * dotsPerMetre));
     QPainter painter(&image);
     painter.setRenderHint(QPainter::Antialiasing);
     renderer.render(&painter);
     painter.end();
-    writePng(image, path, overwrite);
+    return image;
+}
+
+// Painting wants an application, for its fonts. The command line has none and draws without a screen, whatever
+// platform the environment names.
+void withFonts(const std::function<void()>& paint)
+{
+    if (QCoreApplication::instance())
+        return paint();
+    ensureRuntimeFolder();
+    const QByteArray platform = qgetenv("QT_QPA_PLATFORM");
+    const bool named = qEnvironmentVariableIsSet("QT_QPA_PLATFORM");
+    qputenv("QT_QPA_PLATFORM", "offscreen");
+    int argc = 1;
+    char name[] = "pipewright";
+    char* argv[] = {name, nullptr};
+    {
+        QGuiApplication application(argc, argv);
+        paint();
+    }
+    if (named)
+        qputenv("QT_QPA_PLATFORM", platform);
+    else
+        qunsetenv("QT_QPA_PLATFORM");
 }
 
 } // namespace
@@ -59,60 +90,59 @@ void writePng(const QImage& image, const std::string& path, bool overwrite)
     writeFileAtomically(path, content.data().toStdString(), overwrite);
 }
 
-void svgToPng(const std::string& svg, const std::string& path, bool overwrite)
+void svgToPng(const std::string& svg, QSizeF size, const std::string& path, bool overwrite, double dotsPerInch)
 {
-    if (QCoreApplication::instance()) {
-        paintAndWrite(svg, path, overwrite);
-        return;
-    }
-    ensureRuntimeFolder();
-    // The command line draws without a screen, whatever platform the environment names.
-    const QByteArray platform = qgetenv("QT_QPA_PLATFORM");
-    qputenv("QT_QPA_PLATFORM", "offscreen");
-    int argc = 1;
-    char name[] = "pipewright";
-    char* argv[] = {name, nullptr};
-    {
-        QGuiApplication application(argc, argv);
-        paintAndWrite(svg, path, overwrite);
-    }
-    if (platform.isNull())
-        qunsetenv("QT_QPA_PLATFORM");
-    else
-        qputenv("QT_QPA_PLATFORM", platform);
+    withFonts([&] { writePng(imageOf(svg, size, path, dotsPerInch), path, overwrite); });
 }
 
-void paintSvg(const std::string& svg, QPagedPaintDevice& page)
+void paintSvg(const std::string& svg, QSizeF size, QPagedPaintDevice& page)
 {
     QSvgRenderer renderer(QByteArray::fromStdString(svg));
-    if (!renderer.isValid())
-        throw Error("picture", "the picture is no valid SVG");
+    checkReadable(renderer, size, "picture");
     QPainter painter;
     if (!painter.begin(&page))
         throw Error("picture", "the page cannot be painted on",
                     "look at the printer, or whether the file can be written");
     const QRectF area(0, 0, painter.device()->width(), painter.device()->height());
-    const QSizeF size = QSizeF(renderer.defaultSize()).scaled(area.size(), Qt::KeepAspectRatio);
-    renderer.render(&painter,
-                    QRectF(QPointF((area.width() - size.width()) / 2, (area.height() - size.height()) / 2), size));
+    const QSizeF fitted = size.scaled(area.size(), Qt::KeepAspectRatio);
+    renderer.render(
+        &painter, QRectF(QPointF((area.width() - fitted.width()) / 2, (area.height() - fitted.height()) / 2), fitted));
     painter.end();
 }
 
-void svgToPdf(const std::string& svg, const std::string& path)
+void svgToPdf(const std::string& svg, QSizeF size, const std::string& path, bool overwrite)
 {
-    const QSize size = QSvgRenderer(QByteArray::fromStdString(svg)).defaultSize();
     if (size.isEmpty())
         throw Error(path, "the picture is no valid SVG");
-    QBuffer content;
-    content.open(QIODevice::WriteOnly);
-    {
-        QPdfWriter writer(&content);
-        writer.setCreator(QStringLiteral("Pipewright"));
-        writer.setPageSize(QPageSize(QSizeF(size) * 0.75, QPageSize::Point)); // 96 pixels are 72 points
-        writer.setPageMargins(QMarginsF(0, 0, 0, 0));
-        paintSvg(svg, writer);
-    }
-    writeFileAtomically(path, content.data().toStdString(), true);
+    withFonts([&] {
+        QBuffer content;
+        content.open(QIODevice::WriteOnly);
+        {
+            QPdfWriter writer(&content);
+            writer.setCreator(QStringLiteral("Pipewright"));
+            // Of exactly this size, however close a sheet of paper comes.
+            writer.setPageSize(QPageSize(size * pointsPerPixel, QPageSize::Point, {}, QPageSize::ExactMatch));
+            writer.setPageMargins(QMarginsF(0, 0, 0, 0));
+            paintSvg(svg, size, writer);
+        }
+        writeFileAtomically(path, content.data().toStdString(), overwrite);
+    });
+}
+
+void writePicture(const Picture& picture, const std::string& path, bool overwrite, double dotsPerInch, double seconds)
+{
+    const QString ending = QFileInfo(QString::fromStdString(path)).suffix().toLower();
+    const QSizeF size(picture.width, picture.height);
+    if (ending == QLatin1String("svg"))
+        writeFileAtomically(path, picture.svg, overwrite);
+    else if (ending == QLatin1String("pdf"))
+        svgToPdf(picture.svg, size, path, overwrite);
+    else if (ending == QLatin1String("png"))
+        svgToPng(picture.svg, size, path, overwrite, dotsPerInch);
+    else if (ending == QLatin1String("html"))
+        writeFileAtomically(path, animatedPage(picture, seconds), overwrite);
+    else
+        throw Error(path, "is no name of a picture", "let it end in .svg, .pdf, .png or .html");
 }
 
 } // namespace pipewright

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Vector pictures as PNG and on paper; PNG also where there is no screen: fonts come from Qt's offscreen platform when
-// no application exists yet. Twice the nominal size, so that hairlines and letters stay crisp.
+// Vector pictures as PNG, as PDF and on paper, without a screen too: fonts come from Qt's offscreen platform when no
+// application exists yet.
 #pragma once
+
+#include "core/exchange/timelinepicture.h"
+
+#include <QSizeF>
 
 #include <string>
 
@@ -10,14 +14,24 @@ class QPagedPaintDevice;
 
 namespace pipewright {
 
+/// Hairlines and letters stay crisp on a screen.
+inline constexpr double screenDotsPerInch = 2 * pixelsPerInch;
+
 /// Atomic. Throws Error when the file cannot be written, see core/base/outputfile.h.
 void writePng(const QImage& image, const std::string& path, bool overwrite);
-/// The same; throws Error also when the SVG cannot be read or its size is beyond 16384 pixels a side.
-void svgToPng(const std::string& svg, const std::string& path, bool overwrite = true);
-/// One page of the picture's own size, as vectors. Needs an application. Throws as svgToPng() does.
-void svgToPdf(const std::string& svg, const std::string& path);
+/// `size`: pixels of 1/96 inch, whatever the SVG says of its own. Throws Error when the file cannot be written, the
+/// SVG cannot be read, or the image would have more than 16384 dots a side.
+void svgToPng(const std::string& svg, QSizeF size, const std::string& path, bool overwrite,
+              double dotsPerInch = screenDotsPerInch);
+/// One page of that size, as vectors. Throws as svgToPng() does.
+void svgToPdf(const std::string& svg, QSizeF size, const std::string& path, bool overwrite);
 /// Onto a page, as large as its margins allow, upright and centred. Throws Error when the SVG cannot be read or
 /// the device cannot be painted on.
-void paintSvg(const std::string& svg, QPagedPaintDevice& page);
+void paintSvg(const std::string& svg, QSizeF size, QPagedPaintDevice& page);
+
+/// As what the ending of its name says: .svg, .pdf, .png, or .html for an animation of `seconds`. Throws Error, also
+/// for another ending.
+void writePicture(const Picture& picture, const std::string& path, bool overwrite,
+                  double dotsPerInch = screenDotsPerInch, double seconds = 10);
 
 } // namespace pipewright

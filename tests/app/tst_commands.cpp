@@ -82,8 +82,8 @@ private Q_SLOTS:
             << "4104 devices are needed";
         QTest::newRow("family options beside a file") << "predict made.json --devices 2"
                                                       << "--devices";
-        QTest::newRow("a picture of no kind") << "render made.json -o picture.gif"
-                                              << ".svg or .png";
+        QTest::newRow("a picture of no kind") << "render made.json -o picture.bmp"
+                                              << ".svg, .pdf, .png or .html";
         QTest::newRow("a backend that is off") << "run made.json --backend cuda --steps 1 -o x.db"
                                                << "cuda";
         QTest::newRow("a backend nobody knows") << "run made.json --backend abacus --steps 1 -o x.db"

@@ -186,10 +186,10 @@ std::string runReport(const Design& design, const Prediction& prediction, const 
         page.paragraph(fmt::format("{} steps after the first: {} to {}, median {}, eight of ten within {}.",
                                    lengths.steps, formatDuration(lengths.shortest), formatDuration(lengths.longest),
                                    formatDuration(lengths.median), formatDuration(lengths.spread)));
-    PictureOptions picture;
+    PicturePanel picture(design, prediction);
     picture.measured = &step.timeline;
     picture.measuredSource = fileName(tracePath) + ", " + step.name;
-    page.picture(timelineSvg(design, prediction, picture), "The measured timeline, the predicted one as outlines");
+    page.picture(timelineSvg(picture), "The measured timeline, the predicted one as outlines");
     addNotes(page, notes);
     addCauses(page, prediction.program, e);
     addDevices(page, e);

@@ -2,75 +2,15 @@
 // Timelines as SVG: well-formed, bounded in size, with letters, textures, memory and a measurement laid over.
 #include "core/base/diagnostic.h"
 #include "core/exchange/laneblocks.h"
+#include "core/exchange/picturescenes.h"
 #include "core/exchange/svgwriter.h"
 #include "core/exchange/timelinepicture.h"
 #include "testmain.h"
 
 #include <QTest>
-#include <QXmlStreamReader>
-
-#include <map>
 
 using namespace pipewright;
-
-namespace {
-
-// `devices` independent chains of F then B per microbatch: enough of a program to draw.
-struct Scene {
-    Design design;
-    Prediction prediction;
-};
-
-Scene chains(int devices, int microbatches, Nanoseconds forward, Nanoseconds backward)
-{
-    Scene scene;
-    scene.design.name = "chains";
-    scene.design.schedule.family = "custom";
-    Program& program = scene.prediction.program;
-    program.microbatches = microbatches;
-    program.devices.resize(static_cast<std::size_t>(devices));
-    Timeline& timeline = scene.prediction.timeline;
-    for (int device = 0; device < devices; ++device) {
-        program.deviceOfStage.push_back(device);
-        Nanoseconds now = 0;
-        for (int microbatch = 0; microbatch < microbatches; ++microbatch) {
-            for (const Op op : {Op::F, Op::I}) {
-                Task task;
-                task.op = op;
-                task.stage = task.device = device;
-                task.microbatch = microbatch;
-                program.tasks.push_back(task);
-                timeline.start.push_back(now);
-                now += op == Op::F ? forward : backward;
-                timeline.end.push_back(now);
-            }
-        }
-        scene.prediction.metrics.makespan = now;
-    }
-    return scene;
-}
-
-// Counts elements by name, and fails on anything that is not well-formed XML.
-std::map<QString, int> elementsOf(const std::string& svg, bool* wellFormed)
-{
-    QXmlStreamReader reader(QByteArray::fromStdString(svg));
-    std::map<QString, int> count;
-    while (!reader.atEnd())
-        if (reader.readNext() == QXmlStreamReader::StartElement)
-            ++count[reader.name().toString()];
-    *wellFormed = !reader.hasError();
-    return count;
-}
-
-int occurrences(const std::string& text, const std::string& what)
-{
-    int count = 0;
-    for (std::size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + 1))
-        ++count;
-    return count;
-}
-
-} // namespace
+using namespace pipewright::test;
 
 class TestPicture : public QObject {
     Q_OBJECT
@@ -81,8 +21,8 @@ private slots:
         const Scene scene = chains(3, 4, 1'000'000, 1'500'000);
         for (const bool dark : {false, true}) {
             PictureOptions options;
-            options.dark = dark;
-            const std::string svg = timelineSvg(scene.design, scene.prediction, options);
+            options.colours = dark ? PictureColours::Dark : PictureColours::Light;
+            const std::string svg = timelineSvg(panelOf(scene), options);
             bool wellFormed = false;
             const auto elements = elementsOf(svg, &wellFormed);
             QVERIFY(wellFormed);
@@ -100,7 +40,7 @@ private slots:
     void everyVisibleBlockCarriesItsLetter()
     {
         const Scene scene = chains(2, 4, 1'000'000, 1'000'000);
-        const std::string svg = timelineSvg(scene.design, scene.prediction, {});
+        const std::string svg = timelineSvg(panelOf(scene));
         QCOMPARE(occurrences(svg, ">F</text>"), 2 * 4 + 1); // and the legend's
         QCOMPARE(occurrences(svg, ">I</text>"), 2 * 4 + 1);
         QCOMPARE(occurrences(svg, ">W</text>"), 0);
@@ -111,7 +51,7 @@ private slots:
         Scene scene = chains(1, 1, 5, 5);
         scene.design.name = "<b> & \"quotes\"\n\x1b\xef\xbf\xbe\xef\xbf\xbf\xff";
         bool wellFormed = false;
-        elementsOf(timelineSvg(scene.design, scene.prediction, {}), &wellFormed);
+        elementsOf(timelineSvg(panelOf(scene)), &wellFormed);
         QVERIFY(wellFormed);
     }
 
@@ -124,45 +64,46 @@ private slots:
         measured.start[3] += 200'000;
         measured.end[3] += 200'000;
         PictureOptions options;
-        options.measured = &measured;
-        options.measuredSource = "run 7";
-        const std::string svg = timelineSvg(scene.design, scene.prediction, options);
-        QCOMPARE(occurrences(svg, "stroke-dasharray"), 4);
-        QCOMPARE(occurrences(svg, "fill=\"#c8392b\""), 1); // one path for the lane …
-        QVERIFY(svg.find("4.2 ms measured, 4 ms predicted (-4.8 %)") != std::string::npos);
+        PicturePanel panel = panelOf(scene);
+        panel.measured = &measured;
+        panel.measuredSource = "run 7";
+        const std::string svg = timelineSvg(panel, options);
+        QCOMPARE(occurrences(svg, "stroke-dasharray"), 2); // of the lane, and the legend's
+        QCOMPARE(occurrences(svg, "fill=\"#c8392b\""), 1 + 1);
+        QVERIFY(svg.find("4 ms predicted, 4.2 ms measured (+5.0 %)") != std::string::npos);
         QVERIFY(svg.find("run 7") != std::string::npos);
         options.spread = 0.25;
-        QCOMPARE(occurrences(timelineSvg(scene.design, scene.prediction, options), "fill=\"#c8392b\""), 0);
+        QCOMPARE(occurrences(timelineSvg(panel, options), "fill=\"#c8392b\""), 1);
 
         measured.start[3] = notRun; // a record that was lost is simply not drawn
-        QCOMPARE(occurrences(timelineSvg(scene.design, scene.prediction, options), ">I</text>"), 1 + 1);
+        QCOMPARE(occurrences(timelineSvg(panel, options), ">I</text>"), 1 + 1);
         measured.start.pop_back();
-        QVERIFY_THROWS_EXCEPTION(Error, timelineSvg(scene.design, scene.prediction, options));
+        QVERIFY_THROWS_EXCEPTION(Error, timelineSvg(panel, options));
     }
 
     void memoryIsDrawnWhereItIsKnown()
     {
         Scene scene = chains(2, 2, 1'000, 1'000);
-        QVERIFY(timelineSvg(scene.design, scene.prediction, {}).find("MEMORY") == std::string::npos);
+        QVERIFY(timelineSvg(panelOf(scene)).find("MEMORY") == std::string::npos);
         scene.prediction.program.devices[1].peakBytes = Bytes(90) << 30;
         scene.prediction.timeline.memory = {{{0, 0}}, {{0, Bytes(10) << 30}, {1'000, Bytes(90) << 30}, {4'000, 0}}};
         scene.design.cluster.devices.assign(2, DeviceSpec{"H100", Bytes(80) << 30, 1, 1, 0.5});
-        const std::string svg = timelineSvg(scene.design, scene.prediction, {});
+        const std::string svg = timelineSvg(panelOf(scene));
         QVERIFY(svg.find("MEMORY") != std::string::npos);
-        QVERIFY(svg.find("90 GiB / 80 GiB") != std::string::npos);
-        QVERIFY(occurrences(svg, "stroke=\"#c8392b\"") == 2); // the limit, on both
+        QVERIFY(svg.find("90 / 80 GiB") != std::string::npos);
+        QCOMPARE(occurrences(svg, "stroke=\"#c8392b\""), 2 + 1); // the limit, on both, and the legend's
     }
 
     void theSizeIsBoundedByPixelsNotByBlocks()
     {
         const Scene scene = chains(16, 6'250, 1'000, 2'000); // 200,000 blocks
-        const std::string svg = timelineSvg(scene.design, scene.prediction, {});
+        const std::string svg = timelineSvg(panelOf(scene));
         QVERIFY2(svg.size() < 1'500'000, qPrintable(QString::number(svg.size())));
         bool wellFormed = false;
         elementsOf(svg, &wellFormed);
         QVERIFY(wellFormed);
         const Scene wide = chains(300, 1, 1'000, 1'000);
-        QVERIFY(timelineSvg(wide.design, wide.prediction, {}).find("and 172 more devices") != std::string::npos);
+        QVERIFY(timelineSvg(panelOf(wide)).find("and 172 more devices") != std::string::npos);
     }
 
     void narrowBlocksBecomeRunsOfTheColourThatFillsThePixel()
@@ -222,7 +163,7 @@ private slots:
         const Scene scene = chains(1, 1, 5, 5);
         PictureOptions options;
         options.width = 10;
-        QVERIFY_THROWS_EXCEPTION(Error, timelineSvg(scene.design, scene.prediction, options));
+        QVERIFY_THROWS_EXCEPTION(Error, timelineSvg(panelOf(scene), options));
     }
 };
 

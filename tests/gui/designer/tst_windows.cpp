@@ -11,11 +11,13 @@
 #include "gui/designer/history.h"
 #include "gui/designer/mainwindow.h"
 #include "gui/designer/numberbar.h"
+#include "gui/designer/picturedialog.h"
 #include "gui/designer/windowactions.h"
 #include "gui/model/modelwindow.h"
 #include "gui/search/tradeoffwindow.h"
 #include "gui/timeline/minimap.h"
 #include "gui/timeline/timelineview.h"
+#include "gui/widgets/fields.h"
 #include "gui/widgets/picture.h"
 #include "gui/widgets/theme.h"
 #include "gui/widgets/words.h"
@@ -24,6 +26,8 @@
 
 #include <QAction>
 #include <QApplication>
+#include <QCheckBox>
+#include <QComboBox>
 #include <QDropEvent>
 #include <QFile>
 #include <QLineEdit>
@@ -223,16 +227,64 @@ private Q_SLOTS:
     void picturesGoOnPaperAtTheirOwnSize()
     {
         Fixture fixture;
+        fixture.window->windowActions().picture->trigger();
+        PictureDialog* dialog = fixture.window->pictureDialog();
+        QVERIFY(dialog && dialog->isVisible());
+        dialog->widthField().setValue(8.5);
         const QString path = fixture.folder.filePath(QStringLiteral("a.pdf"));
-        QVERIFY(fixture.window->exportTo(path));
+        QVERIFY2(dialog->saveTo(path), qPrintable(dialog->message()));
         QFile file(path);
         QVERIFY(file.open(QIODevice::ReadOnly));
         const QByteArray content = file.readAll();
         QVERIFY(content.startsWith("%PDF-"));
-        QVERIFY(content.contains("/MediaBox [0 0 1050")); // 1400 pixels of 96 per inch
-        QVERIFY_THROWS_EXCEPTION(Error, svgToPdf("no picture", path.toStdString()));
-        QVERIFY_THROWS_EXCEPTION(
-            Error, svgToPdf("<svg xmlns='http://www.w3.org/2000/svg' width='4' height='4'/>", "/no/such/folder/a.pdf"));
+        QVERIFY(content.contains("/MediaBox [0 0 241")); // 8.5 cm in points of 1/72 inch
+        QVERIFY(!dialog->saveTo(QStringLiteral("/no/such/folder/a.pdf")));
+        QVERIFY2(dialog->message().contains(QLatin1String("folder")), qPrintable(dialog->message()));
+        QVERIFY_THROWS_EXCEPTION(Error, svgToPdf("no picture", QSizeF(4, 4), path.toStdString(), true));
+        QVERIFY_THROWS_EXCEPTION(Error, svgToPdf("<svg xmlns='http://www.w3.org/2000/svg' width='4' height='4'/>",
+                                                 QSizeF(4, 4), "/no/such/folder/a.pdf", true));
+    }
+
+    void thePictureShowsWhatIsChosen()
+    {
+        Fixture fixture;
+        fixture.window->windowActions().picture->trigger();
+        PictureDialog& dialog = *fixture.window->pictureDialog();
+        const std::string& svg = dialog.picture().svg;
+        const auto choose = [](QComboBox& field, const char* text) {
+            field.setCurrentIndex(field.findText(QLatin1String(text)));
+        };
+        QVERIFY(!dialog.runField().isVisible());
+        QVERIFY(svg.find("#5aa9e6") != std::string::npos);
+        choose(dialog.coloursField(), "black and white");
+        QVERIFY(svg.find("#5aa9e6") == std::string::npos && svg.find("<text") != std::string::npos);
+        const double height = dialog.picture().height;
+        for (QCheckBox* box : dialog.findChildren<QCheckBox*>())
+            if (box->text() == QLatin1String("Memory"))
+                box->click();
+        QVERIFY(dialog.picture().height < height);
+        QVERIFY(!dialog.compareField().isEnabled());
+        // Schedules that are compared stand below.
+        fixture.window->windowActions().compare->trigger();
+        CompareWindow& compare = *fixture.window->compareWindow();
+        compare.addKept();
+        QTRY_VERIFY(!compare.isBusy());
+        fixture.window->windowActions().picture->trigger();
+        QTRY_VERIFY(dialog.compareField().isEnabled());
+        dialog.compareField().click();
+        QVERIFY(svg.find(">Kept: ") != std::string::npos);
+        // An edit is drawn at once.
+        const std::string before = svg;
+        QVERIFY(!hasErrors(
+            fixture.document().apply(UnplaceBlocks{{fixture.document().design().schedule.order[0].back()}})));
+        QVERIFY(svg != before);
+        // Choices are kept.
+        dialog.widthField().setValue(12);
+        dialog.close();
+        fixture.open();
+        fixture.window->windowActions().picture->trigger();
+        QCOMPARE(fixture.window->pictureDialog()->widthField().value(), 12.0);
+        QCOMPARE(fixture.window->pictureDialog()->coloursField().currentText(), QStringLiteral("black and white"));
     }
 
     void theSessionComesBackWithItsFileAndWindows()

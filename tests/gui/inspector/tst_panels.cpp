@@ -387,13 +387,17 @@ private Q_SLOTS:
         const std::string path = folder.filePath(QStringLiteral("a.png")).toStdString();
         svgToPng("<svg xmlns='http://www.w3.org/2000/svg' width='40' height='20'><rect width='40' height='20' "
                  "fill='#ff0000'/></svg>",
-                 path);
+                 QSizeF(40, 20), path, false);
         const QImage image(QString::fromStdString(path));
         QCOMPARE(image.size(), QSize(80, 40));
         QCOMPARE(image.pixelColor(40, 20), QColor(255, 0, 0));
-        QVERIFY_THROWS_EXCEPTION(Error, svgToPng("no picture", path));
-        QVERIFY_THROWS_EXCEPTION(
-            Error, svgToPng("<svg xmlns='http://www.w3.org/2000/svg' width='4' height='4'/>", "/no/such/folder/a.png"));
+        QVERIFY_THROWS_EXCEPTION(Error, svgToPng("no picture", QSizeF(40, 20), path, true));
+        const std::string small = "<svg xmlns='http://www.w3.org/2000/svg' width='4' height='4'/>";
+        QVERIFY_THROWS_EXCEPTION(Error, svgToPng(small, QSizeF(4, 4), "/no/such/folder/a.png", false));
+        svgToPng(small, QSizeF(30, 10), path, true, 300); // of the size that was asked for, whatever it says itself
+        QCOMPARE(QImage(QString::fromStdString(path)).size(), QSize(94, 31));
+        QCOMPARE(QImage(QString::fromStdString(path)).dotsPerMeterX(), 11811);
+        QVERIFY_THROWS_EXCEPTION(Error, svgToPng(small, QSizeF(9000, 10), path, true));
     }
 
     void thePanelAnswersFirstAndKeepsItsFieldsFolded()
