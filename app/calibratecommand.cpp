@@ -42,7 +42,7 @@ Nanoseconds makespanOf(const Design& design)
 {
     LocatedDesign located;
     located.design = design;
-    return predictOrFind(located).metrics.makespan;
+    return predictTimesOrFind(located).metrics.makespan;
 }
 
 Json toJson(const CalibrateOptions& options, const Design& before, const Calibration& calibration,

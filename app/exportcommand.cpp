@@ -3,6 +3,7 @@
 #include "app/stepchoice.h"
 #include "app/stretchchoice.h"
 #include "app/terminal.h"
+#include "core/base/outputfile.h"
 #include "core/base/textfile.h"
 
 #include "core/exchange/exchange.h"
@@ -121,23 +122,28 @@ void run(const ExportCommandOptions& options)
         measured = options.step.of(trace, prediction.program).timeline;
         exportOptions.measured = &measured;
     }
-    ExportedText exported;
+    exportOptions.predicted = &prediction;
+    OutputFile file(options.output, options.force);
+    Diagnostics diagnostics;
+    std::size_t bytes = 0;
     try {
-        exported = format.write(located.design, exportOptions);
+        diagnostics = format.writeTo(
+            [&](std::string_view piece) {
+                file.write(piece);
+                bytes += piece.size();
+            },
+            located.design, exportOptions);
     } catch (const Error& error) {
         throw Finding(located.locate(error.diagnostics()));
     }
-    writeFileAtomically(options.output, exported.text, options.force);
-    printDiagnostics(located.locate(exported.diagnostics));
+    file.keep();
+    printDiagnostics(located.locate(diagnostics));
     if (options.json) {
         Json warnings = Json::array();
-        for (const Diagnostic& diagnostic : exported.diagnostics)
+        for (const Diagnostic& diagnostic : diagnostics)
             if (diagnostic.severity == Severity::Warning)
                 warnings.push_back(diagnostic.what);
-        printJson({{"output", options.output},
-                   {"format", format.name},
-                   {"bytes", exported.text.size()},
-                   {"warnings", warnings}});
+        printJson({{"output", options.output}, {"format", format.name}, {"bytes", bytes}, {"warnings", warnings}});
     } else {
         printText("{}: {}\n", options.output, format.title);
     }

@@ -30,6 +30,13 @@ Prediction predictOrFind(const LocatedDesign& located)
     }
 }
 
+Prediction predictTimesOrFind(const LocatedDesign& located)
+{
+    if (std::optional<SteadyPrediction> steady = predictSteady(located.design))
+        return *std::move(steady);
+    return predictOrFind(located);
+}
+
 std::string extensionOf(const std::string& path)
 {
     std::string extension = std::filesystem::path(path).extension().string();

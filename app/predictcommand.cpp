@@ -298,9 +298,10 @@ void addPredictCommand(CommandLine& line, int& exitCode)
         exitCode = exitSuccess;
         if (options->families)
             return rankFamilies(located.design, *options);
-        const Prediction prediction = predictOrFind(located);
-        const std::optional<Prediction> members = memberPrediction(located.design);
         const std::optional<SpreadOptions> noise = options->noise.noise(options->seed, located.design.costs);
+        // Durations under noise are those of buffers.
+        const Prediction prediction = noise ? predictOrFind(located) : predictTimesOrFind(located);
+        const std::optional<Prediction> members = memberPrediction(located.design);
         const StepSpread step = noise ? spreadOfStep(prediction.program, located.design.costs, *noise) : StepSpread{};
         if (options->json) {
             Json object = toJson(located.design, prediction, members ? &*members : nullptr);

@@ -28,20 +28,23 @@ void addMetrics(std::string& text, const char* name, const Program& program, con
 
 } // namespace
 
-std::string blocksCsv(const Program& program, const Timeline& predicted, const Timeline* measured)
+void blocksCsv(const Program& program, const Timeline& predicted, const Timeline* measured, const Pieces& to)
 {
-    std::string text = "block,device,op,stage,microbatch,replica,predicted_start_ns,predicted_end_ns,measured_start_ns,"
-                       "measured_end_ns\n";
+    PieceBuffer buffer(to);
+    buffer.text = "block,device,op,stage,microbatch,replica,predicted_start_ns,predicted_end_ns,measured_start_ns,"
+                  "measured_end_ns\n";
     for (TaskId t = 0; t < program.tasks.size(); ++t) {
         const Task& task = program.tasks[t];
         if (task.kind == TaskKind::Compute)
-            text += fmt::format("{},{},{},{},{},{},{},{}\n", program.label(t), task.device, letter(task.op), task.stage,
-                                task.microbatch, task.replica, spanOf(&predicted, t), spanOf(measured, t));
+            buffer.text +=
+                fmt::format("{},{},{},{},{},{},{},{}\n", program.label(t), task.device, letter(task.op), task.stage,
+                            task.microbatch, task.replica, spanOf(&predicted, t), spanOf(measured, t));
+        buffer.handOn();
     }
-    return text;
+    buffer.finish();
 }
 
-std::string metricsCsv(const Program& program, const Timeline& predicted, const Timeline* measured)
+void metricsCsv(const Program& program, const Timeline& predicted, const Timeline* measured, const Pieces& to)
 {
     std::string text =
         "timeline,device,makespan_ns,busy_ns,idle_ns,span_ns,peak_activations,peak_bytes,warm_up_ns,wait_activation_ns,"
@@ -49,7 +52,7 @@ std::string metricsCsv(const Program& program, const Timeline& predicted, const 
     addMetrics(text, "predicted", program, predicted);
     if (measured)
         addMetrics(text, "measured", program, *measured);
-    return text;
+    to(text);
 }
 
 } // namespace pipewright

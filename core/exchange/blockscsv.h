@@ -3,15 +3,14 @@
 // the measured columns empty where nothing was measured.
 #pragma once
 
+#include "core/base/pieces.h"
 #include "core/predict/timeline.h"
-
-#include <string>
 
 namespace pipewright {
 
 /// Columns: block, device, op, stage, microbatch, replica, predicted start and end, measured start and end, all in ns.
-std::string blocksCsv(const Program& program, const Timeline& predicted, const Timeline* measured);
+void blocksCsv(const Program& program, const Timeline& predicted, const Timeline* measured, const Pieces& to);
 /// Columns: timeline, device, makespan, busy, idle, span (ns), peak activations and bytes, and idle time by cause.
-std::string metricsCsv(const Program& program, const Timeline& predicted, const Timeline* measured);
+void metricsCsv(const Program& program, const Timeline& predicted, const Timeline* measured, const Pieces& to);
 
 } // namespace pipewright

@@ -20,8 +20,8 @@ constexpr int computeThread = 0;
 class TraceText {
 public:
     /// `first`: the first process number; `note` follows every process's name.
-    TraceText(const Program& program, const Timeline& timeline, int first, std::string note)
-        : m_program(program), m_timeline(timeline), m_firstProcess(first), m_note(std::move(note))
+    TraceText(const Program& program, const Timeline& timeline, int first, std::string note, const Pieces& to)
+        : m_program(program), m_timeline(timeline), m_firstProcess(first), m_note(std::move(note)), m_buffer(to)
     {
     }
 
@@ -33,7 +33,7 @@ public:
     }
 
     /// The events separated by commas, with a leading one unless `first`.
-    std::string write(bool first)
+    void write(bool first)
     {
         m_first = first;
         assignThreads();
@@ -46,7 +46,7 @@ public:
                     writeFlow(t);
             }
         writeMemory();
-        return std::move(m_text);
+        m_buffer.finish();
     }
 
 private:
@@ -78,6 +78,7 @@ private:
 
     void beginEvent()
     {
+        m_buffer.handOn();
         m_text += m_first ? "\n" : ",\n";
         m_first = false;
     }
@@ -173,20 +174,21 @@ private:
     std::vector<int> m_thread;      ///< per task
     std::vector<FreeRows> m_rows;   ///< of transfers, per device
     std::vector<TaskId> m_consumer; ///< per transfer
-    std::string m_text;
+    PieceBuffer m_buffer;
+    std::string& m_text = m_buffer.text;
     bool m_first = true;
 };
 
 } // namespace
 
-std::string chromeTrace(const Program& program, const Timeline& timeline, const std::string& name,
-                        const Timeline* measured)
+void chromeTrace(const Program& program, const Timeline& timeline, const std::string& name, const Timeline* measured,
+                 const Pieces& to)
 {
-    std::string text =
-        TraceText::head(name) + TraceText(program, timeline, 0, measured ? ", predicted" : "").write(true);
+    to(TraceText::head(name));
+    TraceText(program, timeline, 0, measured ? ", predicted" : "", to).write(true);
     if (measured)
-        text += TraceText(program, *measured, static_cast<int>(program.devices.size()), ", measured").write(false);
-    return text + "\n]}\n";
+        TraceText(program, *measured, static_cast<int>(program.devices.size()), ", measured", to).write(false);
+    to("\n]}\n");
 }
 
 } // namespace pipewright

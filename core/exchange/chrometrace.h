@@ -5,6 +5,7 @@
 // nanoseconds written as microseconds with three decimals, so nothing is rounded. O(tasks + memory samples).
 #pragma once
 
+#include "core/base/pieces.h"
 #include "core/predict/timeline.h"
 #include "core/program/program.h"
 
@@ -14,7 +15,7 @@ namespace pipewright {
 
 /// `name` is the trace's title. Tasks that were not run are left out. `measured`, if any, stands beside it: each device
 /// then has a second process "device 0, measured" right below the first.
-std::string chromeTrace(const Program& program, const Timeline& timeline, const std::string& name,
-                        const Timeline* measured = nullptr);
+void chromeTrace(const Program& program, const Timeline& timeline, const std::string& name, const Timeline* measured,
+                 const Pieces& to);
 
 } // namespace pipewright

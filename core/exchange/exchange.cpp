@@ -20,19 +20,17 @@ namespace pipewright {
 
 namespace {
 
-using WriteTimes = std::string (*)(const Program&, const Timeline&, const Timeline*);
+using WriteTimes = void (*)(const Program&, const Timeline&, const Timeline*, const Pieces&);
 
 template<WriteTimes write>
-ExportedText withTimes(const Design& design, const ExportOptions& options)
+void withTimes(const Design&, const Prediction& prediction, const ExportOptions& options, const Pieces& to)
 {
-    const Prediction prediction = predict(design);
-    return {write(prediction.program, prediction.timeline, options.measured), {}};
+    write(prediction.program, prediction.timeline, options.measured, to);
 }
 
-ExportedText chrome(const Design& design, const ExportOptions& options)
+void chrome(const Design& design, const Prediction& prediction, const ExportOptions& options, const Pieces& to)
 {
-    const Prediction prediction = predict(design);
-    return {chromeTrace(prediction.program, prediction.timeline, design.name, options.measured), {}};
+    chromeTrace(prediction.program, prediction.timeline, design.name, options.measured, to);
 }
 
 constexpr std::array<ExportFormat, 12> exporters{{
@@ -57,13 +55,13 @@ constexpr std::array<ExportFormat, 12> exporters{{
      [](const Design& d, const ExportOptions&) { return jaxppSchedule(d); }},
     {"megatron-layout", "Megatron-LM layout", "txt", "the partition as --pipeline-model-parallel-layout",
      [](const Design& d, const ExportOptions&) { return megatronLayout(d); }},
-    {"chrome", "Chrome trace of the prediction", "json", "for ui.perfetto.dev and chrome://tracing", chrome, true},
+    {"chrome", "Chrome trace of the prediction", "json", "for ui.perfetto.dev and chrome://tracing", nullptr, chrome},
     {"perfetto", "Perfetto trace of the prediction", "perfetto-trace",
-     "for ui.perfetto.dev, predicted and measured as sibling tracks", withTimes<perfettoTrace>, true},
-    {"blocks-csv", "table of the blocks", "csv", "start and end of every block, predicted and measured",
-     withTimes<blocksCsv>, true},
-    {"metrics-csv", "table of the metrics", "csv", "busy and idle time of every device by cause", withTimes<metricsCsv>,
-     true},
+     "for ui.perfetto.dev, predicted and measured as sibling tracks", nullptr, withTimes<perfettoTrace>},
+    {"blocks-csv", "table of the blocks", "csv", "start and end of every block, predicted and measured", nullptr,
+     withTimes<blocksCsv>},
+    {"metrics-csv", "table of the metrics", "csv", "busy and idle time of every device by cause", nullptr,
+     withTimes<metricsCsv>},
 }};
 
 constexpr std::array<ImportFormat, 3> importers{{
@@ -111,6 +109,27 @@ const ExportFormat& exportFormat(std::string_view name)
     if (found == exporters.end())
         throw Error("--to", fmt::format("unknown format {}", inQuotes(name)), "known formats: " + namesOf(exporters));
     return *found;
+}
+
+Diagnostics ExportFormat::writeTo(const Pieces& to, const Design& design, const ExportOptions& options) const
+{
+    if (times != nullptr) {
+        if (options.predicted != nullptr)
+            times(design, *options.predicted, options, to);
+        else
+            times(design, predict(design), options, to);
+        return {};
+    }
+    ExportedText exported = text(design, options);
+    to(exported.text);
+    return std::move(exported.diagnostics);
+}
+
+ExportedText ExportFormat::write(const Design& design, const ExportOptions& options) const
+{
+    ExportedText whole;
+    whole.text = joined([&](const Pieces& to) { whole.diagnostics = writeTo(to, design, options); });
+    return whole;
 }
 
 std::span<const ImportFormat> importFormats()

@@ -3,10 +3,11 @@
 // means adding its file to this folder and a line to the tables in exchange.cpp.
 #pragma once
 
+#include "core/base/pieces.h"
 #include "core/exchange/exportedtext.h"
 #include "core/exchange/importedorder.h"
 #include "core/exchange/pytorchaction.h"
-#include "core/predict/timeline.h"
+#include "core/predict/predict.h"
 
 #include <span>
 #include <string>
@@ -18,15 +19,22 @@ struct ExportOptions {
     std::string csv = "schedule.csv"; ///< torchtitan, automodel: the schedule file that the fragment names
     const Timeline* measured =
         nullptr; ///< formats with times: a measured step of the same design, shown beside the prediction
+    const Prediction* predicted = nullptr; ///< formats with times: predict() of the design; null: it is made
 };
 
 struct ExportFormat {
-    std::string_view name;        ///< as on the command line: "pytorch-csv"
-    std::string_view title;       ///< "PyTorch schedule, computations only"
-    std::string_view extension;   ///< "csv"
-    std::string_view description; ///< one sentence
-    ExportedText (*write)(const Design&, const ExportOptions&);
-    bool times = false; ///< takes ExportOptions::measured
+    std::string_view name;                                     ///< as on the command line: "pytorch-csv"
+    std::string_view title;                                    ///< "PyTorch schedule, computations only"
+    std::string_view extension;                                ///< "csv"
+    std::string_view description;                              ///< one sentence
+    ExportedText (*text)(const Design&, const ExportOptions&); ///< null for formats with times
+    /// Formats with times, which are long: hands on the file piece by piece.
+    void (*times)(const Design&, const Prediction&, const ExportOptions&, const Pieces&) = nullptr;
+
+    /// Hands on the file; returns warnings and notes. Throws Error.
+    Diagnostics writeTo(const Pieces& to, const Design& design, const ExportOptions& options) const;
+    /// The whole file.
+    ExportedText write(const Design& design, const ExportOptions& options) const;
 };
 
 std::span<const ExportFormat> exportFormats();

@@ -7,7 +7,8 @@
 #include "core/exchange/tracetracks.h"
 
 #include <algorithm>
-#include <array>
+#include <span>
+#include <utility>
 #include <vector>
 
 namespace pipewright {
@@ -47,9 +48,39 @@ std::uint64_t processId(std::size_t device)
     return static_cast<std::uint64_t>(device + 1) << 32;
 }
 
+/// The transfers of each task, by what stands at one of their ends: in compressed rows.
+class TransfersOf {
+public:
+    /// `end`: per transfer.
+    TransfersOf(const Program& program, const std::vector<TaskId>& end) : m_begin(program.tasks.size() + 1, 0)
+    {
+        for (TaskId t = 0; t < program.tasks.size(); ++t)
+            if (program.tasks[t].kind == TaskKind::Transfer && end[t] != none)
+                ++m_begin[end[t]];
+        std::uint32_t sum = 0;
+        for (std::uint32_t& begin : m_begin)
+            begin = sum += begin; // the end of its row …
+        m_transfers.resize(sum);
+        for (TaskId t = static_cast<TaskId>(program.tasks.size()); t-- > 0;) // … and the beginning once it is filled
+            if (program.tasks[t].kind == TaskKind::Transfer && end[t] != none)
+                m_transfers[--m_begin[end[t]]] = t;
+    }
+
+    std::span<const TaskId> of(TaskId task) const
+    {
+        return {m_transfers.data() + m_begin[task], m_transfers.data() + m_begin[task + 1]};
+    }
+
+private:
+    std::vector<std::uint32_t> m_begin; ///< per task and one more
+    std::vector<TaskId> m_transfers;
+};
+
 class Writer {
 public:
-    explicit Writer(const Program& program) : m_program(program), m_consumer(firstConsumers(program))
+    Writer(const Program& program, const Pieces& to)
+        : m_program(program), m_to(to), m_consumer(firstConsumers(program)), m_madeBy(program, program.afterData),
+          m_neededBy(program, m_consumer)
     {
         for (std::size_t device = 0; device < program.devices.size(); ++device)
             describeProcess(device);
@@ -74,7 +105,7 @@ public:
         }
     }
 
-    std::string take() { return m_trace.bytes(); }
+    void finish() { m_to(std::exchange(m_trace, {}).bytes()); }
 
 private:
     void write(ProtoMessage& packet)
@@ -84,6 +115,10 @@ private:
             packet.number(packet::sequenceFlags, stateCleared);
         m_first = false;
         m_trace.message(trace::packet, packet);
+        if (m_trace.bytes().size() >= PieceBuffer::most) {
+            m_to(m_trace.bytes());
+            m_trace.clear();
+        }
     }
 
     void describeProcess(std::size_t device)
@@ -147,10 +182,10 @@ private:
         if (m_program.tasks[t].kind == TaskKind::Transfer) {
             begin.fixed(ran(m_consumer[t]) ? event::flow : event::lastFlow, flowOf(t));
         } else {
-            for (const TaskId transfer : madeBy(t))
+            for (const TaskId transfer : m_madeBy.of(t))
                 if (ran(transfer))
                     begin.fixed(event::flow, flowOf(transfer));
-            for (const TaskId transfer : neededBy(t))
+            for (const TaskId transfer : m_neededBy.of(t))
                 if (ran(transfer))
                     begin.fixed(event::lastFlow, flowOf(transfer));
         }
@@ -180,40 +215,23 @@ private:
         }
     }
 
-    /// Transfers by the task that produces, or first consumes, their value; built on first use.
-    const std::vector<TaskId>& madeBy(TaskId t) { return related(0, t); }
-    const std::vector<TaskId>& neededBy(TaskId t) { return related(1, t); }
-    const std::vector<TaskId>& related(std::size_t side, TaskId task)
-    {
-        auto& lists = m_related[side];
-        if (lists.empty()) {
-            lists.resize(m_program.tasks.size());
-            for (TaskId t = 0; t < m_program.tasks.size(); ++t)
-                if (m_program.tasks[t].kind == TaskKind::Transfer) {
-                    const TaskId end = side == 0 ? m_program.afterData[t] : m_consumer[t];
-                    if (end != none)
-                        lists[end].push_back(t);
-                }
-        }
-        return lists[task];
-    }
-
     const Program& m_program;
+    const Pieces& m_to;
     std::vector<TaskId> m_consumer; ///< per transfer
-    std::array<std::vector<std::vector<TaskId>>, 2> m_related;
-    ProtoMessage m_trace;
+    TransfersOf m_madeBy, m_neededBy;
+    ProtoMessage m_trace; ///< what is still to be handed on
     bool m_first = true;
 };
 
 } // namespace
 
-std::string perfettoTrace(const Program& program, const Timeline& predicted, const Timeline* measured)
+void perfettoTrace(const Program& program, const Timeline& predicted, const Timeline* measured, const Pieces& to)
 {
-    Writer writer(program);
+    Writer writer(program, to);
     writer.add(predicted, 0);
     if (measured)
         writer.add(*measured, 1);
-    return writer.take();
+    writer.finish();
 }
 
 } // namespace pipewright

@@ -2,16 +2,16 @@
 // A prediction, and beside it a measurement of the same Program, as a Perfetto trace (protobuf) for ui.perfetto.dev: a
 // process per device with sibling tracks "predicted" and "measured", tracks for the transfers it receives, arrows from
 // the computation that makes a value through its transfer to the one that needs it, and counters of live bytes. The few
-// messages are written by hand; field numbers are those of protos/perfetto/trace. O(tasks log tasks).
+// messages are written by hand; field numbers are those of protos/perfetto/trace. O(tasks log tasks), some 30 bytes of
+// memory per task.
 #pragma once
 
+#include "core/base/pieces.h"
 #include "core/predict/timeline.h"
-
-#include <string>
 
 namespace pipewright {
 
-/// The file's bytes. `measured` may be null. Tasks that were not run are left out.
-std::string perfettoTrace(const Program& program, const Timeline& predicted, const Timeline* measured);
+/// Hands on the file's bytes. `measured` may be null. Tasks that were not run are left out.
+void perfettoTrace(const Program& program, const Timeline& predicted, const Timeline* measured, const Pieces& to);
 
 } // namespace pipewright

@@ -31,6 +31,7 @@ public:
     }
     void message(std::uint32_t field, const ProtoMessage& value) { text(field, value.bytes()); }
     const std::string& bytes() const { return m_bytes; }
+    void clear() { m_bytes.clear(); }
 
 private:
     void varint(std::uint64_t value)

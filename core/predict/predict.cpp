@@ -4,6 +4,10 @@
 #include "core/predict/evaluator.h"
 #include "core/predict/throughput.h"
 #include "core/program/compile.h"
+#include "core/program/deadlock.h"
+#include "core/program/outline.h"
+
+#include <utility>
 
 namespace pipewright {
 
@@ -28,11 +32,55 @@ Prediction predictWith(const Design& design, const CompileOptions& options)
     return prediction;
 }
 
+std::vector<TaskAmounts> amountsOf(const Program& program, const Costs& costs)
+{
+    const Evaluator evaluator(program, costs);
+    std::vector<TaskAmounts> amounts(program.tasks.size());
+    for (TaskId t = 0; t < amounts.size(); ++t) {
+        amounts[t].duration = evaluator.duration(t);
+        if (program.tasks[t].kind == TaskKind::Transfer)
+            for (const BufferId buffer : program.writes(t))
+                amounts[t].moved += program.buffers[buffer].bytes;
+    }
+    return amounts;
+}
+
 } // namespace
 
 Prediction predict(const Design& design)
 {
     return predictWith(design, {});
+}
+
+std::optional<SteadyPrediction> predictSteady(const Design& design)
+{
+    bool cannotHang = false;
+    std::optional<Outline> outline =
+        compileOutline(design.schedule, design.costs, design.dataflow, [&](const Program& shortened) {
+            if (!shortened.busOfLink.empty()) // who passes it when depends on the bytes of all
+                return std::vector<TaskAmounts>();
+            cannotHang = issuesInTaskOrder(shortened); // and so do copies of it
+            return amountsOf(shortened, design.costs);
+        });
+    if (!outline)
+        return std::nullopt;
+    SteadyPrediction prediction;
+    prediction.cannotHang = cannotHang;
+    prediction.program = std::move(outline->program);
+    {
+        std::vector<TaskAmounts> amounts = std::move(outline->amounts);
+        Evaluator evaluator(prediction.program);
+        for (TaskId t = 0; t < amounts.size(); ++t) {
+            evaluator.node(t).duration = amounts[t].duration;
+            prediction.transferred += amounts[t].moved;
+        }
+        amounts = {};
+        evaluator.setHostGaps(design.costs);
+        evaluator.evaluate(prediction.timeline);
+    }
+    prediction.metrics = measure(prediction.program, prediction.timeline);
+    prediction.transfers = prediction.program.transferCount();
+    return prediction;
 }
 
 Prediction predictMembers(const MemberProgram& members)

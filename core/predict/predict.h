@@ -6,6 +6,8 @@
 #include "core/predict/bubbles.h"
 #include "core/program/memberprogram.h"
 
+#include <optional>
+
 namespace pipewright {
 
 struct Prediction {
@@ -23,6 +25,16 @@ Prediction predict(const Design& design);
 /// The same for the blocks that are placed while others still lie in the tray; no block waits for an
 /// unplaced one. For editors: such a Program must not be executed.
 Prediction predictPlaced(const Design& design);
+
+/// What a long schedule that repeats itself amounts to, in a third of predict()'s memory: the Program is an outline
+/// (program/outline.h), the timeline has no memory curves; times and metrics are the same.
+struct SteadyPrediction : Prediction {
+    bool cannotHang = false; ///< checkDeadlock() would find nothing, whether or not transfers block
+};
+
+/// Nothing where the design cannot run, does not repeat itself, or has transfers that share a bus: predict() it.
+/// O(blocks).
+std::optional<SteadyPrediction> predictSteady(const Design& design);
 
 /// Of what the members of groups run. They wait for each other at collectives only, so the step is never longer than
 /// that of the groups, whose blocks are as long as their slowest members'.

@@ -271,9 +271,12 @@ int usefulRepetitions(int inFlight, bool keepsActivations)
     return keepsActivations ? inFlight * 3 / 2 + 6 : inFlight + 3;
 }
 
-/// The Program copied from that of a shortened schedule (repeat.h), where order and start times repeat.
-std::optional<Program> compileRepetition(const Schedule& schedule, const Costs& costs, const Dataflow& dataflow,
-                                         const CompileOptions& options)
+/// What `copied(program, shortened, starts)` makes of the Program of a shortened schedule (repeat.h), where order and
+/// start times repeat.
+template<typename Copied>
+auto compileRepetition(const Schedule& schedule, const Costs& costs, const Dataflow& dataflow,
+                       const CompileOptions& options, Copied copied)
+    -> decltype(copied(std::declval<Program>(), std::declval<ShortenedSchedule>(), std::vector<Nanoseconds>()))
 {
     if (!costs.microbatches.empty())
         return std::nullopt;
@@ -304,9 +307,8 @@ std::optional<Program> compileRepetition(const Schedule& schedule, const Costs& 
                 continue;
             }
             if (together == 1)
-                if (std::optional<Program> program =
-                        repeatSteadyState(compilation.program(), shortened, compilation.start()))
-                    return program;
+                if (auto made = copied(compilation.program(), shortened, compilation.start()))
+                    return made;
             repetitions *= 2; // uneven stages take longer to reach the steady state
         }
     } catch (const Error&) {
@@ -319,9 +321,19 @@ std::optional<Program> compileRepetition(const Schedule& schedule, const Costs& 
 
 Program compile(const Schedule& schedule, const Costs& costs, const Dataflow& dataflow, const CompileOptions& options)
 {
-    if (std::optional<Program> program = compileRepetition(schedule, costs, dataflow, options))
+    if (std::optional<Program> program = compileRepetition(schedule, costs, dataflow, options, repeatSteadyState))
         return *std::move(program);
     return Compilation(schedule, costs, dataflow, options).program();
+}
+
+std::optional<Outline> compileOutline(const Schedule& schedule, const Costs& costs, const Dataflow& dataflow,
+                                      const AmountsOf& amountsOf)
+{
+    return compileRepetition(
+        schedule, costs, dataflow, {},
+        [&](Program program, const ShortenedSchedule& shortened, const std::vector<Nanoseconds>& start) {
+            return repeatOutline(std::move(program), shortened, start, amountsOf);
+        });
 }
 
 } // namespace pipewright

@@ -18,4 +18,9 @@ enum class Communication {
 /// order, each with its device. O(instructions).
 Diagnostics checkDeadlock(const Program& program, Communication communication = Communication::Overlapped);
 
+/// Does every device issue its instructions in the order of the Program's tasks, and wait for none that comes later?
+/// Then no circle of waits exists, however the devices communicate. What compile() makes does, unless transfers stand
+/// in an order of their own. O(instructions), without memory.
+bool issuesInTaskOrder(const Program& program);
+
 } // namespace pipewright

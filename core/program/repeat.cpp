@@ -52,21 +52,16 @@ public:
         const Cut tasks{m_cut, m_step.tasks};
         const Cut buffers{m_bufferBegin[m_cut], m_step.buffers}, operands{whole.operandBegin[m_cut], m_step.operands};
         const auto move = [this](const auto& item, std::uint32_t times) { return moved(item, times); };
-        const auto moveTask = [this](TaskId t, std::uint32_t times) { return later(t, times); };
         const auto moveBuffer = [this](BufferId b, std::uint32_t times) { return laterBuffer(b, times); };
         const auto moveOperands = [this](std::uint32_t position, std::uint32_t times) {
             return position + times * m_step.operands;
         };
         const std::array<std::function<void()>, 2> halves{
             [&] {
-                extend(whole.tasks, tasks, move);
+                repeatTasksIn(whole);
                 extend(whole.operandBegin, tasks, moveOperands);
                 extend(whole.operandSplit, tasks, moveOperands);
                 extend(whole.operands, operands, moveBuffer);
-                extend(whole.afterOnDevice, tasks, moveTask);
-                extend(whole.afterData, tasks, moveTask);
-                extend(whole.extraDependencies, m_extra, move);
-                extend(whole.overlaps, m_overlaps, move);
             },
             [&] {
                 extend(whole.buffers, buffers, move);
@@ -80,7 +75,35 @@ public:
         whole.microbatches += m_shortened.leftOut * m_shortened.steady.microbatches;
     }
 
+    /// The same of what an Outline holds: `program` is a copy of the shortened Program, `amounts` are its tasks'.
+    Outline outline(Program program, std::vector<TaskAmounts> amounts) const
+    {
+        repeatTasksIn(program);
+        extend(amounts, Cut{m_cut, m_step.tasks}, [](const TaskAmounts& same, std::uint32_t) { return same; });
+        program.microbatches += m_shortened.leftOut * m_shortened.steady.microbatches;
+        for (auto* const list : {&program.operandBegin, &program.operandSplit, &program.operands})
+            list->clear();
+        program.buffers.clear();
+        for (Program::Device& device : program.devices) {
+            device.instructions.clear();
+            device.liveBytes.clear();
+        }
+        return {std::move(program), std::move(amounts)};
+    }
+
 private:
+    void repeatTasksIn(Program& whole) const
+    {
+        const Cut tasks{m_cut, m_step.tasks};
+        const auto move = [this](const auto& item, std::uint32_t times) { return moved(item, times); };
+        const auto moveTask = [this](TaskId t, std::uint32_t times) { return later(t, times); };
+        extend(whole.tasks, tasks, move);
+        extend(whole.afterOnDevice, tasks, moveTask);
+        extend(whole.afterData, tasks, moveTask);
+        extend(whole.extraDependencies, m_extra, move);
+        extend(whole.overlaps, m_overlaps, move);
+    }
+
     /// Inserts copies of the last repetition, as many as were left out, and renumbers what follows.
     template<typename T, typename Move>
     void extend(std::vector<T>& list, Cut cut, Move move) const
@@ -423,6 +446,18 @@ std::optional<Program> repeatSteadyState(Program program, const ShortenedSchedul
         return std::nullopt;
     repeater.repeatIn(program);
     return program;
+}
+
+std::optional<Outline> repeatOutline(Program program, const ShortenedSchedule& shortened,
+                                     const std::vector<Nanoseconds>& start, const AmountsOf& amountsOf)
+{
+    const Repeater repeater(program, shortened, start);
+    if (!repeater.found())
+        return std::nullopt;
+    std::vector<TaskAmounts> amounts = amountsOf(program);
+    if (amounts.empty())
+        return std::nullopt;
+    return repeater.outline(std::move(program), std::move(amounts));
 }
 
 } // namespace pipewright

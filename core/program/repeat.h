@@ -10,7 +10,7 @@
 // (generateAndCompile in tests/bench/bench_evaluate.cpp). An edit amid the steady state forgoes it.
 #pragma once
 
-#include "core/program/program.h"
+#include "core/program/outline.h"
 #include "core/schedule/ordergraph.h"
 #include "core/schedule/steadystate.h"
 
@@ -31,5 +31,9 @@ int repetitionsOfStarts(const OrderGraph& graph, const SteadyState& steady, cons
 /// versions. O(tasks of the result).
 std::optional<Program> repeatSteadyState(Program program, const ShortenedSchedule& shortened,
                                          const std::vector<Nanoseconds>& start);
+
+/// The same without what an Outline leaves out; nothing where `amountsOf` gives nothing, too.
+std::optional<Outline> repeatOutline(Program program, const ShortenedSchedule& shortened,
+                                     const std::vector<Nanoseconds>& start, const AmountsOf& amountsOf);
 
 } // namespace pipewright

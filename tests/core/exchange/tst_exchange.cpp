@@ -359,7 +359,8 @@ private slots:
         design.costs.link.latency = 123;
         design.costs.stages[1].forward = 1'234'567;
         const Prediction prediction = predict(design);
-        const std::string text = chromeTrace(prediction.program, prediction.timeline, design.name);
+        const std::string text = joined(
+            [&](const Pieces& to) { chromeTrace(prediction.program, prediction.timeline, design.name, nullptr, to); });
         const auto json = nlohmann::json::parse(text);
         QCOMPARE(json["otherData"]["title"].get<std::string>(), design.name);
         std::size_t slices = 0, starts = 0, steps = 0, finishes = 0, counters = 0, processes = 0;
@@ -398,7 +399,8 @@ private slots:
         Design design = exampleDesign("gpipe", 4, 16);
         design.costs.link.latency = 2500; // longer than a forward: several transfers are under way at once
         const Prediction prediction = predict(design);
-        const auto json = nlohmann::json::parse(chromeTrace(prediction.program, prediction.timeline, ""));
+        const auto json = nlohmann::json::parse(
+            joined([&](const Pieces& to) { chromeTrace(prediction.program, prediction.timeline, "", nullptr, to); }));
         std::map<std::pair<int, int>, std::vector<std::pair<double, double>>> threads;
         for (const auto& event : json["traceEvents"])
             if (event["ph"] == "X")
@@ -417,7 +419,8 @@ private slots:
         Prediction prediction = predict(exampleDesign("1f1b", 2, 2));
         const TaskId gone = static_cast<TaskId>(prediction.program.tasks.size() / 2);
         prediction.timeline.start[gone] = prediction.timeline.end[gone] = notRun;
-        const auto json = nlohmann::json::parse(chromeTrace(prediction.program, prediction.timeline, "x"));
+        const auto json = nlohmann::json::parse(
+            joined([&](const Pieces& to) { chromeTrace(prediction.program, prediction.timeline, "x", nullptr, to); }));
         std::size_t slices = 0;
         for (const auto& event : json["traceEvents"])
             slices += event["ph"] == "X";

@@ -180,7 +180,7 @@ private Q_SLOTS:
         QFETCH(QString, family);
         const Prediction p = predict(designOf(family.toUtf8().constData()));
         const Timeline measured = shifted(p.timeline);
-        const ReadTrace read(perfettoTrace(p.program, p.timeline, &measured));
+        const ReadTrace read(joined([&](const Pieces& to) { perfettoTrace(p.program, p.timeline, &measured, to); }));
         std::size_t expected = 0;
         for (const Timeline* timeline : {&p.timeline, &measured}) {
             const std::string side = timeline == &measured ? "measured" : "predicted";
@@ -230,8 +230,8 @@ private Q_SLOTS:
     {
         const Prediction p = predict(designOf("1f1b"));
         const Timeline measured = shifted(p.timeline);
-        const auto document =
-            QJsonDocument::fromJson(QByteArray::fromStdString(chromeTrace(p.program, p.timeline, "both", &measured)));
+        const auto document = QJsonDocument::fromJson(QByteArray::fromStdString(
+            joined([&](const Pieces& to) { chromeTrace(p.program, p.timeline, "both", &measured, to); })));
         // Everything in nanoseconds, by side (0 predicted, 1 measured); a device's processes are 4 apart.
         const auto nanoseconds = [](const QJsonValue& microseconds) {
             return std::llround(microseconds.toDouble() * 1000);
@@ -301,13 +301,19 @@ private Q_SLOTS:
     {
         const Prediction p = predict(designOf("zb-h1"));
         const Timeline measured = shifted(p.timeline);
-        const QStringList blocks =
-            QString::fromStdString(blocksCsv(p.program, p.timeline, &measured)).split('\n', Qt::SkipEmptyParts);
+        const QStringList blocks = QString::fromStdString(joined([&](const Pieces& to) {
+                                       blocksCsv(p.program, p.timeline, &measured, to);
+                                   })).split('\n', Qt::SkipEmptyParts);
         QCOMPARE(blocks.size(), static_cast<qsizetype>(p.program.computeCount() + 1));
         for (const QString& line : blocks)
             QCOMPARE(line.count(','), 9);
-        QVERIFY(QString::fromStdString(blocksCsv(p.program, p.timeline, nullptr)).split('\n')[1].endsWith(",,"));
-        QCOMPARE(QString::fromStdString(metricsCsv(p.program, p.timeline, &measured)).count('\n'), 1 + 2 * 4);
+        QVERIFY(QString::fromStdString(joined([&](const Pieces& to) { blocksCsv(p.program, p.timeline, nullptr, to); }))
+                    .split('\n')[1]
+                    .endsWith(",,"));
+        QCOMPARE(QString::fromStdString(joined([&](const Pieces& to) {
+                     metricsCsv(p.program, p.timeline, &measured, to);
+                 })).count('\n'),
+                 1 + 2 * 4);
     }
 };
 

@@ -222,7 +222,8 @@ private Q_SLOTS:
     void ourOwnExportComesBack()
     {
         const Prediction prediction = predict(smallDesign("zb-h1", 3, 5));
-        const TraceData data = importText(chromeTrace(prediction.program, prediction.timeline, "own"));
+        const TraceData data = importText(joined(
+            [&](const Pieces& to) { chromeTrace(prediction.program, prediction.timeline, "own", nullptr, to); }));
         QCOMPARE(data.report.lost(), std::int64_t{0});
         QCOMPARE(data.activities.size(), prediction.program.tasks.size());
         for (TaskId id = 0; id < prediction.program.tasks.size(); ++id) {
