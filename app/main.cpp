@@ -91,5 +91,5 @@ int main(int argc, char** argv)
     keepFreedMemory();
     reserveStandardStreams();
     std::signal(SIGXFSZ, SIG_IGN); // writing beyond the limit of a file's size then fails with a reason
-    return exitCodeAfterWriting(runTelling(argc, argv));
+    endProcess(runTelling(argc, argv));
 }

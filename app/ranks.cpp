@@ -175,7 +175,7 @@ void attend(pid_t child, int output, int arrivedSignals, const Verdict& verdict)
         throw Error(program, std::strerror(errno), "start the processes yourself: mpirun -n N pipewright run …");
     while (handOn(output[0])) {
     }
-    std::exit(exitCodeAfterWriting(verdict.code().value_or(exitBadInput)));
+    endProcess(verdict.code().value_or(exitBadInput));
 }
 
 #ifdef PIPEWRIGHT_HAS_MPI

@@ -6,6 +6,7 @@
 #include "core/base/utf8.h"
 
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 
 #include <fcntl.h>
@@ -40,6 +41,9 @@ void reserveStandardStreams()
             (void)::open("/dev/null", O_RDONLY); // the lowest free number, so this one
 }
 
+namespace {
+
+/// `exitCode`, or exitBadInput in place of success when not all that was said was written.
 int exitCodeAfterWriting(int exitCode)
 {
     for (std::FILE* stream : {stdout, stderr})
@@ -52,6 +56,13 @@ int exitCodeAfterWriting(int exitCode)
                        std::string("what it says could not all be written: ") + std::strerror(firstFault),
                        "what it wrote into files is whole"}});
     return exitCode == exitSuccess ? exitBadInput : exitCode;
+}
+
+} // namespace
+
+void endProcess(int exitCode)
+{
+    std::quick_exit(exitCodeAfterWriting(exitCode));
 }
 
 } // namespace pipewright::app

@@ -32,7 +32,9 @@ void handOnText(std::FILE* stream, std::string_view text);
 /// otherwise become standard output.
 void reserveStandardStreams();
 
-/// The exit code after a command: `exitCode`, or exitBadInput in place of success when not all it said was written.
-int exitCodeAfterWriting(int exitCode);
+/// Ends the process, after a command that is over: with `exitCode`, or exitBadInput in place of success when not all it
+/// said was written. Destructors of libraries are left out: OpenBLAS's waits for a thread of its own, which where
+/// memory is short tries for ever to get some.
+[[noreturn]] void endProcess(int exitCode);
 
 } // namespace pipewright::app

@@ -111,7 +111,7 @@ public:
         if (!orderly) {
             static int ownRank = 0;
             ownRank = m_rank;
-            std::atexit([] {
+            std::at_quick_exit([] { // as the program ends
                 std::fflush(nullptr);
                 if (ownRank != 0) // rank 0 speaks, unless it is the one that is gone
                     std::this_thread::sleep_for(std::chrono::seconds(3));

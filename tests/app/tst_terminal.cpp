@@ -94,6 +94,17 @@ private Q_SLOTS:
         QVERIFY2(outcome.errors.contains("File too large"), qPrintable(outcome.errors));
         QVERIFY(m_work.read("large.json").isEmpty());
     }
+
+    void aCommandEndsWhereMemoryIsShort()
+    {
+        QCOMPARE(m_work.run("new 1f1b --devices 2 --microbatches 4 -o short.json --force").code, 0);
+        for (int kib = 120'000; kib <= 420'000; kib += 30'000) {
+            const Outcome outcome =
+                m_work.shell(QString("ulimit -v %1; exec timeout -k 1 20 \"$pipewright\" predict short.json").arg(kib));
+            QVERIFY2(outcome.code >= 0 && outcome.code != 124 && outcome.code < 128,
+                     qPrintable(QString("%1 KiB: %2 %3").arg(kib).arg(outcome.code).arg(outcome.errors)));
+        }
+    }
 };
 
 PIPEWRIGHT_TEST(TestTerminal, QCoreApplication)
