@@ -7,7 +7,8 @@ namespace pipewright::app {
 
 std::string defaultData(const Design& design)
 {
-    if (design.workload && design.workload->shape.architecture != Architecture::Decoder)
+    if (design.workload && design.workload->shape.architecture != Architecture::Decoder
+        && design.workload->shape.architecture != Architecture::Encoder)
         return {};
     const std::filesystem::path sources = std::filesystem::path(PIPEWRIGHT_SOURCE_DIR) / "core";
     std::error_code ignored;

@@ -12,6 +12,7 @@ enum class ActivationKind : std::int32_t {
     GeluTanh, ///< as gelu.h
     Gelu,     ///< x/2 · (1 + erf(x / sqrt(2)))
     Silu,     ///< x / (1 + e^-x)
+    Tanh,     ///< BERT's pooler
 };
 
 /// output = f(input); they may be the same.

@@ -40,7 +40,8 @@ namespace pipewright::kernels {
     use(RmsNormForward) use(RmsNormInputGrad) use(RmsNormWeightGrad) use(Rotate) use(GroupedAttentionForward)          \
         use(GroupedAttentionInputGrad) use(ActivationForward) use(ActivationInputGrad) use(GatedForward)               \
             use(GatedInputGrad) use(RouteTokens) use(RouteTokensGrad) use(CopyToExperts) use(SumOfExperts)             \
-                use(ExpertsForward) use(ExpertsInputGrad) use(ExpertsWeightGrad) use(JoinKeys) use(SplitKeysGrad)
+                use(ExpertsForward) use(ExpertsInputGrad) use(ExpertsWeightGrad) use(JoinKeys) use(SplitKeysGrad)      \
+                    use(FromBytes)
 
 enum class Operation : std::int32_t {
 #define PIPEWRIGHT_NAME(name) name,

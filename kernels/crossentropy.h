@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Softmax with cross entropy against one target class per row. The forward pass keeps the probabilities,
-// from which the gradient is one subtraction.
+// Softmax with cross entropy against one target class per row; a row whose target is negative has no part in the loss
+// and a gradient of zero. The forward pass keeps the probabilities, from which the gradient is one subtraction.
 #pragma once
 
 #include <cstdint>

@@ -4,6 +4,7 @@
 
 #include <cassert>
 #include <cstddef>
+#include <cstdint>
 #include <span>
 
 namespace pipewright::kernels {
@@ -31,6 +32,12 @@ struct Fill {
 struct Add {
     std::span<float> values;
     std::span<const float> addend;
+};
+
+/// values = bytes / 127.5 - 1: what pictures are read as, between -1 and 1.
+struct FromBytes {
+    std::span<const std::int32_t> bytes;
+    std::span<float> values;
 };
 
 } // namespace pipewright::kernels

@@ -9,12 +9,13 @@
 
 namespace pipewright::kernels {
 
-/// All matrices are rows x columns; gamma has `columns` values.
+/// All matrices are rows x columns; gamma has `columns` values. The output may be added to what is there.
 struct RmsNormForward {
     int rows, columns;
     float epsilon;
     std::span<const float> input, gamma;
     std::span<float> output;
+    Store store = Store::Replace;
 };
 
 /// The gradient through the normalisation; it is added where the input also feeds a residual connection. To replace,

@@ -328,24 +328,36 @@ Layer headLayer(const ModelShape& shape)
     layer.name = "head";
     layer.kind = LayerKind::Head;
     Keeper keep = keeper(shape, layer);
-    if (shape.architecture == Architecture::Encoder) { // the pooler: one square matrix on the first token
+    const bool encoder = shape.architecture == Architecture::Encoder;
+    if (encoder && !shape.tiedHead) { // the pooler: one square matrix on the first token
+        const std::int64_t values = shape.microbatchSize * shape.hidden;
         addLinear(layer, shape.microbatchSize, {"pooler", shape.hidden, shape.hidden, true});
-        keep.untilWeightGrad("head.input", shape.microbatchSize * shape.hidden);
-        keep.untilInputGrad("head.output", shape.microbatchSize * shape.hidden);
-        keep.fromInputGrad("head.outputGrad", shape.microbatchSize * shape.hidden);
+        addWorkspace(layer, "d.ln", values);
+        keep.untilInputGrad("head.stream", shape.tokens() * shape.hidden); // whose first tokens it reads
+        keep.untilWeightGrad("head.input", values);
+        keep.untilInputGrad("head.output", values);
+        keep.add("head.probabilities", values, 4, Lifetime::UntilInputGrad);
+        keep.add("targets", shape.microbatchSize, 4, Lifetime::UntilInputGrad);
+        keep.fromInputGrad("head.outputGrad", values);
         return layer;
     }
     // A classifier reads the class token only, a language model every token.
     const bool vision = shape.architecture == Architecture::Vision;
-    const std::int64_t rows = vision ? shape.microbatchSize : shape.tokens();
+    const std::int64_t rows = shape.targets();
+    if (encoder) { // a square matrix and its activation before the norm
+        addLinear(layer, rows, {"transform", shape.hidden, shape.hidden, true});
+        keep.untilWeightGrad("transform.input", rows * shape.hidden);
+        keep.untilInputGrad("transform.activationInput", rows * shape.hidden);
+        keep.fromInputGrad("transform.outputGrad", rows * shape.hidden);
+    }
     addNorm(shape, layer, "norm", shape.hidden);
-    addLinear(layer, rows, {"projection", shape.hidden, shape.vocabulary, vision});
+    addLinear(layer, rows, {"projection", shape.hidden, shape.vocabulary, vision || encoder});
     addWorkspace(layer, "d.ln", rows * shape.hidden);
     if (shape.tiedHead && !vision && shape.architecture != Architecture::Classifier) {
         layer.sharedParameters = shape.vocabulary * shape.hidden;
         layer.tiedTo = "embedding";
     }
-    keep.untilInputGrad("norm.input", rows * shape.hidden);
+    keep.untilInputGrad("norm.input", shape.tokens() * shape.hidden);
     keep.untilWeightGrad("head.input", rows * shape.hidden);
     keep.add("head.probabilities", rows * shape.vocabulary, 4, Lifetime::UntilInputGrad);
     keep.add("targets", rows, 4, Lifetime::UntilInputGrad);

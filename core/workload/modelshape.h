@@ -59,8 +59,9 @@ enum class RouterScore {
 /// The layers before and after the transformer layers.
 enum class Architecture {
     Decoder, ///< token embedding … final norm, projection to the vocabulary, loss
-    Encoder, ///< BERT: token, position and two segment tables with a norm … pooler (no vocabulary head)
-    Vision,  ///< ViT: patch projection, class token, position table … final norm, classifier of `vocabulary` classes
+    Encoder, ///< BERT: token, position and two segment tables with a norm, norms behind the layers' parts … with a tied
+             ///< head the one for masked tokens, otherwise the pooler
+    Vision, ///< ViT: patch projection, class token, position table … final norm, classifier of `vocabulary` classes
     Classifier, ///< of chunks of `sequence` bytes: a bag of features, residual MLPs … final norm, `vocabulary` classes
     Table,      ///< `table` says it all; the dimensions mean nothing
 };
@@ -151,17 +152,32 @@ struct ModelShape {
 
     Parallelism parallel;
 
-    /// Rows that the layers work on, each with a target: tokens of a microbatch, or of a piece; a classifier's, or a
-    /// table's, samples.
+    /// Rows that the layers work on: tokens of a microbatch, or of a piece; a classifier's, or a table's, samples.
     std::int64_t tokens() const
     {
         const bool samples = architecture == Architecture::Classifier || architecture == Architecture::Table;
         return samples ? microbatchSize : sequence / sequencePieces * microbatchSize;
     }
-    /// Integers that the first layer takes of a microbatch: tokens; a classifier's bytes and as many pairs of them.
+    /// Integers that the first layer takes of a microbatch: tokens; a classifier's bytes and as many pairs of them; the
+    /// bytes of pictures, patch by patch.
     std::int64_t inputs() const
     {
+        if (architecture == Architecture::Vision)
+            return (sequence - 1) * patchElements * microbatchSize;
         return architecture == Architecture::Classifier ? 2 * sequence * microbatchSize : tokens();
+    }
+    /// Rows of a microbatch that come to the loss: all, or the first of every sequence (a class token's, a pooler's).
+    std::int64_t targets() const
+    {
+        const bool first = architecture == Architecture::Vision || (architecture == Architecture::Encoder && !tiedHead);
+        return first ? microbatchSize : tokens();
+    }
+    /// Of these, the ones over which the loss is a mean: where tokens are masked, 15 % of each sequence (arXiv
+    /// 1810.04805, section 3.1), one at least.
+    std::int64_t maskedTokens() const { return sequence * 15 / 100 > 1 ? sequence * 15 / 100 : 1; }
+    std::int64_t countedTargets() const
+    {
+        return architecture == Architecture::Encoder && tiedHead ? maskedTokens() * microbatchSize : targets();
     }
     /// Parameters of one expert.
     std::int64_t expertElements() const { return 3 * hidden * expertFfn + (expertBias ? 2 * expertFfn + hidden : 0); }

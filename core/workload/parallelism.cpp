@@ -12,11 +12,25 @@ namespace pipewright {
 namespace {
 
 /// Tensors of the full width that every tensor-parallel member holds whole, unless they split the tokens.
-constexpr std::array<std::string_view, 15> wholeOnMembers{
-    "ln1.input",      "ln2.input",           "qkv.input",    "fc1.input",
-    "router.input",   "norm.input",          "head.input",   "embedding.outputGrad",
-    "embedding.mask", "projection.mask",     "mlp.mask",     "projection.outputGrad",
-    "fc2.outputGrad", "attention.normInput", "mlp.normInput"};
+constexpr std::array<std::string_view, 19> wholeOnMembers{"ln1.input",
+                                                          "ln2.input",
+                                                          "qkv.input",
+                                                          "fc1.input",
+                                                          "router.input",
+                                                          "norm.input",
+                                                          "head.input",
+                                                          "embedding.outputGrad",
+                                                          "head.stream",
+                                                          "transform.input",
+                                                          "transform.activationInput",
+                                                          "transform.outputGrad",
+                                                          "embedding.mask",
+                                                          "projection.mask",
+                                                          "mlp.mask",
+                                                          "projection.outputGrad",
+                                                          "fc2.outputGrad",
+                                                          "attention.normInput",
+                                                          "mlp.normInput"};
 
 void addTensorTraffic(const ModelShape& shape, const ModelShape& member, Layer& layer)
 {

@@ -68,6 +68,8 @@ Diagnostics checkShape(const ModelShape& shape)
         requireAbove(wrong, "rotary.low", shape.rotary.low, 0);
         requireAbove(wrong, "rotary.high", shape.rotary.high, shape.rotary.low);
     }
+    if (shape.architecture == Architecture::Vision)
+        require(wrong, "sequence", shape.sequence, 2, 100 * wide); // the class token and a patch
     require(wrong, "patch_elements", shape.patchElements, shape.architecture == Architecture::Vision ? 1 : 0, wide);
     const bool classifier = shape.architecture == Architecture::Classifier;
     require(wrong, "features", shape.features, classifier ? 257 : 0, classifier ? wide : 0);
@@ -112,7 +114,7 @@ AttentionCore attentionCoreOf(const ModelShape& shape)
 {
     if (shape.keyValueLatent > 0)
         return AttentionCore::Latent;
-    const bool plain = shape.learnedPositions && shape.keyValueHeads == shape.heads
+    const bool plain = shape.learnedPositions && shape.keyValueHeads == shape.heads && !shape.postNorm
                        && shape.heads * shape.headSize == shape.hidden && !shape.queryKeyNorm && shape.window == 0
                        && shape.architecture == Architecture::Decoder;
     return plain ? AttentionCore::Plain : AttentionCore::Grouped;
@@ -156,15 +158,12 @@ Diagnostics whyNotRunnable(const ModelShape& shape)
         return reasons;
     }
     const bool classifier = shape.architecture == Architecture::Classifier;
-    need(classifier || shape.architecture == Architecture::Decoder, "architecture",
-         "only decoders and classifiers can be trained here", "use decoder or classifier");
     need(shape.dataType == DataType::Fp32, "data_type", "training here is in fp32",
          "use fp32, as in --scale data_type=fp32");
     need(!shape.dropout, "dropout", "training here has no dropout", "switch it off, as in --scale dropout=off");
-    need(!shape.bias || shape.normEpsilon == 1e-5, "norm_epsilon", "layer norms here add 1e-5 to the variance",
-         "use 1e-5");
     need(!shape.expertBias, "expert_bias", "biases of experts are not built in", "switch them off");
-    need(!shape.postNorm, "post_norm", "norms behind attention and MLP are not built in", "switch it off");
+    need(!shape.postNorm || !(shape.bias || classifier || shape.architecture == Architecture::Encoder), "post_norm",
+         "norms on both sides of a part are RMS norms here, which have no shift", "switch it or biases off");
     if (classifier) {
         need(shape.experts == 0, "experts", "a classifier here has no experts", "use 0");
         return reasons; // it has no attention
@@ -172,7 +171,15 @@ Diagnostics whyNotRunnable(const ModelShape& shape)
     need(shape.embeddingScale == 1, "embedding_scale", "embeddings that are multiplied (Gemma) are not built in",
          "use 1");
     need(!shape.attentionSinks, "attention_sinks", "attention sinks are not built in", "switch it off");
-    const bool latent = attentionCoreOf(shape) == AttentionCore::Latent;
+    const bool latent = attentionCoreOf(shape) == AttentionCore::Latent,
+               causal = shape.architecture == Architecture::Decoder;
+    need((causal && !shape.postNorm) || !latent, "key_value_latent",
+         "latent attention here looks back only, behind one norm", "use 0, or a decoder without post_norm");
+    need(causal || shape.sequencePieces == 1, "sequence_pieces",
+         "every token looks at the whole sequence, so its pieces cannot follow one another", "use 1");
+    need((causal && !shape.postNorm) || shape.experts == 0, "experts",
+         "mixtures of experts here stand behind their norm alone, in decoders", "use 0");
+    need(causal || shape.window == 0, "window", "windows here are those of attention that looks back", "use 0");
     need(!latent || (shape.rotaryHeadSize > 0 && !shape.learnedPositions), "rotary_head_size",
          "latent attention here has rotary positions", "use an even number, and no learned positions");
     need(!shape.bias || !(latent || shape.queryKeyNorm), "bias",
@@ -198,7 +205,8 @@ Diagnostics whyNotOnGpus(const ModelShape& shape)
     need(shape.experts == 0, "experts", "mixtures of experts cannot be trained");
     if (shape.architecture != Architecture::Classifier)
         need(attentionCoreOf(shape) == AttentionCore::Plain, "attention",
-             "rotary positions, grouped heads, windows and latent attention cannot be trained");
+             "rotary positions, grouped heads, windows, latent attention, and attention that looks ahead cannot be "
+             "trained");
     return reasons;
 }
 

@@ -44,7 +44,7 @@ void RunDump::addGradients()
 void RunDump::addBatches()
 {
     const ModelShape& shape = m_design.workload->shape;
-    const auto inputs = static_cast<std::size_t>(shape.inputs()), targets = static_cast<std::size_t>(shape.tokens());
+    const auto inputs = static_cast<std::size_t>(shape.inputs()), targets = static_cast<std::size_t>(shape.targets());
     const auto microbatches = static_cast<std::size_t>(m_program.microbatches);
     std::vector<std::int32_t> allInputs(static_cast<std::size_t>(m_steps) * microbatches * inputs),
         allTargets(static_cast<std::size_t>(m_steps) * microbatches * targets);

@@ -4,13 +4,28 @@
 #include "executor/host/hostbackend.h"
 #include "executor/run/backendcheck.h"
 
+#include <fmt/format.h>
+
 namespace pipewright {
 
 std::unique_ptr<TrainingData> loadData(const RunOptions& options, const ModelShape& shape, Diagnostics& notes)
 {
     auto data = loadTrainingData(options.data, shape, options.seed);
     if (options.data.empty())
-        notes.push_back({Severity::Note, "data", "trained on " + data->source(), "give --data FILE or FOLDER"});
+        notes.push_back({Severity::Note, "data", "trained on " + data->source(),
+                         shape.architecture == Architecture::Vision ? "" : "give --data FILE or FOLDER"});
+    if (shape.architecture == Architecture::Encoder && shape.tiedHead)
+        notes.push_back({Severity::Note, "model.architecture",
+                         fmt::format("asked for {} masked tokens of every sequence; its halves are the two segments",
+                                     shape.maskedTokens()),
+                         ""});
+    else if (shape.architecture == Architecture::Encoder)
+        notes.push_back({Severity::Note, "model.architecture",
+                         fmt::format("the pooler has no task of its own: its {} outputs are taken as scores of the "
+                                     "token that follows the sequence, counted round; a sequence's halves are the two "
+                                     "segments",
+                                     shape.hidden),
+                         "write \"tied_head\": true in the model to train on masked tokens"});
     return data;
 }
 

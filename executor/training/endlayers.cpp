@@ -56,8 +56,8 @@ void FeatureLayer::weightGrad(const StageMemory& memory, std::span<float> gradie
 
 HeadLayer::HeadLayer(const ModelShape& shape, int layer, const StageLayout& layout, const ParameterLayout& parameters,
                      float lossScale)
-    : m_rows(int(shape.tokens())), m_vocabulary(int(shape.vocabulary)), m_lossScale(lossScale),
-      m_norm(shape, parameters, layer, "norm"), m_projection(parameters, layer, "projection"),
+    : m_rows(int(shape.targets())), m_vocabulary(int(shape.vocabulary)), m_apart(int(shape.tokens()) / m_rows),
+      m_lossScale(lossScale), m_norm(shape, parameters, layer, "norm"), m_projection(parameters, layer, "projection"),
       m_normInput(layout.slice(layer, "norm.input")), m_input(layout.slice(layer, "head.input")),
       m_probabilities(layout.slice(layer, "head.probabilities")), m_targets(layout.slice(layer, "targets")),
       m_logitsGrad(layout.slice(layer, "head.logitsGrad")), m_normGrad(layout.slice(layer, "d.ln"))
@@ -69,22 +69,31 @@ void HeadLayer::forward(std::span<const float> parameters, std::span<const std::
 {
     const Operations& on = *memory.operations;
     on.copy(targets, memory.integers(m_targets));
-    m_norm.forward(on, m_rows, parameters, memory.floats(m_normInput), memory.floats(m_input));
+    const int together = m_apart == 1 ? m_rows : 1;
+    const auto width = std::size_t(m_projection.inputs()), part = width * std::size_t(together);
+    for (std::size_t row = 0; row < std::size_t(m_rows); row += std::size_t(together))
+        m_norm.forward(on, together, parameters,
+                       memory.floats(m_normInput).subspan(row * std::size_t(m_apart) * width, part),
+                       memory.floats(m_input).subspan(row * width, part));
     const std::span<float> logits = memory.floats(m_probabilities);
     m_projection.forward(on, m_rows, parameters, memory.floats(m_input), logits);
     on.run(kernels::CrossEntropyForward{m_rows, m_vocabulary, logits, targets, m_lossScale, loss});
 }
 
-int HeadLayer::correct(const StageMemory& memory) const
+int countCorrect(std::span<const float> probabilities, std::span<const std::int32_t> targets)
 {
-    const std::span<const float> probabilities = memory.floats(m_probabilities);
-    const std::span<const std::int32_t> targets = memory.integers(m_targets);
+    const std::size_t classes = probabilities.size() / targets.size();
     int count = 0;
-    for (int row = 0; row < m_rows; ++row) {
-        const auto begin = probabilities.begin() + std::ptrdiff_t(row) * m_vocabulary;
-        count += std::max_element(begin, begin + m_vocabulary) - begin == targets[std::size_t(row)];
+    for (std::size_t row = 0; row < targets.size(); ++row) {
+        const auto begin = probabilities.begin() + std::ptrdiff_t(row * classes);
+        count += std::max_element(begin, begin + std::ptrdiff_t(classes)) - begin == targets[row];
     }
     return count;
+}
+
+int HeadLayer::correct(const StageMemory& memory) const
+{
+    return countCorrect(memory.floats(m_probabilities), memory.integers(m_targets));
 }
 
 void HeadLayer::inputGrad(std::span<const float> parameters, const StageMemory& memory, std::span<float> stream,
@@ -95,7 +104,13 @@ void HeadLayer::inputGrad(std::span<const float> parameters, const StageMemory& 
                                           memory.integers(m_targets), m_lossScale, memory.floats(m_logitsGrad)});
     m_projection.inputGrad(on, m_rows, parameters, memory.floats(m_logitsGrad), memory.floats(m_normGrad));
     on.run(kernels::Fill{stream, 0});
-    m_norm.inputGrad(on, m_rows, parameters, memory.floats(m_normInput), memory.floats(m_normGrad), stream, gradients);
+    const int together = m_apart == 1 ? m_rows : 1;
+    const auto width = std::size_t(m_projection.inputs()), part = width * std::size_t(together);
+    for (std::size_t row = 0; row < std::size_t(m_rows); row += std::size_t(together)) {
+        const std::size_t at = row * std::size_t(m_apart) * width;
+        m_norm.inputGrad(on, together, parameters, memory.floats(m_normInput).subspan(at, part),
+                         memory.floats(m_normGrad).subspan(row * width, part), stream.subspan(at, part), gradients);
+    }
 }
 
 void HeadLayer::weightGrad(const StageMemory& memory, std::span<float> gradients) const

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // The two ends of a model: an embedding of tokens, or a classifier's bag of features, before the layers; the final
-// norm, the projection to the vocabulary and the loss behind them. What stands between is in layerparts of its own
-// (plainattention.h, groupedattention.h, mlp.h).
+// norm, the projection to the vocabulary and the loss behind them. An encoder's are in encoderends.h, the first of a
+// vision transformer in patchembedding.h. What stands between is in parts of its own (plainattention.h,
+// groupedattention.h, mlp.h).
 //
 // Each owns nothing but places: which parameters and which saved tensors are its own. Values pass through a residual
 // stream of tokens x hidden that a layer changes in place: F turns it from the layer's input into its output, I from
@@ -30,6 +31,7 @@ public:
                  std::span<float> stream) const;
     /// The place of the stream's gradient in I: it is what W needs, so I has nothing left to do here.
     std::span<float> outputGrad(const StageMemory& memory) const { return memory.floats(m_outputGrad); }
+    void inputGrad(std::span<const float>, const StageMemory&, std::span<float>) const {}
     void weightGrad(const StageMemory& memory, std::span<float> gradients) const;
 
 private:
@@ -58,6 +60,7 @@ public:
                  std::span<float> stream) const;
     /// As the embedding's.
     std::span<float> outputGrad(const StageMemory& memory) const { return memory.floats(m_outputGrad); }
+    void inputGrad(std::span<const float>, const StageMemory&, std::span<float>) const {}
     void weightGrad(const StageMemory& memory, std::span<float> gradients) const;
 
 private:
@@ -66,9 +69,12 @@ private:
     Slice m_features, m_outputGrad;
 };
 
+/// After F on the host: rows whose target got the largest probability.
+int countCorrect(std::span<const float> probabilities, std::span<const std::int32_t> targets);
+
 class HeadLayer {
 public:
-    /// `lossScale`: weight of one token's loss, 1 / (tokens of a microbatch · microbatches of a step).
+    /// `lossScale`: weight of one target's loss, 1 / (counted targets of a microbatch · microbatches of a step).
     HeadLayer(const ModelShape& shape, int layer, const StageLayout& layout, const ParameterLayout& parameters,
               float lossScale);
 
@@ -86,6 +92,7 @@ public:
 
 private:
     int m_rows, m_vocabulary;
+    int m_apart; ///< rows of the stream from one that is read to the next: 1, or a sequence whose first is
     float m_lossScale;
     Norm m_norm;
     Linear m_projection;

@@ -32,14 +32,13 @@ void requireStreamed(const kernels::GroupedAttentionShape& shape, const Slice& l
 
 GroupedAttention::GroupedAttention(const ModelShape& shape, int layer, int number, const StageLayout& layout,
                                    const ParameterLayout& parameters)
-    : m_rows(int(shape.tokens())), m_headSize(int(shape.headSize)), m_norm(shape, parameters, layer, "ln1"),
-      m_qkv(parameters, layer, "qkv"),
+    : m_rows(int(shape.tokens())), m_headSize(int(shape.headSize)),
+      m_residual(shape, layer, layout, parameters, Residual::attention), m_qkv(parameters, layer, "qkv"),
       m_valueLinear(m_qkv.part((shape.heads + shape.keyValueHeads) * m_headSize, shape.keyValueHeads * m_headSize)),
       m_projection(parameters, layer, "projection"),
       m_queries(headsOf(shape, "query", 0, shape.heads, layer, layout, parameters)),
       m_keys(headsOf(shape, "key", shape.heads * m_headSize, shape.keyValueHeads, layer, layout, parameters)),
-      m_normInput(layout.slice(layer, "ln1.input")), m_value(layout.slice(layer, "attention.value")),
-      m_logSums(layout.slice(layer, "attention.probabilities")), m_qkvInput(layout.slice(layer, "qkv.input")),
+      m_value(layout.slice(layer, "attention.value")), m_logSums(layout.slice(layer, "attention.probabilities")),
       m_projectionInput(layout.slice(layer, "projection.input")), m_qkvGrad(layout.slice(layer, "qkv.outputGrad")),
       m_projectionGrad(layout.slice(layer, "projection.outputGrad")), m_normGrad(layout.slice(layer, "d.ln")),
       m_dots(layout.slice(layer, "d.scores")), m_sequenceGradient(layout.slice(layer, "attention.sequenceGradient"))
@@ -57,7 +56,7 @@ GroupedAttention::GroupedAttention(const ModelShape& shape, int layer, int numbe
                    .valueSize = m_headSize,
                    .pieces = shape.sequencePieces,
                    .window = int(windowOf(shape, number)),
-                   .causal = true,
+                   .causal = shape.architecture == Architecture::Decoder,
                    .scale = scale};
     requireStreamed(m_attention, m_logSums);
 }
@@ -93,9 +92,8 @@ void GroupedAttention::forward(std::span<const float> parameters, const StageMem
                                std::span<float> stream) const
 {
     const kernels::Operations& on = *memory.operations;
-    const std::span<float> input = memory.floats(m_qkvInput);
-    on.copy(stream, memory.floats(m_normInput));
-    m_norm.forward(on, m_rows, parameters, memory.floats(m_normInput), input);
+    m_residual.enter(parameters, memory, stream);
+    const std::span<float> input = m_residual.input(memory);
     for (const Heads* of : {&m_queries, &m_keys}) {
         const std::span<float> output = memory.floats(of->output);
         of->linear.forward(on, m_rows, parameters, input, of->norm ? memory.floats(of->normInput) : output);
@@ -105,7 +103,9 @@ void GroupedAttention::forward(std::span<const float> parameters, const StageMem
     }
     m_valueLinear.forward(on, m_rows, parameters, input, memory.floats(m_value));
     recomputeCore(memory);
-    m_projection.forward(on, m_rows, parameters, memory.floats(m_projectionInput), stream, kernels::Store::Add);
+    m_projection.forward(on, m_rows, parameters, memory.floats(m_projectionInput), m_residual.sum(memory, stream),
+                         m_residual.store());
+    m_residual.leave(parameters, memory, stream);
 }
 
 void GroupedAttention::recomputeCore(const StageMemory& memory) const
@@ -120,9 +120,10 @@ void GroupedAttention::inputGrad(std::span<const float> parameters, const StageM
 {
     const kernels::Operations& on = *memory.operations;
     const std::span<float> scratch = memory.floats(m_normGrad);
-    on.copy(stream, memory.floats(m_projectionGrad));
+    const std::span<float> outputGrad = memory.floats(m_projectionGrad);
+    m_residual.enterGrad(parameters, memory, stream, outputGrad, gradientSums);
     const std::span<float> contextGrad = scratch.first(m_attention.outputs());
-    m_projection.inputGrad(on, m_rows, parameters, stream, contextGrad);
+    m_projection.inputGrad(on, m_rows, parameters, outputGrad, contextGrad);
     const auto [queryGrad, keyGrad, valueGrad] = gradients(memory);
     on.run(kernels::GroupedAttentionInputGrad{
         m_attention, memory.floats(m_queries.output), memory.floats(m_keys.output), memory.floats(m_value),
@@ -137,14 +138,14 @@ void GroupedAttention::inputGrad(std::span<const float> parameters, const StageM
                                        gradientSums);
         of->linear.inputGrad(on, m_rows, parameters, grad, inputGrad, kernels::Store::Add);
     }
-    m_norm.inputGrad(on, m_rows, parameters, memory.floats(m_normInput), inputGrad, stream, gradientSums);
+    m_residual.leaveGrad(parameters, memory, inputGrad, stream, gradientSums);
 }
 
 void GroupedAttention::weightGrad(const StageMemory& memory, std::span<float> gradientSums) const
 {
     const kernels::Operations& on = *memory.operations;
     const auto [queryGrad, keyGrad, valueGrad] = gradients(memory);
-    const std::span<const float> input = memory.floats(m_qkvInput);
+    const std::span<const float> input = m_residual.input(memory);
     m_queries.linear.weightGrad(on, m_rows, input, queryGrad, gradientSums);
     m_keys.linear.weightGrad(on, m_rows, input, keyGrad, gradientSums);
     m_valueLinear.weightGrad(on, m_rows, input, valueGrad, gradientSums);

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The attention of today's decoders as a residual part of a layer: norm, query, key and value with heads in groups, a
-// norm on queries and keys where the model has one, rotary positions (or a table's), attention that keeps one number
-// per query and head, possibly within a window, projection, added to the stream (endlayers.h says what a stream is).
+// The attention of today's models as a residual part of a layer (residual.h): query, key and value with heads in
+// groups, a norm on queries and keys where the model has one, rotary positions (or a table's), attention that keeps one
+// number per query and head, possibly within a window, projection, added to the stream (endlayers.h says what a stream
+// is).
 #pragma once
 
 #include "executor/training/linear.h"
 #include "executor/training/norm.h"
+#include "executor/training/residual.h"
 #include "executor/training/stagelayout.h"
 
 #include <array>
@@ -54,14 +56,14 @@ private:
     int m_rows, m_headSize;
     kernels::GroupedAttentionShape m_attention;
     std::optional<kernels::RotaryFrequencies> m_rotary;
-    Norm m_norm;
+    Residual m_residual;
     Linear m_qkv, m_valueLinear, m_projection;
     Heads m_queries, m_keys;
-    Slice m_normInput, m_value, m_logSums; // until I
-    Slice m_qkvInput, m_projectionInput;   // until W
-    Slice m_qkvGrad, m_projectionGrad;     // from I
-    Slice m_normGrad, m_dots;              // workspace of I
-    Slice m_sequenceGradient;              // from piece to piece
+    Slice m_value, m_logSums;          // until I
+    Slice m_projectionInput;           // until W
+    Slice m_qkvGrad, m_projectionGrad; // from I
+    Slice m_normGrad, m_dots;          // workspace of I
+    Slice m_sequenceGradient;          // from piece to piece
 };
 
 } // namespace pipewright

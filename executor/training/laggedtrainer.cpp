@@ -209,7 +209,7 @@ LaggedTrainer::LaggedTrainer(const Workload& workload, const std::vector<int>& l
             {std::move(maths), std::move(stageOptimizer), std::move(workspace), std::move(microbatches), {}});
     }
     m_tokens.assign(m_losses.size(), std::vector<std::int32_t>(static_cast<std::size_t>(workload.shape.inputs())));
-    m_targets.assign(m_losses.size(), std::vector<std::int32_t>(static_cast<std::size_t>(workload.shape.tokens())));
+    m_targets.assign(m_losses.size(), std::vector<std::int32_t>(static_cast<std::size_t>(workload.shape.targets())));
 }
 
 void LaggedTrainer::step(int number, std::vector<StageStart> start)

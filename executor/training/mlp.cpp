@@ -38,11 +38,10 @@ void activationGrad(const kernels::Operations& on, kernels::ActivationKind kind,
 
 Mlp::Mlp(const ModelShape& shape, int layer, const StageLayout& layout, const ParameterLayout& parameters)
     : m_rows(int(shape.tokens())), m_gated(shape.gatedMlp), m_activation(kindOf(shape.activation)),
-      m_norm(shape, parameters, layer, "ln2"), m_fc1(parameters, layer, "fc1"), m_fc2(parameters, layer, "fc2"),
-      m_normInput(layout.slice(layer, "ln2.input")), m_activationInput(layout.slice(layer, "mlp.activationInput")),
-      m_fc1Input(layout.slice(layer, "fc1.input")), m_fc2Input(layout.slice(layer, "fc2.input")),
-      m_fc1Grad(layout.slice(layer, "fc1.outputGrad")), m_fc2Grad(layout.slice(layer, "fc2.outputGrad")),
-      m_normGrad(layout.slice(layer, "d.ln"))
+      m_residual(shape, layer, layout, parameters, Residual::mlp), m_fc1(parameters, layer, "fc1"),
+      m_fc2(parameters, layer, "fc2"), m_activationInput(layout.slice(layer, "mlp.activationInput")),
+      m_fc2Input(layout.slice(layer, "fc2.input")), m_fc1Grad(layout.slice(layer, "fc1.outputGrad")),
+      m_fc2Grad(layout.slice(layer, "fc2.outputGrad")), m_normGrad(layout.slice(layer, "d.ln"))
 {
     if (m_gated)
         m_factor = layout.slice(layer, "mlp.gateInput");
@@ -51,10 +50,9 @@ Mlp::Mlp(const ModelShape& shape, int layer, const StageLayout& layout, const Pa
 void Mlp::forward(std::span<const float> parameters, const StageMemory& memory, std::span<float> stream) const
 {
     const kernels::Operations& on = *memory.operations;
-    const std::span<float> input = memory.floats(m_fc1Input), activationInput = memory.floats(m_activationInput),
+    m_residual.enter(parameters, memory, stream);
+    const std::span<float> input = m_residual.input(memory), activationInput = memory.floats(m_activationInput),
                            output = memory.floats(m_fc2Input);
-    on.copy(stream, memory.floats(m_normInput));
-    m_norm.forward(on, m_rows, parameters, memory.floats(m_normInput), input);
     if (m_gated) {
         const int width = m_fc2.inputs();
         m_fc1.part(0, width).forward(on, m_rows, parameters, input, activationInput);
@@ -64,7 +62,8 @@ void Mlp::forward(std::span<const float> parameters, const StageMemory& memory, 
         m_fc1.forward(on, m_rows, parameters, input, activationInput);
         activate(on, m_activation, activationInput, output);
     }
-    m_fc2.forward(on, m_rows, parameters, output, stream, kernels::Store::Add);
+    m_fc2.forward(on, m_rows, parameters, output, m_residual.sum(memory, stream), m_residual.store());
+    m_residual.leave(parameters, memory, stream);
 }
 
 void Mlp::inputGrad(std::span<const float> parameters, const StageMemory& memory, std::span<float> stream,
@@ -73,8 +72,9 @@ void Mlp::inputGrad(std::span<const float> parameters, const StageMemory& memory
     const kernels::Operations& on = *memory.operations;
     const std::span<float> normGrad = memory.floats(m_normGrad).first(stream.size());
     const std::span<float> fc1Grad = memory.floats(m_fc1Grad), grad = fc1Grad.first(half());
-    on.copy(stream, memory.floats(m_fc2Grad));
-    m_fc2.inputGrad(on, m_rows, parameters, stream, grad);
+    const std::span<float> outputGrad = memory.floats(m_fc2Grad);
+    m_residual.enterGrad(parameters, memory, stream, outputGrad, gradients);
+    m_fc2.inputGrad(on, m_rows, parameters, outputGrad, grad);
     if (m_gated) {
         const std::span<float> factorGrad = fc1Grad.subspan(half());
         const int width = m_fc2.inputs();
@@ -86,13 +86,13 @@ void Mlp::inputGrad(std::span<const float> parameters, const StageMemory& memory
         activationGrad(on, m_activation, memory.floats(m_activationInput), grad);
         m_fc1.inputGrad(on, m_rows, parameters, grad, normGrad);
     }
-    m_norm.inputGrad(on, m_rows, parameters, memory.floats(m_normInput), normGrad, stream, gradients);
+    m_residual.leaveGrad(parameters, memory, normGrad, stream, gradients);
 }
 
 void Mlp::weightGrad(const StageMemory& memory, std::span<float> gradients) const
 {
     const kernels::Operations& on = *memory.operations;
-    const std::span<float> input = memory.floats(m_fc1Input), fc1Grad = memory.floats(m_fc1Grad);
+    const std::span<float> input = m_residual.input(memory), fc1Grad = memory.floats(m_fc1Grad);
     if (m_gated) {
         const int width = m_fc2.inputs();
         m_fc1.part(0, width).weightGrad(on, m_rows, input, fc1Grad.first(half()), gradients);

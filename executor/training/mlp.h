@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// An MLP as a residual part of a layer: norm, linear, activation (gated: of one half of the outputs, times the other),
-// linear, added to the stream (endlayers.h says what a stream is). In a classifier it is the whole layer.
+// An MLP as a residual part of a layer (residual.h): linear, activation (gated: of one half of the outputs, times the
+// other), linear, added to the stream (endlayers.h says what a stream is). In a classifier it is the whole layer.
 #pragma once
 
 #include "executor/training/linear.h"
-#include "executor/training/norm.h"
+#include "executor/training/residual.h"
 #include "executor/training/stagelayout.h"
 
 #include <span>
@@ -29,12 +29,12 @@ private:
     int m_rows;
     bool m_gated;
     kernels::ActivationKind m_activation;
-    Norm m_norm;
+    Residual m_residual;
     Linear m_fc1, m_fc2;
-    Slice m_normInput, m_activationInput, m_factor; // until I; a factor only where it is gated
-    Slice m_fc1Input, m_fc2Input;                   // until W
-    Slice m_fc1Grad, m_fc2Grad;                     // from I
-    Slice m_normGrad;                               // workspace of I
+    Slice m_activationInput, m_factor; // until I; a factor only where it is gated
+    Slice m_fc2Input;                  // until W
+    Slice m_fc1Grad, m_fc2Grad;        // from I
+    Slice m_normGrad;                  // workspace of I
 };
 
 } // namespace pipewright

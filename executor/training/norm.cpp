@@ -13,39 +13,38 @@ Norm::Norm(const ModelShape& shape, const ParameterLayout& parameters, int layer
 }
 
 void Norm::forward(const kernels::Operations& on, int rows, std::span<const float> parameters,
-                   std::span<const float> input, std::span<float> output) const
+                   std::span<const float> input, std::span<float> output, kernels::Store store) const
 {
+    assert(!m_beta || store == kernels::Store::Replace);
     if (m_beta)
         on.run(kernels::LayerNormForward{rows, m_gamma.columns, input, m_gamma.in(parameters), m_beta->in(parameters),
-                                         output});
+                                         output, m_epsilon});
     else
-        on.run(kernels::RmsNormForward{rows, m_gamma.columns, m_epsilon, input, m_gamma.in(parameters), output});
+        on.run(kernels::RmsNormForward{rows, m_gamma.columns, m_epsilon, input, m_gamma.in(parameters), output, store});
 }
 
 void Norm::inputGrad(const kernels::Operations& on, int rows, std::span<const float> parameters,
                      std::span<const float> input, std::span<const float> outputGrad, std::span<float> stream,
-                     std::span<float> gradients) const
+                     std::span<float> gradients, kernels::Store store) const
 {
+    // The parameters' gradients first: in place, the output's is gone afterwards.
     const int columns = m_gamma.columns;
     if (m_beta) {
-        on.run(kernels::LayerNormInputGrad{rows, columns, input, m_gamma.in(parameters), outputGrad, stream});
         on.run(kernels::LayerNormWeightGrad{rows, columns, input, outputGrad, m_gamma.in(gradients),
-                                            m_beta->in(gradients)});
+                                            m_beta->in(gradients), m_epsilon});
+        on.run(kernels::LayerNormInputGrad{rows, columns, input, m_gamma.in(parameters), outputGrad, stream, m_epsilon,
+                                           store});
         return;
     }
-    on.run(kernels::RmsNormInputGrad{rows, columns, m_epsilon, input, m_gamma.in(parameters), outputGrad, stream,
-                                     kernels::Store::Add});
     on.run(kernels::RmsNormWeightGrad{rows, columns, m_epsilon, input, outputGrad, m_gamma.in(gradients)});
+    on.run(
+        kernels::RmsNormInputGrad{rows, columns, m_epsilon, input, m_gamma.in(parameters), outputGrad, stream, store});
 }
 
 void Norm::inputGradInPlace(const kernels::Operations& on, int rows, std::span<const float> parameters,
                             std::span<const float> input, std::span<float> grad, std::span<float> gradients) const
 {
-    assert(!m_beta);
-    const int columns = m_gamma.columns;
-    on.run(kernels::RmsNormWeightGrad{rows, columns, m_epsilon, input, grad, m_gamma.in(gradients)});
-    on.run(kernels::RmsNormInputGrad{rows, columns, m_epsilon, input, m_gamma.in(parameters), grad, grad,
-                                     kernels::Store::Replace});
+    inputGrad(on, rows, parameters, input, grad, grad, gradients, kernels::Store::Replace);
 }
 
 } // namespace pipewright

@@ -16,12 +16,14 @@ public:
     Norm(const ModelShape& shape, const ParameterLayout& parameters, int layer, const std::string& name);
 
     void forward(const kernels::Operations& on, int rows, std::span<const float> parameters,
-                 std::span<const float> input, std::span<float> output) const;
-    /// Adds the gradient of the norm's input to the stream, and those of its parameters to the gradients.
+                 std::span<const float> input, std::span<float> output,
+                 kernels::Store store = kernels::Store::Replace) const; ///< of a layer norm, always that
+    /// Adds the gradient of the norm's input to the stream, or replaces it, and adds those of its parameters to the
+    /// gradients.
     void inputGrad(const kernels::Operations& on, int rows, std::span<const float> parameters,
                    std::span<const float> input, std::span<const float> outputGrad, std::span<float> stream,
-                   std::span<float> gradients) const;
-    /// The same in place: the output's gradient becomes the input's. Of RMS norms only.
+                   std::span<float> gradients, kernels::Store store = kernels::Store::Add) const;
+    /// The same in place: the output's gradient becomes the input's.
     void inputGradInPlace(const kernels::Operations& on, int rows, std::span<const float> parameters,
                           std::span<const float> input, std::span<float> grad, std::span<float> gradients) const;
 

@@ -110,7 +110,7 @@ SequentialTrainer::SequentialTrainer(const Workload& workload, const std::vector
         m_stages.push_back(std::move(stage));
     }
     m_tokens.assign(std::size_t(microbatches), std::vector<std::int32_t>(std::size_t(workload.shape.inputs())));
-    m_targets.assign(std::size_t(microbatches), std::vector<std::int32_t>(std::size_t(workload.shape.tokens())));
+    m_targets.assign(std::size_t(microbatches), std::vector<std::int32_t>(std::size_t(workload.shape.targets())));
 }
 
 void SequentialTrainer::startAt(int completedSteps, const std::vector<std::vector<float>>& parameters)
@@ -158,7 +158,8 @@ Evaluation SequentialTrainer::evaluate()
     std::size_t correct = 0, all = 0;
     for (int m = 0; m < m_microbatches; ++m) {
         correct += std::size_t(m_stages.back().maths.correct(m_stages.back().memory(m)));
-        all += m_targets[std::size_t(m)].size();
+        for (const std::int32_t target : m_targets[std::size_t(m)])
+            all += target >= 0; // others have no part in the loss
     }
     evaluation.accuracy = double(correct) / double(all);
     return evaluation;

@@ -14,23 +14,44 @@ StageMaths::StageMaths(const Workload& workload, int first, int last, int microb
 {
     assert(microbatches > 0);
     const ModelShape& shape = workload.shape;
-    const float lossScale = 1.0f / (float(shape.tokens()) * float(microbatches));
+    const float lossScale = 1.0f / (float(shape.countedTargets()) * float(microbatches));
     for (int index = first; index < last; ++index) {
         switch (workload.layers[std::size_t(index)].kind) {
-        case LayerKind::Embedding:
-            if (shape.architecture == Architecture::Classifier)
-                m_features.emplace(shape, index, m_layout, m_parameters);
-            else
-                m_embedding.emplace(shape, index, m_layout, m_parameters);
-            break;
+        case LayerKind::Embedding: addEmbedding(shape, index); break;
         case LayerKind::Transformer: addAttention(shape, index, index - 1); [[fallthrough]]; // behind the embedding
         case LayerKind::Mlp: addMlp(shape, index, index - 1); break;
-        case LayerKind::Head: m_head.emplace(shape, index, m_layout, m_parameters, lossScale); break;
+        case LayerKind::Head: addHead(shape, index, lossScale); break;
         case LayerKind::Other:
             throw Error(workload.layers[std::size_t(index)].name, "this layer has no mathematics",
                         "run a model made of its dimensions");
         }
     }
+}
+
+void StageMaths::addEmbedding(const ModelShape& shape, int layer)
+{
+    switch (shape.architecture) {
+    case Architecture::Decoder: m_embedding.emplace(EmbeddingLayer(shape, layer, m_layout, m_parameters)); break;
+    case Architecture::Encoder: m_embedding.emplace(EncoderEmbedding(shape, layer, m_layout, m_parameters)); break;
+    case Architecture::Vision: m_embedding.emplace(PatchEmbedding(shape, layer, m_layout, m_parameters)); break;
+    case Architecture::Classifier: m_embedding.emplace(FeatureLayer(shape, layer, m_layout, m_parameters)); break;
+    case Architecture::Table: break; // was refused
+    }
+}
+
+void StageMaths::addHead(const ModelShape& shape, int layer, float lossScale)
+{
+    if (shape.architecture != Architecture::Encoder)
+        m_head.emplace(HeadLayer(shape, layer, m_layout, m_parameters, lossScale));
+    else if (shape.tiedHead)
+        m_head.emplace(MaskedTokenHead(shape, layer, m_layout, m_parameters, lossScale));
+    else
+        m_head.emplace(PoolerHead(shape, layer, m_layout, m_parameters, lossScale));
+}
+
+std::span<float> StageMaths::headStream(const StageMemory& memory) const
+{
+    return std::visit([&](const auto& head) { return head.stream(memory); }, *m_head);
 }
 
 void StageMaths::addAttention(const ModelShape& shape, int layer, int number)
@@ -61,9 +82,8 @@ void StageMaths::runForward(std::span<const float> parameters, const StageInput&
     assert(parameters.size() == m_parameters.count());
     const int first = m_layout.firstLayer();
     if (m_embedding)
-        m_embedding->forward(parameters, input.tokens, memoryOf(first), stream);
-    else if (m_features)
-        m_features->forward(parameters, input.tokens, memoryOf(first), stream);
+        std::visit([&](const auto& of) { of.forward(parameters, input.tokens, memoryOf(first), stream); },
+                   *m_embedding);
     else
         memoryOf(first).operations->copy(input.activation, stream);
     for (const std::span<const float> skip : input.skips)
@@ -73,14 +93,18 @@ void StageMaths::runForward(std::span<const float> parameters, const StageInput&
         std::visit([&](const auto& of) { of.forward(parameters, memory, stream); }, part.maths);
     }
     if (m_head)
-        m_head->forward(parameters, input.targets, memoryOf(m_layout.lastLayer() - 1), input.loss);
+        std::visit(
+            [&](const auto& head) {
+                head.forward(parameters, input.targets, memoryOf(m_layout.lastLayer() - 1), input.loss);
+            },
+            *m_head);
 }
 
 void StageMaths::forward(std::span<const float> parameters, const StageInput& input, const StageMemory& memory,
                          std::span<float> output) const
 {
     const auto memoryOf = [&](int layer) { return m_layout.scratchOf(layer, memory); };
-    runForward(parameters, input, memoryOf, m_head ? m_head->stream(memoryOf(m_layout.lastLayer() - 1)) : output);
+    runForward(parameters, input, memoryOf, m_head ? headStream(memoryOf(m_layout.lastLayer() - 1)) : output);
 }
 
 void StageMaths::recompute(std::span<const float> parameters, const StageInput& input, const StageMemory& memory) const
@@ -100,7 +124,7 @@ void StageMaths::recompute(std::span<const float> parameters, const StageInput& 
         const std::span<float> scratch{reinterpret_cast<float*>(memory.workspace.data()),
                                        memory.workspace.size() / sizeof(float)};
         runForward(
-            parameters, input, [&](int) { return memory; }, m_head ? m_head->stream(memory) : scratch);
+            parameters, input, [&](int) { return memory; }, m_head ? headStream(memory) : scratch);
         break;
     }
     }
@@ -111,30 +135,29 @@ void StageMaths::inputGrad(std::span<const float> parameters, const StageMemory&
                            std::span<const std::span<const float>> skipGrads) const
 {
     assert(parameters.size() == m_parameters.count() && gradients.size() == m_parameters.count());
-    const std::span<float> stream = m_embedding  ? m_embedding->outputGrad(memory)
-                                    : m_features ? m_features->outputGrad(memory)
-                                                 : inputGrad;
+    const std::span<float> stream =
+        m_embedding ? std::visit([&](const auto& of) { return of.outputGrad(memory); }, *m_embedding) : inputGrad;
     if (m_head)
-        m_head->inputGrad(parameters, memory, stream, gradients);
+        std::visit([&](const auto& head) { head.inputGrad(parameters, memory, stream, gradients); }, *m_head);
     else
         memory.operations->copy(outputGrad, stream);
     for (const std::span<const float> skip : skipGrads)
         memory.operations->run(kernels::Add{stream, skip});
     for (auto part = m_parts.rbegin(); part != m_parts.rend(); ++part)
         std::visit([&](const auto& of) { of.inputGrad(parameters, memory, stream, gradients); }, part->maths);
+    if (m_embedding)
+        std::visit([&](const auto& of) { of.inputGrad(parameters, memory, gradients); }, *m_embedding);
 }
 
 void StageMaths::weightGrad(const StageMemory& memory, std::span<float> gradients) const
 {
     assert(gradients.size() == m_parameters.count());
     if (m_embedding)
-        m_embedding->weightGrad(memory, gradients);
-    if (m_features)
-        m_features->weightGrad(memory, gradients);
+        std::visit([&](const auto& of) { of.weightGrad(memory, gradients); }, *m_embedding);
     for (const Part& part : m_parts)
         std::visit([&](const auto& of) { of.weightGrad(memory, gradients); }, part.maths);
     if (m_head)
-        m_head->weightGrad(memory, gradients);
+        std::visit([&](const auto& head) { head.weightGrad(memory, gradients); }, *m_head);
 }
 
 void StageMaths::backward(std::span<const float> parameters, const StageMemory& memory,

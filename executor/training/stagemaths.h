@@ -12,12 +12,14 @@
 // in which they pass W decides it for everything else. A full backward is I followed by W.
 #pragma once
 
+#include "executor/training/encoderends.h"
 #include "executor/training/endlayers.h"
 #include "executor/training/experts.h"
 #include "executor/training/groupedattention.h"
 #include "executor/training/latentattention.h"
 #include "executor/training/mlp.h"
 #include "executor/training/parameterlayout.h"
+#include "executor/training/patchembedding.h"
 #include "executor/training/plainattention.h"
 #include "executor/training/stagelayout.h"
 
@@ -28,10 +30,10 @@
 
 namespace pipewright {
 
-/// What F takes: tokens (a classifier's features) in the stage with the embedding, activation in every other, targets
-/// in the stage with the head; what skip connections bring is added to the activation, in this order. They are
-/// shape.inputs() and shape.tokens() integers, row by row. In the stage with the head `loss` is one element: it becomes
-/// the microbatch's share of the step's loss.
+/// What F takes: tokens (a classifier's features, the bytes of pictures) in the stage with the embedding, activation in
+/// every other, targets in the stage with the head; what skip connections bring is added to the activation, in this
+/// order. They are shape.inputs() and shape.targets() integers, row by row. In the stage with the head `loss` is one
+/// element: it becomes the microbatch's share of the step's loss.
 struct StageInput {
     std::span<const std::int32_t> tokens;
     std::span<const float> activation;
@@ -50,7 +52,7 @@ public:
     const StageLayout& layout() const { return m_layout; }
     const ParameterLayout& parameters() const { return m_parameters; }
     std::size_t activationElements() const { return m_activationElements; } ///< tokens x hidden, in and out
-    bool hasEmbedding() const { return m_embedding.has_value() || m_features.has_value(); }
+    bool hasEmbedding() const { return m_embedding.has_value(); }
     bool hasHead() const { return m_head.has_value(); }
 
     /// F: fills the two saved buffers and, except in the stage with the head, `output`.
@@ -62,7 +64,10 @@ public:
     void recompute(std::span<const float> parameters, const StageInput& input, const StageMemory& memory) const;
 
     /// After F on the host, in the stage with the head: how many targets got the largest probability.
-    int correct(const StageMemory& memory) const { return m_head ? m_head->correct(memory) : 0; }
+    int correct(const StageMemory& memory) const
+    {
+        return m_head ? std::visit([&](const auto& head) { return head.correct(memory); }, *m_head) : 0;
+    }
 
     /// I: reads savedUntilInputGrad, the attention's output in savedUntilWeightGrad (a GPU needs it) and, without a
     /// head, `outputGrad`, and the gradients of what skip connections took from its output; writes savedFromInputGrad
@@ -81,6 +86,8 @@ public:
                   std::span<const std::span<const float>> skipGrads = {}) const;
 
 private:
+    /// Where the head takes the stream from.
+    std::span<float> headStream(const StageMemory& memory) const;
     /// `memoryOf` gives the memory of a layer.
     template<class MemoryOf>
     void runForward(std::span<const float> parameters, const StageInput& input, MemoryOf memoryOf,
@@ -91,16 +98,17 @@ private:
         int layer;
         std::variant<PlainAttention, GroupedAttention, LatentAttention, Mlp, Experts> maths;
     };
+    void addEmbedding(const ModelShape& shape, int layer);
+    void addHead(const ModelShape& shape, int layer, float lossScale);
     void addAttention(const ModelShape& shape, int layer, int number);
     void addMlp(const ModelShape& shape, int layer, int number);
 
     StageLayout m_layout;
     ParameterLayout m_parameters;
     std::size_t m_activationElements;
-    std::optional<EmbeddingLayer> m_embedding;
-    std::optional<FeatureLayer> m_features; ///< of a classifier, in place of the embedding
-    std::vector<Part> m_parts;              ///< of the layers between the two ends, in their order
-    std::optional<HeadLayer> m_head;
+    std::optional<std::variant<EmbeddingLayer, FeatureLayer, EncoderEmbedding, PatchEmbedding>> m_embedding;
+    std::vector<Part> m_parts; ///< of the layers between the two ends, in their order
+    std::optional<std::variant<HeadLayer, PoolerHead, MaskedTokenHead>> m_head;
 };
 
 } // namespace pipewright

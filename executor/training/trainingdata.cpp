@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "executor/training/trainingdata.h"
 
+#include "core/base/diagnostic.h"
 #include "core/presets/presets.h"
 #include "executor/training/chunkdata.h"
+#include "executor/training/encoderdata.h"
+#include "executor/training/picturedata.h"
 #include "executor/training/textdata.h"
 #include "executor/training/tokendata.h"
 
@@ -39,24 +42,9 @@ ChunkData chunksOf(const std::string& path, const ModelShape& shape, std::uint64
     return ChunkData::fromFolder(path.empty() ? findResourceDirectory() : path, shape, seed);
 }
 
-} // namespace
-
-std::unique_ptr<TrainingData> loadTrainingData(const std::string& path, const ModelShape& shape, std::uint64_t seed)
+/// Text, or a file of tokens.
+SplitData splitTokens(const std::string& path, const ModelShape& shape, std::uint64_t seed)
 {
-    if (shape.architecture == Architecture::Classifier)
-        return std::make_unique<ChunkData>(chunksOf(path, shape, seed));
-    if (TokenData::isTokenFile(path))
-        return std::make_unique<TokenData>(TokenData::fromFile(path, shape, seed));
-    return std::make_unique<TextData>(textOf(path, shape, seed));
-}
-
-SplitData loadSplitData(const std::string& path, const ModelShape& shape, std::uint64_t seed)
-{
-    if (shape.architecture == Architecture::Classifier) {
-        const ChunkData whole = chunksOf(path, shape, seed);
-        return {std::make_unique<ChunkData>(whole.part(shape, false, seed)),
-                std::make_unique<ChunkData>(whole.part(shape, true, 1))};
-    }
     if (TokenData::isTokenFile(path)) {
         const TokenData whole = TokenData::fromFile(path, shape, seed);
         return {std::make_unique<TokenData>(whole.part(shape, false, seed)),
@@ -67,6 +55,61 @@ SplitData loadSplitData(const std::string& path, const ModelShape& shape, std::u
     return {std::make_unique<TextData>(TextData::fromText(whole.text().substr(0, cut), whole.source(), shape, seed)),
             std::make_unique<TextData>(
                 TextData::fromText(whole.text().substr(cut), whole.source() + ", held back", shape, 1))};
+}
+
+std::unique_ptr<TrainingData> tokensOf(const std::string& path, const ModelShape& shape, std::uint64_t seed)
+{
+    if (TokenData::isTokenFile(path))
+        return std::make_unique<TokenData>(TokenData::fromFile(path, shape, seed));
+    return std::make_unique<TextData>(textOf(path, shape, seed));
+}
+
+std::unique_ptr<TrainingData> picturesOf(const std::string& path, const ModelShape& shape, std::uint64_t seed)
+{
+    if (!path.empty())
+        throw Error(path, "a vision transformer's pictures are drawn by the program, and no files are read",
+                    "leave --data out");
+    return std::make_unique<PictureData>(shape, seed);
+}
+
+[[noreturn]] void refuseTable()
+{
+    throw Error("model.architecture", "a table of layers has nothing to train on", "run it with --synthetic");
+}
+
+} // namespace
+
+std::unique_ptr<TrainingData> loadTrainingData(const std::string& path, const ModelShape& shape, std::uint64_t seed)
+{
+    switch (shape.architecture) {
+    case Architecture::Decoder: return tokensOf(path, shape, seed);
+    case Architecture::Encoder: return std::make_unique<EncoderData>(tokensOf(path, shape, seed), shape, seed);
+    case Architecture::Vision: return picturesOf(path, shape, seed);
+    case Architecture::Classifier: return std::make_unique<ChunkData>(chunksOf(path, shape, seed));
+    case Architecture::Table: break;
+    }
+    refuseTable();
+}
+
+SplitData loadSplitData(const std::string& path, const ModelShape& shape, std::uint64_t seed)
+{
+    switch (shape.architecture) {
+    case Architecture::Decoder: return splitTokens(path, shape, seed);
+    case Architecture::Encoder: {
+        SplitData text = splitTokens(path, shape, seed);
+        return {std::make_unique<EncoderData>(std::move(text.training), shape, seed),
+                std::make_unique<EncoderData>(std::move(text.heldBack), shape, 1)};
+    }
+    case Architecture::Vision: // other pictures, by another seed
+        return {picturesOf(path, shape, seed), picturesOf(path, shape, ~seed)};
+    case Architecture::Classifier: {
+        const ChunkData whole = chunksOf(path, shape, seed);
+        return {std::make_unique<ChunkData>(whole.part(shape, false, seed)),
+                std::make_unique<ChunkData>(whole.part(shape, true, 1))};
+    }
+    case Architecture::Table: break;
+    }
+    refuseTable();
 }
 
 } // namespace pipewright

@@ -17,7 +17,8 @@ class TrainingData {
 public:
     virtual ~TrainingData() = default;
 
-    /// Fills a whole microbatch: shape.inputs() integers and shape.tokens() targets.
+    /// Fills a whole microbatch: shape.inputs() integers and shape.targets() targets, of which a
+    /// negative one counts for nothing.
     virtual void sample(std::int64_t step, int microbatch, std::span<std::int32_t> inputs,
                         std::span<std::int32_t> targets) const = 0;
     /// Fills one of a microbatch's microbatchSize rows with what a random number chooses.
@@ -26,7 +27,9 @@ public:
 };
 
 /// The data that a model of this shape takes from a file or folder: text, a file of tokens, or for a classifier chunks
-/// of files of several kinds. Without a path it is a small built-in text, or the program's own resources. Throws Error.
+/// of files of several kinds; an encoder's text has tokens masked, or asks for the next one. Without a path it is a
+/// small built-in text, or the program's own resources. A vision transformer's pictures are drawn, not read. Throws
+/// Error.
 std::unique_ptr<TrainingData> loadTrainingData(const std::string& path, const ModelShape& shape, std::uint64_t seed);
 
 /// The same, and its last tenth (of each kind), which is never trained on.

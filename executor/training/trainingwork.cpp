@@ -30,7 +30,7 @@ TrainingWork::TrainingWork(const Workload& workload, const std::vector<int>& lay
                     "embedding and head count as layers");
     const auto count = static_cast<std::size_t>(microbatches);
     m_tokens.assign(count, std::vector<std::int32_t>(static_cast<std::size_t>(workload.shape.inputs())));
-    m_targets.assign(count, std::vector<std::int32_t>(static_cast<std::size_t>(workload.shape.tokens())));
+    m_targets.assign(count, std::vector<std::int32_t>(static_cast<std::size_t>(workload.shape.targets())));
 }
 
 void TrainingWork::prepare(const Program& program, std::span<const Region> regions)

@@ -10,7 +10,8 @@ namespace {
 __global__ void softmaxRows(int classes, float* values, const std::int32_t* targets, float* rowLoss)
 {
     float* row = values + std::size_t(blockIdx.x) * classes;
-    const float target = row[targets[blockIdx.x]];
+    const bool counts = targets[blockIdx.x] >= 0;
+    const float target = counts ? row[targets[blockIdx.x]] : 0.0f;
     float largest = -INFINITY;
     for (int i = threadIdx.x; i < classes; i += blockSize)
         largest = fmaxf(largest, row[i]);
@@ -24,7 +25,7 @@ __global__ void softmaxRows(int classes, float* values, const std::int32_t* targ
     for (int i = threadIdx.x; i < classes; i += blockSize)
         row[i] /= sum;
     if (threadIdx.x == 0)
-        rowLoss[blockIdx.x] = largest + logf(sum) - target;
+        rowLoss[blockIdx.x] = counts ? largest + logf(sum) - target : 0.0f;
 }
 
 __global__ void sumRows(int rows, const float* rowLoss, float scale, float* loss)
@@ -42,7 +43,10 @@ __global__ void gradient(std::size_t count, int classes, const float* probabilit
 {
     const std::size_t i = std::size_t(blockIdx.x) * blockSize + threadIdx.x;
     if (i < count)
-        grad[i] = scale * probabilities[i] - (int(i % classes) == targets[i / classes] ? scale : 0.0f);
+    {
+        const std::int32_t target = targets[i / classes];
+        grad[i] = (target < 0 ? 0.0f : scale * probabilities[i]) - (int(i % classes) == target ? scale : 0.0f);
+    }
 }
 
 } // namespace

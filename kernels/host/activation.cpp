@@ -41,6 +41,14 @@ struct SiluFunction {
     }
 };
 
+struct TanhFunction {
+    [[gnu::always_inline]] ValueAndSlope operator()(float x) const
+    {
+        const float value = std::tanh(x);
+        return {value, 1.0f - value * value};
+    }
+};
+
 // In place is allowed in all of them: each element depends on its own index only. Where there is no factor it is 1.
 template<class Function>
 [[gnu::always_inline]] inline void valueLoop(std::size_t count, const float* x, const float* factor, float* y)
@@ -98,12 +106,22 @@ void siluSlopes(std::size_t count, const float* x, const float* factor, const fl
     slopeLoop<SiluFunction>(count, x, factor, dy, dx, dFactor);
 }
 
+void tanhValues(std::size_t count, const float* x, const float* factor, float* y)
+{
+    valueLoop<TanhFunction>(count, x, factor, y);
+}
+void tanhSlopes(std::size_t count, const float* x, const float* factor, const float* dy, float* dx, float* dFactor)
+{
+    slopeLoop<TanhFunction>(count, x, factor, dy, dx, dFactor);
+}
+
 void valuesOf(ActivationKind kind, std::size_t count, const float* x, const float* factor, float* y)
 {
     switch (kind) {
     case ActivationKind::GeluTanh: return geluTanhValues(count, x, factor, y);
     case ActivationKind::Gelu: return geluValues(count, x, factor, y);
     case ActivationKind::Silu: return siluValues(count, x, factor, y);
+    case ActivationKind::Tanh: return tanhValues(count, x, factor, y);
     }
 }
 
@@ -114,6 +132,7 @@ void slopesOf(ActivationKind kind, std::size_t count, const float* x, const floa
     case ActivationKind::GeluTanh: return geluTanhSlopes(count, x, factor, dy, dx, dFactor);
     case ActivationKind::Gelu: return geluSlopes(count, x, factor, dy, dx, dFactor);
     case ActivationKind::Silu: return siluSlopes(count, x, factor, dy, dx, dFactor);
+    case ActivationKind::Tanh: return tanhSlopes(count, x, factor, dy, dx, dFactor);
     }
 }
 

@@ -16,11 +16,12 @@ void run(const CrossEntropyForward& call)
     assert(logitsToProbabilities.size() == rows * width && targets.size() == std::size_t(rows) && loss.size() == 1);
     double sum = 0;
     for (std::size_t row = 0; row < targets.size(); ++row) {
-        assert(targets[row] >= 0 && targets[row] < classes);
+        assert(targets[row] < classes);
         float* values = logitsToProbabilities.data() + row * width;
-        const float target = values[targets[row]];
+        const float target = targets[row] < 0 ? 0 : values[targets[row]];
         const SoftmaxNormaliser normaliser = softmaxRow(width, 1, values);
-        sum += double(normaliser.largest) + std::log(double(normaliser.sum)) - target;
+        if (targets[row] >= 0)
+            sum += double(normaliser.largest) + std::log(double(normaliser.sum)) - target;
     }
     loss[0] = float(sum * scale);
 }
@@ -31,10 +32,13 @@ void run(const CrossEntropyInputGrad& call)
     const auto width = std::size_t(classes);
     assert(probabilities.size() == rows * width && logitsGrad.size() == rows * width);
     assert(targets.size() == std::size_t(rows));
-    for (std::size_t i = 0; i < logitsGrad.size(); ++i)
-        logitsGrad[i] = scale * probabilities[i];
-    for (std::size_t row = 0; row < targets.size(); ++row)
-        logitsGrad[row * width + std::size_t(targets[row])] -= scale;
+    for (std::size_t row = 0; row < targets.size(); ++row) {
+        const float ofRow = targets[row] < 0 ? 0 : scale;
+        for (std::size_t i = row * width; i < (row + 1) * width; ++i)
+            logitsGrad[i] = ofRow * probabilities[i];
+        if (targets[row] >= 0)
+            logitsGrad[row * width + std::size_t(targets[row])] -= scale;
+    }
 }
 
 } // namespace pipewright::kernels

@@ -27,4 +27,12 @@ void run(const Add& call)
         values[i] += addend[i];
 }
 
+void run(const FromBytes& call)
+{
+    const auto [bytes, values] = call;
+    assert(bytes.size() == values.size());
+    for (std::size_t i = 0; i < bytes.size(); ++i)
+        values[i] = float(bytes[i]) / 127.5f - 1.0f;
+}
+
 } // namespace pipewright::kernels

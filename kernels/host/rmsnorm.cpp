@@ -17,11 +17,15 @@ namespace {
 }
 
 PIPEWRIGHT_VECTOR_CLONES
-void rmsForwardRow(std::size_t columns, float epsilon, const float* x, const float* gamma, float* y)
+void rmsForwardRow(std::size_t columns, float epsilon, const float* x, const float* gamma, float* y, bool add)
 {
     const float scale = inverseRms(x, columns, epsilon);
-    for (std::size_t i = 0; i < columns; ++i)
-        y[i] = gamma[i] * (x[i] * scale);
+    if (add)
+        for (std::size_t i = 0; i < columns; ++i)
+            y[i] += gamma[i] * (x[i] * scale);
+    else
+        for (std::size_t i = 0; i < columns; ++i)
+            y[i] = gamma[i] * (x[i] * scale);
 }
 
 /// With g = dy · gamma and r = 1 / rms: dx = r · g - x · r³ · mean(g · x).
@@ -53,11 +57,11 @@ void rmsWeightGradRow(std::size_t columns, float epsilon, const float* x, const 
 
 void run(const RmsNormForward& call)
 {
-    const auto [rows, columns, epsilon, input, gamma, output] = call;
+    const auto [rows, columns, epsilon, input, gamma, output, store] = call;
     const auto width = std::size_t(columns);
     assert(input.size() == rows * width && output.size() == rows * width && gamma.size() == width);
     for (std::size_t at = 0; at < input.size(); at += width)
-        rmsForwardRow(width, epsilon, &input[at], gamma.data(), &output[at]);
+        rmsForwardRow(width, epsilon, &input[at], gamma.data(), &output[at], store == Store::Add);
 }
 
 void run(const RmsNormInputGrad& call)

@@ -168,12 +168,14 @@ Values activationForward(ActivationKind kind, const Values& input)
     switch (kind) {
     case ActivationKind::GeluTanh: return geluForward(input);
     case ActivationKind::Gelu:
-    case ActivationKind::Silu: break;
+    case ActivationKind::Silu:
+    case ActivationKind::Tanh: break;
     }
     Values output;
     for (const double x : input)
-        output.push_back(kind == ActivationKind::Gelu ? x / 2 * (1 + std::erf(x / std::numbers::sqrt2))
-                                                      : x / (1 + std::exp(-x)));
+        output.push_back(kind == ActivationKind::Gelu   ? x / 2 * (1 + std::erf(x / std::numbers::sqrt2))
+                         : kind == ActivationKind::Silu ? x / (1 + std::exp(-x))
+                                                        : std::tanh(x));
     return output;
 }
 
@@ -182,14 +184,19 @@ Values activationInputGrad(ActivationKind kind, const Values& input, const Value
     switch (kind) {
     case ActivationKind::GeluTanh: return geluInputGrad(input, outputGrad);
     case ActivationKind::Gelu:
-    case ActivationKind::Silu: break;
+    case ActivationKind::Silu:
+    case ActivationKind::Tanh: break;
     }
     Values inputGrad;
     for (std::size_t i = 0; i < input.size(); ++i) {
         const double x = input[i], s = 1 / (1 + std::exp(-x));
         const double ofGelu =
             (1 + std::erf(x / std::numbers::sqrt2)) / 2 + x * std::exp(-x * x / 2) / std::sqrt(2 * std::numbers::pi);
-        inputGrad.push_back(outputGrad[i] * (kind == ActivationKind::Gelu ? ofGelu : s + x * s * (1 - s)));
+        const double ofTanh = 1 - std::tanh(x) * std::tanh(x);
+        inputGrad.push_back(outputGrad[i]
+                            * (kind == ActivationKind::Gelu   ? ofGelu
+                               : kind == ActivationKind::Silu ? s + x * s * (1 - s)
+                                                              : ofTanh));
     }
     return inputGrad;
 }

@@ -53,14 +53,14 @@ struct Normalised {
     double scale = 0; ///< 1 / sqrt(variance + epsilon)
 };
 
-Normalised normalise(const double* row, int columns)
+Normalised normalise(const double* row, int columns, double epsilon)
 {
     double mean = 0, variance = 0;
     for (int i = 0; i < columns; ++i)
         mean += row[i] / columns;
     for (int i = 0; i < columns; ++i)
         variance += (row[i] - mean) * (row[i] - mean) / columns;
-    Normalised result{Values(columns), 1 / std::sqrt(variance + double(kernels::layerNormEpsilon))};
+    Normalised result{Values(columns), 1 / std::sqrt(variance + epsilon)};
     for (int i = 0; i < columns; ++i)
         result.values[i] = (row[i] - mean) * result.scale;
     return result;
@@ -68,22 +68,24 @@ Normalised normalise(const double* row, int columns)
 
 } // namespace
 
-Values layerNormForward(int rows, int columns, const Values& input, const Values& gamma, const Values& beta)
+Values layerNormForward(int rows, int columns, const Values& input, const Values& gamma, const Values& beta,
+                        double epsilon)
 {
     Values output(input.size());
     for (int row = 0; row < rows; ++row) {
-        const Normalised n = normalise(&input[row * columns], columns);
+        const Normalised n = normalise(&input[row * columns], columns, epsilon);
         for (int i = 0; i < columns; ++i)
             output[row * columns + i] = gamma[i] * n.values[i] + beta[i];
     }
     return output;
 }
 
-Values layerNormInputGrad(int rows, int columns, const Values& input, const Values& gamma, const Values& outputGrad)
+Values layerNormInputGrad(int rows, int columns, const Values& input, const Values& gamma, const Values& outputGrad,
+                          double epsilon)
 {
     Values inputGrad(input.size());
     for (int row = 0; row < rows; ++row) {
-        const Normalised n = normalise(&input[row * columns], columns);
+        const Normalised n = normalise(&input[row * columns], columns, epsilon);
         double meanGrad = 0, meanProduct = 0;
         for (int i = 0; i < columns; ++i) {
             const double grad = outputGrad[row * columns + i] * gamma[i];
@@ -98,11 +100,11 @@ Values layerNormInputGrad(int rows, int columns, const Values& input, const Valu
     return inputGrad;
 }
 
-WeightGrads layerNormWeightGrad(int rows, int columns, const Values& input, const Values& outputGrad)
+WeightGrads layerNormWeightGrad(int rows, int columns, const Values& input, const Values& outputGrad, double epsilon)
 {
     WeightGrads grads{Values(columns), Values(columns)};
     for (int row = 0; row < rows; ++row) {
-        const Normalised n = normalise(&input[row * columns], columns);
+        const Normalised n = normalise(&input[row * columns], columns, epsilon);
         for (int i = 0; i < columns; ++i) {
             grads.weight[i] += outputGrad[row * columns + i] * n.values[i];
             grads.bias[i] += outputGrad[row * columns + i];
@@ -250,7 +252,8 @@ CrossEntropy crossEntropyForward(int rows, int classes, const Values& logits, To
             sum += result.probabilities[row * classes + i] = std::exp(logits[row * classes + i]);
         for (int i = 0; i < classes; ++i)
             result.probabilities[row * classes + i] /= sum;
-        result.loss -= scale * std::log(result.probabilities[row * classes + targets[row]]);
+        if (targets[row] >= 0)
+            result.loss -= scale * std::log(result.probabilities[row * classes + targets[row]]);
     }
     return result;
 }
@@ -258,10 +261,12 @@ CrossEntropy crossEntropyForward(int rows, int classes, const Values& logits, To
 Values crossEntropyInputGrad(int rows, int classes, const Values& probabilities, Tokens targets, double scale)
 {
     Values logitsGrad(probabilities);
-    for (int row = 0; row < rows; ++row)
-        logitsGrad[row * classes + targets[row]] -= 1;
-    for (double& grad : logitsGrad)
-        grad *= scale;
+    for (int row = 0; row < rows; ++row) {
+        if (targets[row] >= 0)
+            logitsGrad[row * classes + targets[row]] -= 1;
+        for (int i = 0; i < classes; ++i)
+            logitsGrad[row * classes + i] *= targets[row] >= 0 ? scale : 0;
+    }
     return logitsGrad;
 }
 

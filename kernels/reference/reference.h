@@ -6,6 +6,7 @@
 #pragma once
 
 #include "kernels/attention.h"
+#include "kernels/layernorm.h"
 #include "kernels/matmul.h"
 #include "kernels/optimizers.h"
 
@@ -28,9 +29,12 @@ Values linearForward(LinearShape shape, const Values& input, const Values& weigh
 Values linearInputGrad(LinearShape shape, const Values& outputGrad, const Values& weight);
 WeightGrads linearWeightGrad(LinearShape shape, const Values& input, const Values& outputGrad);
 
-Values layerNormForward(int rows, int columns, const Values& input, const Values& gamma, const Values& beta);
-Values layerNormInputGrad(int rows, int columns, const Values& input, const Values& gamma, const Values& outputGrad);
-WeightGrads layerNormWeightGrad(int rows, int columns, const Values& input, const Values& outputGrad);
+Values layerNormForward(int rows, int columns, const Values& input, const Values& gamma, const Values& beta,
+                        double epsilon = kernels::layerNormEpsilon);
+Values layerNormInputGrad(int rows, int columns, const Values& input, const Values& gamma, const Values& outputGrad,
+                          double epsilon = kernels::layerNormEpsilon);
+WeightGrads layerNormWeightGrad(int rows, int columns, const Values& input, const Values& outputGrad,
+                                double epsilon = kernels::layerNormEpsilon);
 
 struct Attention {
     Values probabilities, output;

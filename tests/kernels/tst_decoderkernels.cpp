@@ -22,7 +22,8 @@ using test::Values;
 namespace {
 
 constexpr double tolerance = 2e-6, slopes = 1e-8;
-constexpr ActivationKind kinds[] = {ActivationKind::GeluTanh, ActivationKind::Gelu, ActivationKind::Silu};
+constexpr ActivationKind kinds[] = {ActivationKind::GeluTanh, ActivationKind::Gelu, ActivationKind::Silu,
+                                    ActivationKind::Tanh};
 
 GroupedAttentionShape attentionShape(int sequences, int length, int heads, int shared, int size, int valueSize,
                                      int window, bool causal)
@@ -84,6 +85,11 @@ private slots:
                                                added, Store::Add});
         kernels::run(kernels::RmsNormInputGrad{rows, columns, float(epsilon), single(x), single(gamma), replaced,
                                                replaced, Store::Replace}); // in place
+        std::vector<float> onTop(x.size(), 0.25f);
+        kernels::run(
+            kernels::RmsNormForward{rows, columns, float(epsilon), single(x), single(gamma), onTop, Store::Add});
+        for (std::size_t i = 0; i < y.size(); ++i)
+            QVERIFY(std::abs(onTop[i] - 0.25f - y[i]) <= 1e-6f * (1 + std::abs(y[i])));
         Values expectedSum = dx, expectedGamma = dGamma;
         for (double& value : expectedSum)
             value += 0.25;

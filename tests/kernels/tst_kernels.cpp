@@ -96,6 +96,15 @@ private slots:
         kernels::run(kernels::LayerNormForward{rows, columns, single(x), single(gamma), single(beta), y});
         kernels::run(kernels::LayerNormInputGrad{rows, columns, single(x), single(gamma), single(dy), dx});
         kernels::run(kernels::LayerNormWeightGrad{rows, columns, single(x), single(dy), dGamma, dBeta});
+        // With an epsilon that is seen, and in place.
+        std::vector<float> other(x.size(), NAN), replaced = single(dy);
+        const float large = 0.5f;
+        kernels::run(kernels::LayerNormForward{rows, columns, single(x), single(gamma), single(beta), other, large});
+        kernels::run(kernels::LayerNormInputGrad{rows, columns, single(x), single(gamma), replaced, replaced, large,
+                                                 kernels::Store::Replace});
+        QVERIFY(distance(other, reference::layerNormForward(rows, columns, x, gamma, beta, large)) < 20 * tolerance);
+        QVERIFY(distance(replaced, reference::layerNormInputGrad(rows, columns, x, gamma, dy, large)) < 20 * tolerance);
+
         Values expectedDx = reference::layerNormInputGrad(rows, columns, x, gamma, dy);
         reference::WeightGrads expected = reference::layerNormWeightGrad(rows, columns, x, dy);
         for (double& value : expectedDx)
@@ -273,7 +282,8 @@ private slots:
     void crossEntropyMatchesItsReference()
     {
         const int rows = 9, classes = 37;
-        const auto targets = someTokens(rows, classes, 1);
+        auto targets = someTokens(rows, classes, 1);
+        targets[2] = targets[7] = -1; // no part in the loss
         const Values logits = someValues(rows * classes, 2, 8);
         const reference::CrossEntropy expected =
             reference::crossEntropyForward(rows, classes, logits, targets, 1.0 / 16);

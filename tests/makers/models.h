@@ -56,6 +56,34 @@ inline ModelShape llamaShape(int layers = 2)
     return shape;
 }
 
+/// BERT small: norms behind the sums, attention that looks ahead too. With a tied head, masked tokens.
+inline ModelShape encoderShape(int layers = 2, bool masked = true)
+{
+    ModelShape shape = gptShape(layers, 12, 3, 128, 9, 2);
+    shape.name = "small encoder";
+    shape.architecture = Architecture::Encoder;
+    shape.ffn = 20;
+    shape.activation = Activation::Gelu;
+    shape.tiedHead = masked;
+    shape.normEpsilon = 1e-3; // large enough to be seen
+    shape.attention = AttentionMemory::Streamed;
+    return shape;
+}
+
+/// ViT small: pictures of four patches.
+inline ModelShape visionShape(int layers = 2)
+{
+    ModelShape shape = gptShape(layers, 12, 3, 7, 5, 3);
+    shape.name = "small vision";
+    shape.architecture = Architecture::Vision;
+    shape.ffn = 20;
+    shape.activation = Activation::Gelu;
+    shape.tiedHead = false;
+    shape.patchElements = 6;
+    shape.attention = AttentionMemory::Streamed;
+    return shape;
+}
+
 /// A family's design, its model cut into the family's stages; costs without times. And one with a GPT of eight layers.
 inline Design tinyDesign(std::string_view family, int devices, int microbatches, ModelShape shape)
 {

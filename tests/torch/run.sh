@@ -83,22 +83,24 @@ for made in "1f1b" "zb-h1" "1f1b --recompute 0" "pipedream-2bw" "cdp-v2" "pipeop
 done
 "$python" "$here/check_dump.py" "${dumps[@]}" || failed=1
 
-# Decoders of today are those that the transformers package builds from a configuration.
+# Models of today are those that the transformers package builds from a configuration.
 if "$python" -c 'import transformers' 2>/dev/null; then
-    decoders=()
-    for model in "$here"/models/*.json; do
-        name=$folder/decoder-$(basename "$model" .json)
-        if "$pipewright" new zb-h1 --devices 2 --microbatches 4 --model "$model" -o "$name.json" >/dev/null 2>"$folder/said" \
-            && "$pipewright" run "$name.json" --backend host --steps 3 --maths training -o "$name.db" --dump "$name.safetensors" \
-                >/dev/null 2>"$folder/said"; then
-            decoders+=("$name.safetensors")
-        else
-            fail "$model does not train: $(cat "$folder/said")"
-        fi
+    for kind in "decoder models" "encoder encoders"; do # who checks, and the folder of what
+        made=()
+        for model in "$here/${kind#* }"/*.json; do
+            name=$folder/${kind% *}-$(basename "$model" .json)
+            if "$pipewright" new zb-h1 --devices 2 --microbatches 4 --model "$model" -o "$name.json" >/dev/null 2>"$folder/said" \
+                && "$pipewright" run "$name.json" --backend host --steps 3 --maths training -o "$name.db" --dump "$name.safetensors" \
+                    >/dev/null 2>"$folder/said"; then
+                made+=("$name.safetensors")
+            else
+                fail "$model does not train: $(cat "$folder/said")"
+            fi
+        done
+        "$python" "$here/check_${kind% *}.py" "${made[@]}" || failed=1
     done
-    "$python" "$here/check_decoder.py" "${decoders[@]}" || failed=1
 else
-    echo "tests/torch: decoders are not compared, $python has no transformers (pip install transformers)"
+    echo "tests/torch: models of today are not compared, $python has no transformers (pip install transformers)"
 fi
 
 "$python" "$here/random_schedules.py" "$folder" 24

@@ -15,7 +15,7 @@ namespace pipewright::test {
 
 using reference::Values;
 
-/// The layers of a decoder, forward only; `layout` is that of all layers in one stage.
+/// A whole transformer, forward only; `layout` is that of all layers in one stage.
 class ReferenceModel {
 public:
     ReferenceModel(const ModelShape& shape, const ParameterLayout& layout, const Values& parameters)
@@ -27,24 +27,86 @@ public:
     /// One microbatch's share of the loss.
     double loss(std::span<const std::int32_t> tokens, std::span<const std::int32_t> targets, int microbatches) const
     {
-        const int vocabulary = int(m_shape.vocabulary), head = m_shape.layers + 1;
-        const Values positions = m_shape.learnedPositions ? at(0, "positions.weight")
-                                                          : Values(std::size_t(m_shape.sequence * m_shape.hidden));
-        Values x =
-            reference::embeddingForward(int(m_shape.sequence), m_hidden, tokens, at(0, "table.weight"), positions);
+        Values x = m_shape.architecture == Architecture::Vision ? pictures(tokens) : words(tokens);
         for (int layer = 1; layer <= m_shape.layers; ++layer) {
-            const Values first = norm(layer, "ln1", m_hidden, x);
-            addTo(x, m_shape.keyValueLatent > 0 ? latentAttention(layer, first) : attention(layer, first));
-            const Values normed = norm(layer, "ln2", m_hidden, x);
-            addTo(x, hasExperts(m_shape, layer - 1) ? experts(layer, normed) : mlp(layer, normed));
+            residual(layer, "ln1", "attentionNorm", x, [&](const Values& in) {
+                return m_shape.keyValueLatent > 0 ? latentAttention(layer, in) : attention(layer, in);
+            });
+            residual(layer, "ln2", "mlpNorm", x, [&](const Values& in) {
+                return hasExperts(m_shape, layer - 1) ? experts(layer, in) : mlp(layer, in);
+            });
         }
-        const Values logits = linear(head, "projection", norm(head, "norm", m_hidden, x));
-        return reference::crossEntropyForward(m_rows, vocabulary, logits, targets,
-                                              1.0 / (double(m_rows) * microbatches))
+        const Values scores = scoresOf(x);
+        return reference::crossEntropyForward(int(targets.size()), int(scores.size() / targets.size()), scores, targets,
+                                              1.0 / (double(m_shape.countedTargets()) * microbatches))
             .loss;
     }
 
 private:
+    Values words(std::span<const std::int32_t> tokens) const
+    {
+        const int length = int(m_shape.sequence);
+        const Values positions =
+            m_shape.learnedPositions ? at(0, "positions.weight") : Values(std::size_t(length * m_hidden));
+        Values x = reference::embeddingForward(length, m_hidden, tokens, at(0, "table.weight"), positions);
+        if (m_shape.architecture != Architecture::Encoder)
+            return x;
+        const Values segments = at(0, "segments.weight");
+        for (int row = 0; row < m_rows; ++row)
+            for (int i = 0; i < m_hidden; ++i) // the first half is the longer one
+                x[std::size_t(row * m_hidden + i)] +=
+                    segments[std::size_t((2 * (row % length) >= length + length % 2 ? m_hidden : 0) + i)];
+        return norm(0, "norm", m_hidden, x);
+    }
+    Values pictures(std::span<const std::int32_t> bytes) const
+    {
+        const Values positions = at(0, "positions.weight"), token = at(0, "classToken");
+        Values values;
+        for (const std::int32_t byte : bytes)
+            values.push_back(double(float(byte) / 127.5f - 1.0f));
+        const Values patches = linear(0, "patches", values);
+        Values x;
+        for (std::size_t picture = 0; picture < std::size_t(m_shape.microbatchSize); ++picture) {
+            const std::size_t begin = x.size(), each = patches.size() / std::size_t(m_shape.microbatchSize);
+            x.insert(x.end(), token.begin(), token.end());
+            x.insert(x.end(), patches.begin() + std::ptrdiff_t(picture * each),
+                     patches.begin() + std::ptrdiff_t((picture + 1) * each));
+            for (std::size_t i = 0; i < positions.size(); ++i)
+                x[begin + i] += positions[i];
+        }
+        return x;
+    }
+    /// The first token of every sequence.
+    Values firsts(const Values& x) const
+    {
+        Values result;
+        for (int row = 0; row < m_rows; row += int(m_shape.sequence))
+            result.insert(result.end(), x.begin() + std::ptrdiff_t(row) * m_hidden,
+                          x.begin() + std::ptrdiff_t(row + 1) * m_hidden);
+        return result;
+    }
+    Values scoresOf(const Values& x) const
+    {
+        const int head = m_shape.layers + 1;
+        const bool encoder = m_shape.architecture == Architecture::Encoder;
+        if (encoder && !m_shape.tiedHead)
+            return reference::activationForward(kernels::ActivationKind::Tanh, linear(head, "pooler", firsts(x)));
+        Values last = m_shape.architecture == Architecture::Vision ? firsts(x) : x;
+        if (encoder)
+            last = reference::activationForward(kindOf(m_shape.activation), linear(head, "transform", last));
+        return linear(head, "projection", norm(head, "norm", m_hidden, last));
+    }
+    template<class Part>
+    void residual(int layer, const std::string& before, const std::string& behind, Values& x, Part part) const
+    {
+        if (m_shape.architecture == Architecture::Encoder) {
+            addTo(x, part(x));
+            x = norm(layer, before, m_hidden, x);
+            return;
+        }
+        const Values out = part(norm(layer, before, m_hidden, x));
+        addTo(x, m_shape.postNorm ? norm(layer, behind, m_hidden, out) : out);
+    }
     bool has(int layer, const std::string& name) const { return m_layout.findAt(layer, name) != nullptr; }
     Values at(int layer, const std::string& name) const
     {
@@ -61,7 +123,8 @@ private:
     {
         const int rows = int(x.size()) / columns;
         if (has(layer, name + ".beta"))
-            return reference::layerNormForward(rows, columns, x, at(layer, name + ".gamma"), at(layer, name + ".beta"));
+            return reference::layerNormForward(rows, columns, x, at(layer, name + ".gamma"), at(layer, name + ".beta"),
+                                               double(float(m_shape.normEpsilon)));
         return reference::rmsNormForward(rows, columns, double(float(m_shape.normEpsilon)), x,
                                          at(layer, name + ".gamma"));
     }
@@ -98,6 +161,7 @@ private:
         const Values qkv = linear(layer, "qkv", x);
         kernels::GroupedAttentionShape shape{
             int(m_shape.microbatchSize), int(m_shape.sequence), m_shape.heads, m_shape.keyValueHeads, size, size};
+        shape.causal = m_shape.architecture == Architecture::Decoder;
         shape.window = int(windowOf(m_shape, layer - 1));
         shape.scale = float(1 / std::sqrt(double(size)) * std::pow(m_shape.rotary.attentionFactor, 2));
         const Values context =

@@ -48,6 +48,29 @@ std::vector<std::int32_t> someTokens(const ModelShape& shape, const char* name)
     return tokens;
 }
 
+/// A vision transformer takes bytes, and whoever masks tokens asks for some only.
+std::vector<std::int32_t> someInputs(const ModelShape& shape)
+{
+    std::vector<std::int32_t> inputs(std::size_t(shape.inputs()));
+    const std::int64_t most = shape.architecture == Architecture::Vision ? 256 : shape.vocabulary;
+    for (std::size_t i = 0; i < inputs.size(); ++i)
+        inputs[i] = std::int32_t(CounterRandom(3, "tokens").bits(i) % std::uint64_t(most));
+    return inputs;
+}
+
+std::vector<std::int32_t> someTargets(const ModelShape& shape)
+{
+    std::vector<std::int32_t> targets(std::size_t(shape.targets()));
+    const bool pools = shape.architecture == Architecture::Encoder && !shape.tiedHead;
+    for (std::size_t i = 0; i < targets.size(); ++i) {
+        targets[i] =
+            std::int32_t(CounterRandom(3, "targets").bits(i) % std::uint64_t(pools ? shape.hidden : shape.vocabulary));
+        if (shape.countedTargets() < shape.targets() && i % 3 != 0)
+            targets[i] = -1;
+    }
+    return targets;
+}
+
 /// Parameters far from their gentle start: every term of every gradient counts.
 std::vector<float> wildParameters(std::size_t count)
 {
@@ -139,6 +162,13 @@ private slots:
                         .original = 32,
                         .attentionFactor = 1.1};
         });
+        row("norms on both sides", [](ModelShape& s) { s.postNorm = true; });
+        row(
+            "BERT with masked tokens", [](ModelShape&) {}, encoderShape());
+        row(
+            "BERT's pooler", [](ModelShape&) {}, encoderShape(2, false));
+        row(
+            "ViT", [](ModelShape&) {}, visionShape());
     }
     void gradientsOfAWholeModelAreTheSlopesOfItsLoss()
     {
@@ -147,7 +177,7 @@ private slots:
         const ParameterLayout& layout = maths.parameters();
         const std::vector<float> parameters = wildParameters(layout.count());
         std::vector<float> gradients(layout.count());
-        const auto tokens = someTokens(shape, "tokens"), targets = someTokens(shape, "targets");
+        const auto tokens = someInputs(shape), targets = someTargets(shape);
         StageRoom room(maths);
         float loss = 0;
         maths.forward(parameters, {tokens, {}, targets, {&loss, 1}}, room.memory(), {});
@@ -372,7 +402,7 @@ private slots:
     {
         ModelShape shape = smallShape();
         shape.dropout = true;
-        shape.postNorm = true;
+        shape.attentionSinks = true;
         try {
             const StageMaths maths(workloadOf(shape), 0, 4, 1);
             QFAIL("accepted");
