@@ -6,6 +6,7 @@
 
 #include "core/predict/evaluator.h"
 
+#include <algorithm>
 #include <functional>
 #include <map>
 #include <numeric>
@@ -15,10 +16,10 @@
 namespace pipewright {
 
 BusQueues::BusQueues(const Program& program)
-    : m_program(program), m_busOf(program.tasks.size(), noBus), m_held(program.tasks.size(), 0),
-      m_inputs(program.tasks.size(), 0), m_followerBegin(program.tasks.size() + 1, 0)
+    : m_program(program), m_uses(program.tasks.size()), m_inputs(program.tasks.size(), 0),
+      m_followerBegin(program.tasks.size() + 1, 0)
 {
-    std::map<std::string, std::uint32_t> numbers;
+    std::map<std::string, std::uint32_t, std::less<>> numbers;
     for (const auto& [link, bus] : program.busOfLink)
         numbers.try_emplace(bus, static_cast<std::uint32_t>(numbers.size()));
     m_buses = static_cast<std::uint32_t>(numbers.size());
@@ -40,19 +41,20 @@ BusQueues::BusQueues(const Program& program)
     m_followers.resize(m_followerBegin.back());
     std::vector<std::uint32_t> next(m_followerBegin.begin(), m_followerBegin.end() - 1);
     eachInput([&](TaskId input, TaskId task) { m_followers[next[input]++] = task; });
-    for (TaskId t = 0; t < count; ++t)
-        if (const Task& task = program.tasks[t]; task.kind == TaskKind::Transfer)
-            if (const auto bus = program.busOfLink.find({task.device, task.peer}); bus != program.busOfLink.end())
-                m_busOf[t] = numbers[bus->second];
+    const auto numberOf = [&](std::string_view bus) { return bus.empty() ? noBus : numbers.find(bus)->second; };
+    for (TaskId t = 0; t < count; ++t) {
+        const auto [there, back] = busesOf(program, program.tasks[t]);
+        m_uses[t] = {numberOf(there), back == there ? noBus : numberOf(back)};
+    }
 }
 
 void BusQueues::setCosts(const Costs& costs, const Evaluator& evaluator)
 {
-    for (TaskId t = 0; t < m_busOf.size(); ++t)
-        if (m_busOf[t] != noBus) {
-            const Task& task = m_program.tasks[t];
-            m_held[t] = evaluator.duration(t) - costs.linkBetween(task.device, task.peer).latency;
-        }
+    for (TaskId t = 0; t < m_uses.size(); ++t) {
+        const BusTimes times = busTimes(m_program, m_program.tasks[t], evaluator.duration(t), costs);
+        m_uses[t].held = times.there;
+        m_uses[t].heldBack = times.back;
+    }
 }
 
 void BusQueues::evaluate(const Evaluator& evaluator, Timeline& timeline) const
@@ -77,7 +79,7 @@ void BusQueues::evaluate(const Evaluator& evaluator, Timeline& timeline) const
             const TaskId task = runnable.back();
             runnable.pop_back();
             const Nanoseconds ready = evaluator.ready(task, timeline);
-            if (m_busOf[task] == noBus)
+            if (m_uses[task].bus == noBus && m_uses[task].back == noBus)
                 run(task, evaluator.startOf(task, ready));
             else
                 queue.emplace(ready, task);
@@ -86,11 +88,67 @@ void BusQueues::evaluate(const Evaluator& evaluator, Timeline& timeline) const
             return;
         const auto [ready, task] = queue.top();
         queue.pop();
-        Nanoseconds& free = freeFrom[m_busOf[task]];
-        const Nanoseconds start = std::max(ready, free);
-        free = start + m_held[task];
+        const Use& use = m_uses[task];
+        Nanoseconds start = ready;
+        for (const std::uint32_t bus : {use.bus, use.back})
+            if (bus != noBus)
+                start = std::max(start, freeFrom[bus]);
+        if (use.bus != noBus)
+            freeFrom[use.bus] = start + use.held;
+        if (use.back != noBus)
+            freeFrom[use.back] = start + use.heldBack;
         run(task, start);
     }
+}
+
+BusesOfTask busesOf(const Program& program, const Task& task)
+{
+    const auto between = [&](int from, int to) -> std::string_view {
+        const auto bus = program.busOfLink.find({from, to});
+        return bus == program.busOfLink.end() ? std::string_view{} : bus->second;
+    };
+    switch (task.kind) {
+    case TaskKind::Transfer: return {between(task.device, task.peer), {}};
+    case TaskKind::ReplicaSum:
+        if (task.device == task.peer)
+            return {};
+        return {between(task.device, task.peer), between(task.peer, task.device)};
+    case TaskKind::Compute:
+    case TaskKind::Reduce:
+    case TaskKind::Update:
+    case TaskKind::PutInPlace:
+    case TaskKind::SetOut:
+    case TaskKind::Collective: return {};
+    }
+    return {};
+}
+
+BusTimes busTimes(const Program& program, const Task& task, Nanoseconds duration, const Costs& costs)
+{
+    const BusesOfTask buses = busesOf(program, task);
+    if (!buses.any())
+        return {};
+    const LinkCosts& there = costs.linkBetween(task.device, task.peer);
+    if (task.kind == TaskKind::Transfer)
+        return {duration - there.latency, 0};
+    const LinkCosts& back = costs.linkBetween(task.peer, task.device);
+    const Bytes bytes = costs.stages[task.stage].gradients;
+    if (buses.there == buses.back)
+        return {there.wireTime(bytes) + back.wireTime(bytes), 0};
+    return {buses.there.empty() ? 0 : there.wireTime(bytes), buses.back.empty() ? 0 : back.wireTime(bytes)};
+}
+
+Nanoseconds replicaSumTime(const Task& task, const Costs& costs)
+{
+    if (task.device == task.peer)
+        return 0;
+    const Bytes bytes = costs.stages[task.stage].gradients;
+    const LinkCosts &there = costs.linkBetween(task.device, task.peer),
+                    &back = costs.linkBetween(task.peer, task.device);
+    if (there.bus.empty() || there.bus != back.bus)
+        return std::max(there.transferTime(bytes), back.transferTime(bytes));
+    const Nanoseconds first = there.wireTime(bytes);
+    return std::max(there.latency + first, first + back.transferTime(bytes));
 }
 
 std::vector<TaskId> passedBefore(const Program& program, const Timeline& timeline)
@@ -99,9 +157,13 @@ std::vector<TaskId> passedBefore(const Program& program, const Timeline& timelin
         return {};
     std::map<std::string_view, std::vector<TaskId>> passed;
     for (TaskId t = 0; t < program.tasks.size(); ++t)
-        if (const Task& task = program.tasks[t]; task.kind == TaskKind::Transfer && timeline.start[t] != notRun)
-            if (const auto bus = program.busOfLink.find({task.device, task.peer}); bus != program.busOfLink.end())
-                passed[bus->second].push_back(t);
+        if (timeline.start[t] != notRun) {
+            const auto [there, back] = busesOf(program, program.tasks[t]);
+            if (!there.empty())
+                passed[there].push_back(t);
+            if (!back.empty() && back != there)
+                passed[back].push_back(t);
+        }
     std::vector<TaskId> before(program.tasks.size(), none);
     for (auto& [bus, tasks] : passed) {
         std::stable_sort(tasks.begin(), tasks.end(),
@@ -111,7 +173,9 @@ std::vector<TaskId> passedBefore(const Program& program, const Timeline& timelin
         for (std::size_t i = 1; i < tasks.size(); ++i) {
             if (timeline.start[tasks[i]] > timeline.start[tasks[i - 1]])
                 earlier = tasks[i - 1];
-            before[tasks[i]] = earlier;
+            TaskId& known = before[tasks[i]]; // of a sum that passes two buses the later one
+            if (known == none || (earlier != none && timeline.start[earlier] > timeline.start[known]))
+                known = earlier;
         }
     }
     return before;

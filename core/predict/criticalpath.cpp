@@ -115,8 +115,10 @@ std::vector<Nanoseconds> slack(const Program& program, const Timeline& timeline)
     std::vector<Nanoseconds> latestEnd(count, finish);
     const std::vector<TaskId> onBus = passedBefore(program, timeline);
     const auto limitInputs = [&](TaskId t) {
-        // A transfer has no gap of the host: it may have waited for its turn on a bus.
-        const Nanoseconds gap = program.tasks[t].kind == TaskKind::Transfer ? 0 : gapBefore(program, timeline, t);
+        // What passes links has no gap of the host: it may have waited for its turn on a bus.
+        const TaskKind kind = program.tasks[t].kind;
+        const bool passes = kind == TaskKind::Transfer || kind == TaskKind::ReplicaSum;
+        const Nanoseconds gap = passes ? 0 : gapBefore(program, timeline, t);
         const Nanoseconds latestStart = latestEnd[t] - (timeline.end[t] - timeline.start[t]) - gap;
         forEachPredecessor(program, t, [&](TaskId p, When when) {
             const Nanoseconds limit = when == When::Started ? latestEnd[t] : latestStart; // a pair ends together

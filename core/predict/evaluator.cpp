@@ -9,19 +9,6 @@
 
 namespace pipewright {
 
-namespace {
-
-/// A stage's gradients over two replicas take as long as sending them.
-Nanoseconds replicaSumTime(const Task& task, const Costs& costs)
-{
-    if (task.device == task.peer)
-        return 0;
-    const Bytes bytes = costs.stages[task.stage].gradients;
-    return costs.linkBetween(task.device, task.peer).transferTime(bytes);
-}
-
-} // namespace
-
 Evaluator::Evaluator(const Program& program, Times times) : m_program(program), m_times(times)
 {
     const std::size_t count = program.tasks.size();

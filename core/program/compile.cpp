@@ -164,10 +164,17 @@ void findBuses(Program& program, const Costs& costs)
     const auto hasBus = [](const auto& pair) { return !pair.second.bus.empty(); };
     if (costs.link.bus.empty() && std::none_of(costs.linkOfPair.begin(), costs.linkOfPair.end(), hasBus))
         return;
-    for (const Task& task : program.tasks)
-        if (task.kind == TaskKind::Transfer)
-            if (const std::string& bus = costs.linkBetween(task.device, task.peer).bus; !bus.empty())
-                program.busOfLink.try_emplace({task.device, task.peer}, bus);
+    const auto see = [&](int from, int to) {
+        if (const std::string& bus = costs.linkBetween(from, to).bus; !bus.empty())
+            program.busOfLink.try_emplace({from, to}, bus);
+    };
+    for (const Task& task : program.tasks) {
+        if (task.kind != TaskKind::Transfer && (task.kind != TaskKind::ReplicaSum || task.device == task.peer))
+            continue;
+        see(task.device, task.peer);
+        if (task.kind == TaskKind::ReplicaSum)
+            see(task.peer, task.device);
+    }
 }
 
 /// One compilation of a whole schedule, without the shortcut for steady states.

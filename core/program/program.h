@@ -219,9 +219,10 @@ public:
     std::vector<std::int32_t> partOfTask;
     bool hasMembers() const { return !groupOfDevice.empty(); }
 
-    /// The bus of each pair of devices, from and to, whose transfers pass a wire that others pass too; others have a
-    /// wire of their own. A bus serves first who is ready first, of several the lowest task, each for its bytes and not
-    /// for its latency. So the order in which they pass is no part of the Program: it follows from the times.
+    /// The bus of each pair of devices, from and to, whose transfers, or sums over replicas, pass a wire that others
+    /// pass too; others have a wire of their own. A bus serves first who is ready first, of several the lowest task,
+    /// each for its bytes and not for its latency. So the order in which they pass is no part of the Program: it
+    /// follows from the times.
     std::map<std::pair<int, int>, std::string> busOfLink;
 
     std::int64_t computeCount() const; ///< the schedule's blocks, U among them

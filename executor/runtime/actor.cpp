@@ -253,8 +253,12 @@ bool Actor::reduce(const PlannedInstruction& instruction)
             || !waitFor(State::WaitsForArrival, instruction.receive) || !waitFor(State::WaitsForSend, instruction.send))
             return false;
         if (m_run.options.virtualClock) {
-            m_clock = std::max(m_clock, m_run.transferStart[instruction.receive]);
+            m_clock = std::max(m_clock, m_run.transferStart[instruction.receive]) + waitForBus(instruction.task);
             start = m_clock;
+        } else if (m_run.sumTurns) {
+            if (!waitForTurn(instruction.task))
+                return false;
+            start = now();
         }
         const bool isRoot = task.device == m_device;
         m_run.work->reduce(context, isRoot ? root.region : other.region, incoming.destination.front(), false);

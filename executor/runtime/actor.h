@@ -81,6 +81,7 @@ struct RunState {
     std::vector<std::unique_ptr<PairSum>> sums;        ///< per pair of the plan; null: sent over links
     std::vector<std::unique_ptr<Event>> arrived, sent; ///< per transfer
     std::vector<std::unique_ptr<Bus>> buses;
+    std::unique_ptr<SumTurns> sumTurns;             ///< of sums on buses; null where the backend's links know no buses
     std::vector<std::unique_ptr<Meeting>> meetings; ///< per group, where the devices are members of such
     StageWork* work = nullptr;
     Recorder* recorder = nullptr; ///< may be null
@@ -137,6 +138,7 @@ private:
     bool receive(int transfer);
     void stampSend(std::size_t transfer);
     Nanoseconds waitForBus(TaskId transfer) const;
+    bool waitForTurn(TaskId sum);
     Nanoseconds blockingStart(std::size_t transfer) const;
     Posting posting(const PlannedTransfer& what, bool isTask, std::span<const Region> regions, Event* done) const;
     bool finishBlocking(State side, int transfer);

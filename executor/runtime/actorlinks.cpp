@@ -52,6 +52,17 @@ Nanoseconds Actor::waitForBus(TaskId transfer) const
     return m_run.options.busUses.empty() ? 0 : m_run.options.busUses[transfer].wait;
 }
 
+/// A sum over replicas on emulated links whose wires others pass too.
+bool Actor::waitForTurn(TaskId sum)
+{
+    const BusUse& use = m_run.options.busUses[sum];
+    const auto busOf = [this](int bus) { return bus < 0 ? nullptr : m_run.buses[static_cast<std::size_t>(bus)].get(); };
+    if (use.bus < 0 && use.back < 0)
+        return true;
+    const Nanoseconds start = m_run.sumTurns->take(sum, busOf(use.bus), use.held, busOf(use.back), use.heldBack);
+    return pause(start - steadyNow());
+}
+
 /// Virtual clock: when a blocking transfer begins, both sides having come to it.
 Nanoseconds Actor::blockingStart(std::size_t index) const
 {

@@ -6,19 +6,40 @@
 #include "executor/runtime/clock.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <map>
 #include <mutex>
+#include <utility>
 
 namespace pipewright {
 
-/// What a transfer has to do with a bus.
+/// What a transfer, or a sum over replicas, has to do with buses.
 struct BusUse {
-    int bus = -1;         ///< counted from 0; -1: its link has a wire of its own
-    Nanoseconds held = 0; ///< how long it keeps others from it
-    Nanoseconds wait = 0; ///< how long it waits for its turn, as predicted; for the virtual clock
+    int bus = -1;             ///< counted from 0; -1: its link has a wire of its own
+    Nanoseconds held = 0;     ///< how long it keeps others from it
+    int back = -1;            ///< of a sum, where the way back passes another bus
+    Nanoseconds heldBack = 0; ///< the same of that one
+    Nanoseconds wait = 0;     ///< how long it waits for its turn, as predicted; for the virtual clock
 };
 
 class Bus {
 public:
+    /// Takes one or two buses together, either of which may be null. Returns from when it has both.
+    static Nanoseconds takeBoth(Bus* bus, Nanoseconds held, Bus* other, Nanoseconds heldOther)
+    {
+        if (bus == nullptr)
+            std::swap(bus, other), std::swap(held, heldOther);
+        if (bus == nullptr)
+            return steadyNow();
+        if (other == nullptr)
+            return bus->take(held);
+        const std::scoped_lock lock(bus->m_mutex, other->m_mutex);
+        const Nanoseconds start = std::max({steadyNow(), bus->m_freeFrom, other->m_freeFrom});
+        bus->m_freeFrom = start + held;
+        other->m_freeFrom = start + heldOther;
+        return start;
+    }
+
     /// Takes the bus for `held`, behind those that came before. Returns from when it has it, now or later.
     Nanoseconds take(Nanoseconds held)
     {
@@ -31,6 +52,32 @@ public:
 private:
     std::mutex m_mutex;
     Nanoseconds m_freeFrom = 0;
+};
+
+/// Lets the two devices of a sum begin together: who comes first takes the buses for both.
+class SumTurns {
+public:
+    /// From when the task has its buses; the second call for it gets what the first one got.
+    Nanoseconds take(std::uint32_t task, Bus* bus, Nanoseconds held, Bus* other, Nanoseconds heldOther)
+    {
+        const std::lock_guard lock(m_mutex);
+        if (const auto taken = m_taken.find(task); taken != m_taken.end()) {
+            const Nanoseconds start = taken->second;
+            m_taken.erase(taken);
+            return start;
+        }
+        return m_taken[task] = Bus::takeBoth(bus, held, other, heldOther);
+    }
+    /// Of a step that was broken off.
+    void clear()
+    {
+        const std::lock_guard lock(m_mutex);
+        m_taken.clear();
+    }
+
+private:
+    std::mutex m_mutex;
+    std::map<std::uint32_t, Nanoseconds> m_taken;
 };
 
 } // namespace pipewright

@@ -28,7 +28,7 @@ Runtime::Runtime(const Program& program, Backend& backend, StageWork& work, Reco
         && busUses.size() != program.tasks.size())
         throw Error("run", "needs to know which transfers share a bus", "take it from busUses()");
     for (const BusUse& use : busUses)
-        while (static_cast<int>(m_run.buses.size()) <= use.bus)
+        while (static_cast<int>(m_run.buses.size()) <= std::max(use.bus, use.back))
             m_run.buses.push_back(std::make_unique<Bus>());
     for (auto first = program.groupOfDevice.begin(); first != program.groupOfDevice.end();) {
         const auto end =
@@ -144,6 +144,8 @@ void Runtime::plan(std::vector<std::vector<BufferLife>> lifetimes)
         m_run.arrived.push_back(event(transfer.to));
         m_run.sent.push_back(event(transfer.from));
     }
+    if (m_run.options.emulateLinks && !m_run.options.busUses.empty() && !m_peers && !m_run.linksFinishLater)
+        m_run.sumTurns = std::make_unique<SumTurns>();
     if (m_run.options.virtualClock) {
         m_run.bufferReady.resize(program.buffers.size());
         const std::size_t transfers = m_run.plan.transfers.size();
@@ -184,6 +186,8 @@ StepOutcome Runtime::runStep(int step)
     for (const auto& sum : m_run.sums)
         if (sum)
             sum->reset();
+    if (m_run.sumTurns)
+        m_run.sumTurns->clear();
     for (const auto* events : {&m_run.arrived, &m_run.sent})
         for (const auto& event : *events)
             if (event)

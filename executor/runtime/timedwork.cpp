@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "executor/runtime/timedwork.h"
 
+#include "core/predict/busqueues.h"
 #include "core/predict/evaluator.h"
 #include "executor/runtime/clock.h"
 
@@ -47,14 +48,17 @@ std::vector<BusUse> busUses(const Program& program, const Costs& costs)
     evaluator.evaluate(timeline);
     std::map<std::string, int> numbers;
     std::vector<BusUse> uses(program.tasks.size());
+    const auto numberOf = [&](std::string_view bus) {
+        return bus.empty() ? -1 : numbers.try_emplace(std::string(bus), static_cast<int>(numbers.size())).first->second;
+    };
     for (TaskId t = 0; t < program.tasks.size(); ++t) {
         const Task& task = program.tasks[t];
-        const auto bus = program.busOfLink.find({task.device, task.peer});
-        if (task.kind != TaskKind::Transfer || bus == program.busOfLink.end())
+        const BusesOfTask buses = busesOf(program, task);
+        if (!buses.any())
             continue;
-        uses[t].bus = numbers.try_emplace(bus->second, static_cast<int>(numbers.size())).first->second;
-        uses[t].held = evaluator.duration(t) - costs.linkBetween(task.device, task.peer).latency;
-        uses[t].wait = timeline.start[t] - evaluator.ready(t, timeline);
+        const BusTimes times = busTimes(program, task, evaluator.duration(t), costs);
+        uses[t] = {numberOf(buses.there), times.there, buses.back == buses.there ? -1 : numberOf(buses.back),
+                   times.back, timeline.start[t] - evaluator.ready(t, timeline)};
     }
     return uses;
 }

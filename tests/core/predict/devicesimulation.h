@@ -330,9 +330,11 @@ private:
                 begin(t, reduceTime(m_program.tasks[t]));
                 lane.freeFrom = end[t];
             } else if (meet(t, lane)) {
-                begin(t, reduceTime(m_program.tasks[t]));
-                for (Lane* each : m_meeting[t])
-                    each->freeFrom = end[t];
+                if (const auto passed = busesOfSum(m_program.tasks[t]); passed.empty())
+                    sum(t);
+                else
+                    for (const auto& [bus, held] : passed)
+                        m_buses[bus].queue.insert({m_now, t});
             }
             break;
         }
@@ -352,9 +354,34 @@ private:
     {
         if (task.kind == TaskKind::Reduce)
             return m_costs.reduce;
-        return task.device == task.peer ? 0
-                                        : transferTime(task.device, task.peer,
-                                                       m_costs.stages[static_cast<std::size_t>(task.stage)].gradients);
+        if (task.device == task.peer)
+            return 0;
+        // Both ways at once; where both pass one wire, the way back begins when the way there has left it.
+        const Bytes bytes = gradientsOf(task);
+        const std::string &there = linkOf(task.device, task.peer).bus, &back = linkOf(task.peer, task.device).bus;
+        const Nanoseconds behind = !there.empty() && there == back ? wireTime(task.device, task.peer, bytes) : 0;
+        return std::max(transferTime(task.device, task.peer, bytes),
+                        behind + transferTime(task.peer, task.device, bytes));
+    }
+    Bytes gradientsOf(const Task& task) const { return m_costs.stages[static_cast<std::size_t>(task.stage)].gradients; }
+
+    /// The wires that a sum over replicas passes, and how long each is taken.
+    std::map<std::string, Nanoseconds> busesOfSum(const Task& task) const
+    {
+        std::map<std::string, Nanoseconds> buses;
+        if (task.kind != TaskKind::ReplicaSum)
+            return buses;
+        for (const auto& [from, to] : {std::pair{task.device, task.peer}, std::pair{task.peer, task.device}})
+            if (const std::string& bus = linkOf(from, to).bus; !bus.empty())
+                buses[bus] += wireTime(from, to, gradientsOf(task));
+        return buses;
+    }
+
+    void sum(TaskId t)
+    {
+        begin(t, reduceTime(m_program.tasks[t]));
+        for (Lane* each : m_meeting[t])
+            each->freeFrom = end[t];
     }
 
     bool advanceTransfers()
@@ -384,9 +411,24 @@ private:
         for (auto& [name, bus] : m_buses) {
             if (bus.queue.empty() || bus.freeFrom > m_now)
                 continue;
-            const TaskId t = bus.queue.begin()->second;
-            bus.queue.erase(bus.queue.begin());
+            const std::pair<Nanoseconds, TaskId> first = *bus.queue.begin();
+            const TaskId t = first.second;
             const Task& task = m_program.tasks[t];
+            if (task.kind == TaskKind::ReplicaSum) { // needs all its wires at once
+                const auto passed = busesOfSum(task);
+                if (std::any_of(passed.begin(), passed.end(), [&](const auto& each) {
+                        const Bus& other = m_buses[each.first];
+                        return *other.queue.begin() != first || other.freeFrom > m_now;
+                    }))
+                    continue;
+                for (const auto& [name, held] : passed) {
+                    m_buses[name].queue.erase(first);
+                    m_buses[name].freeFrom = m_now + held;
+                }
+                sum(t);
+                return true;
+            }
+            bus.queue.erase(bus.queue.begin());
             bus.freeFrom = m_now + wireTime(task.device, task.peer, carried(t));
             carry(t);
             return true;

@@ -35,6 +35,7 @@ enum Feature {
     Blocking,
     Buses,
     BlockingOnBuses,
+    SumsOnBuses,
     Edits,
     Pins,
     StatedOrders,
@@ -54,6 +55,7 @@ const char* const featureNames[] = {"replicas",
                                     "blocking transfers",
                                     "buses",
                                     "blocking transfers on buses",
+                                    "sums over replicas on buses",
                                     "edits",
                                     "pins",
                                     "stated transfer orders",
@@ -258,7 +260,8 @@ private:
 void note(const Design& design, std::array<int, features>& seen)
 {
     const Schedule& s = design.schedule;
-    const bool bus = !compile(s, design.costs, design.dataflow).busOfLink.empty();
+    const Program program = compile(s, design.costs, design.dataflow);
+    const bool bus = !program.busOfLink.empty();
     const bool has[features] = {s.replicas() > 1,
                                 s.sequencePieces > 1,
                                 !s.overlaps.empty(),
@@ -270,6 +273,11 @@ void note(const Design& design, std::array<int, features>& seen)
                                 design.costs.blockingTransfers,
                                 bus,
                                 bus && design.costs.blockingTransfers,
+                                std::any_of(program.tasks.begin(), program.tasks.end(),
+                                            [&](const Task& task) {
+                                                return task.kind == TaskKind::ReplicaSum
+                                                       && busesOf(program, task).any();
+                                            }),
                                 s.family == "custom",
                                 !s.pins.empty(),
                                 !s.transferOrder.empty(),

@@ -136,6 +136,42 @@ private slots:
         QVERIFY(outcome.end - outcome.start >= makespan);
     }
 
+    /// 5 ms of gradients each way over the wire that transfers pass too: 10 ms per stage, and two stages queue.
+    void sumsOverReplicasPassTheBusOneAfterTheOther()
+    {
+        tiny::Case which = twoPipelinesOnOneBus();
+        for (StageCosts& stage : which.costs.stages)
+            stage.gradients = 5'000;
+        const Program program = tiny::compiled(which);
+        Timeline predicted;
+        Evaluator(program, which.costs).evaluate(predicted);
+        const auto [records, outcome] = runOnce(program, workTimes(program, which.costs),
+                                                {.eagerSlots = 2,
+                                                 .emulateLinks = true,
+                                                 .durations = taskDurations(program, which.costs),
+                                                 .busUses = busUses(program, which.costs)});
+        std::vector<std::pair<Nanoseconds, Nanoseconds>> passes, sums;
+        for (const TaskRecord& record : records) {
+            const TaskKind kind = program.tasks[record.task].kind;
+            if (kind == TaskKind::Transfer || kind == TaskKind::ReplicaSum)
+                passes.emplace_back(record.start, record.end);
+            if (kind == TaskKind::ReplicaSum) {
+                sums.emplace_back(record.start, record.end);
+                QCOMPARE(predicted.end[record.task] - predicted.start[record.task], Nanoseconds(11'000'000));
+            }
+        }
+        QCOMPARE(sums.size(), std::size_t(2));
+        for (const auto& [start, end] : sums)
+            QVERIFY(end - start >= 11'000'000);
+        // Each holds the wire for 10 ms; a transfer comes first, and is recorded from when it has the wire.
+        std::sort(passes.begin(), passes.end());
+        for (std::size_t i = 1; i < passes.size(); ++i)
+            QVERIFY(passes[i].first - passes[0].first >= static_cast<Nanoseconds>(i) * 10'000'000);
+        const Nanoseconds makespan = *std::max_element(predicted.end.begin(), predicted.end.end());
+        QVERIFY(makespan >= 60'000'000); // four transfers and two sums
+        QVERIFY(outcome.end - outcome.start >= makespan);
+    }
+
     void busesMustBeKnown()
     {
         const tiny::Case which = twoPipelinesOnOneBus();
