@@ -153,6 +153,8 @@ void FirstHints::finish(Hint hint)
     shown.cross->deleteLater(); // it may be the one that was clicked
     shown = {};
     remember();
+    if (hint == Run)
+        Q_EMIT runHintShown(false);
 }
 
 void FirstHints::startOver()
@@ -215,6 +217,8 @@ void FirstHints::place()
         const bool fits = there && around.contains(place);
         shown.bubble->setVisible(fits);
         shown.cross->setVisible(fits);
+        if (hint == Run)
+            Q_EMIT runHintShown(fits);
         if (!fits)
             continue;
         shown.bubble->move(place.topLeft());

@@ -33,6 +33,9 @@ public:
     void startOver(); ///< all three again
     void place();     ///< after what they point at has moved
 
+Q_SIGNALS:
+    void runHintShown(bool shown); ///< or gone: what lies below the button may make room
+
 protected:
     bool eventFilter(QObject* watched, QEvent* event) override;
 

@@ -15,6 +15,7 @@
 class QAction;
 class QMenu;
 class QScrollArea;
+class QSpacerItem;
 class QSplitter;
 
 namespace pipewright {
@@ -165,8 +166,9 @@ private:
     void build();
     QWidget* buildLeft();
     QWidget* buildCentre();
-    QScrollArea* buildRight();
-    void restoreLayout(); ///< geometry, splitters and which panels are there, as they were left
+    QWidget* buildRight();
+    void makeRoomForHint(bool there); ///< at Run, which reaches over the panel at the right
+    void restoreLayout();             ///< geometry, splitters and which panels are there, as they were left
     void rememberLayout();
     void addPanels();      ///< what the window is made of can be hidden
     void arrangeColumns(); ///< as wide as the window allows, until somebody drags a border
@@ -211,7 +213,9 @@ private:
     QSplitter* m_rows = nullptr;
     bool m_columnsAreOwn = false, m_rowsAreOwn = false; ///< somebody dragged their borders
     QWidget* m_left = nullptr;                          ///< the columns beside the timeline
-    QScrollArea* m_right = nullptr;
+    QWidget* m_right = nullptr;
+    QScrollArea* m_inspectorScroll = nullptr; ///< in the right one, below the switch
+    QSpacerItem* m_aboveSide = nullptr;
     Legend* m_legend = nullptr;
     FirstHints* m_hints = nullptr;
     RunErrors* m_runErrors = nullptr;

@@ -43,6 +43,7 @@ namespace {
 
 constexpr int narrowestLeft = 200, usualLeft = 256, widestLeft = 320;
 constexpr int narrowestRight = 290, usualRight = 316, widestRight = 420;
+constexpr int aboveSide = 16, hintRoom = 26; // over the switch; the hint at Run reaches down there
 constexpr int leastCentre = 340;
 constexpr int leastMemory = 90, tallestMemory = 420;
 constexpr int leastBubbles = 60;
@@ -95,6 +96,7 @@ void MainWindow::build()
     layout->addWidget(makeHairline(Qt::Horizontal, this));
     layout->addWidget(m_numbers);
     m_hints = new FirstHints(*m_timeline, *m_topBar->runButton(), *m_settings, this);
+    connect(m_hints, &FirstHints::runHintShown, this, &MainWindow::makeRoomForHint);
     addPanels();
 }
 
@@ -150,15 +152,28 @@ QWidget* MainWindow::buildCentre()
     return column;
 }
 
-QScrollArea* MainWindow::buildRight()
+QWidget* MainWindow::buildRight()
 {
-    auto* column = new QWidget(this);
+    // The switch rules all of the window, so it stays where it is while what is below scrolls.
+    auto* panel = new QWidget(this);
+    makePanel(panel);
+    panel->setMinimumWidth(narrowestRight);
+    auto* panelLayout = new QVBoxLayout(panel);
+    panelLayout->setContentsMargins(0, 0, 0, 0);
+    panelLayout->setSpacing(0);
+    m_aboveSide = new QSpacerItem(0, aboveSide, QSizePolicy::Minimum, QSizePolicy::Fixed);
+    panelLayout->addItem(m_aboveSide);
+    auto* row = new QHBoxLayout;
+    row->setContentsMargins(16, 0, 12, 0);
+    row->addWidget(m_side);
+    panelLayout->addLayout(row);
+
+    auto* column = new QWidget(panel);
     QVBoxLayout* layout = columnOf(column);
     m_inspector = new Inspector(*m_timeline, column);
     m_differences = new EditDifferences(m_document, column);
     m_runErrors = new RunErrors(m_document, column);
     m_suggestions = new SuggestionList(m_document, column);
-    layout->addWidget(m_side);
     m_inspector->addBelowWhy(m_suggestions);
     m_inspector->addBelowWhy(makeHairline(Qt::Horizontal, column));
     m_inspector->addBelowWhy(m_differences);
@@ -168,16 +183,23 @@ QScrollArea* MainWindow::buildRight()
     layout->addWidget(m_runErrors, 1);
     layout->addStretch(0);
 
-    auto* scroll = new QScrollArea(this);
-    scroll->setFrameShape(QFrame::NoFrame);
-    scroll->setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
-    scroll->setWidgetResizable(true);
-    scroll->setMinimumWidth(narrowestRight);
-    scroll->setFocusPolicy(Qt::NoFocus);
+    m_inspectorScroll = new QScrollArea(panel);
+    m_inspectorScroll->setObjectName(QStringLiteral("inspectorScroll"));
+    m_inspectorScroll->setFrameShape(QFrame::NoFrame);
+    m_inspectorScroll->setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
+    m_inspectorScroll->setWidgetResizable(true);
+    m_inspectorScroll->setFocusPolicy(Qt::NoFocus);
     column->setMinimumWidth(0);
-    scroll->setWidget(column);
-    makePanel(scroll->viewport());
-    return scroll;
+    m_inspectorScroll->setWidget(column);
+    makePanel(m_inspectorScroll->viewport());
+    panelLayout->addWidget(m_inspectorScroll, 1);
+    return panel;
+}
+
+void MainWindow::makeRoomForHint(bool there)
+{
+    m_aboveSide->changeSize(0, there ? aboveSide + hintRoom : aboveSide, QSizePolicy::Minimum, QSizePolicy::Fixed);
+    m_right->layout()->invalidate();
 }
 
 void MainWindow::addPanels()

@@ -117,7 +117,8 @@ void MainWindow::takeRun(const ChildResult& result)
         if (m_run->choice().calibrate)
             calibrateFromOverlay();
         // The run's results are below those of the selection.
-        QTimer::singleShot(0, m_right, [this] { m_right->verticalScrollBar()->setValue(m_runErrors->y() - 20); });
+        QTimer::singleShot(0, m_inspectorScroll,
+                           [this] { m_inspectorScroll->verticalScrollBar()->setValue(m_runErrors->y() - 20); });
     } catch (const std::exception& error) {
         complain(tr("The recording cannot be laid over this design"), proseText(error));
     }

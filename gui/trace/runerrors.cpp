@@ -98,6 +98,8 @@ void RunErrors::build()
     m_tabs->addTab(m_causes, tr("causes"));
     m_tabs->addTab(m_table, tr("blocks"));
     m_tabs->addTab(m_notes, tr("notes"));
+    m_heading->setWordWrap(true); // it names the recording's file, however long
+    m_heading->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Preferred);
     m_verdict->setWordWrap(true);
     m_verdict->setAccessibleName(tr("Why the step took as long as it did"));
     m_step->setAccessibleName(tr("Step of the run"));
@@ -217,10 +219,9 @@ void RunErrors::refresh()
                                              static_cast<double>(comparison.predictedMakespan));
     std::vector<Fact> facts{
         {tr("makespan"),
-         tr("%1  %2").arg(
-             pairText(durationText(comparison.predictedMakespan), durationText(comparison.measuredMakespan)),
-             signedPercent(makespan)),
-         signs, toneOf(makespan)},
+         pairText(durationText(comparison.predictedMakespan), durationText(comparison.measuredMakespan)),
+         tr("Predicted → measured"), Tone::Plain},
+        {tr("difference"), signedPercent(makespan), signs, toneOf(makespan)},
         {tr("block starts, p95"), percentText(comparison.startError.p95), tr("Relative to the measured makespan"),
          toneOf(comparison.startError.p95)},
         {tr("durations, median"), percentText(comparison.durationError.median), tr("Relative to the measured duration"),

@@ -12,6 +12,8 @@ namespace pipewright {
 
 namespace {
 
+constexpr int leastValue = 60;         ///< pixels: a panel is never wider than its place for a long value's sake
+constexpr qsizetype usualValue = 16;   ///< characters that fit in the narrowest panel, too
 constexpr qsizetype longestValue = 28; ///< characters that fit a panel beside their name
 
 } // namespace
@@ -30,7 +32,7 @@ void FactList::setFacts(const std::vector<Fact>& facts)
     while (m_rows.size() < facts.size()) {
         const int row = static_cast<int>(m_rows.size());
         auto* name = makeCaption({}, TextSize::Normal, this);
-        auto* value = makeNumber({}, TextSize::Small, this);
+        auto* value = makeShrinkingNumber({}, TextSize::Small, leastValue, this);
         value->setAlignment(Qt::AlignRight | Qt::AlignVCenter);
         m_layout->addWidget(name, row, 0);
         m_layout->addWidget(value, row, 1);
@@ -47,7 +49,8 @@ void FactList::setFacts(const std::vector<Fact>& facts)
         m_rows[i].name->setText(fact.name);
         const bool tooLong = fact.value.size() > longestValue;
         m_rows[i].value->setText(tooLong ? fact.value.left(longestValue - 1) + QStringLiteral("…") : fact.value);
-        const QString tip = tooLong ? fact.value + QLatin1Char('\n') + fact.source : fact.source;
+        const QString tip =
+            tooLong || fact.value.size() > usualValue ? fact.value + QLatin1Char('\n') + fact.source : fact.source;
         m_rows[i].name->setToolTip(tip);
         m_rows[i].value->setToolTip(tip);
         m_rows[i].value->setAccessibleName(fact.name + QStringLiteral(": ") + fact.value);

@@ -4,6 +4,10 @@
 #include <QApplication>
 #include <QEnterEvent>
 #include <QFrame>
+#include <QPainter>
+#include <QStyle>
+
+#include <algorithm>
 
 namespace pipewright {
 
@@ -13,14 +17,22 @@ namespace {
 /// which takes a sixth of a frame during a drag.
 class NumberLabel : public QLabel {
 public:
-    using QLabel::QLabel;
+    explicit NumberLabel(const QString& text, int least, QWidget* parent) : QLabel(text, parent), m_least(least) {}
     QSize sizeHint() const override
     {
         return {fontMetrics().horizontalAdvance(text()), fontMetrics().height()};
     } // either way
-    QSize minimumSizeHint() const override { return sizeHint(); }
+    QSize minimumSizeHint() const override { return {std::min(m_least, sizeHint().width()), sizeHint().height()}; }
 
 protected:
+    void paintEvent(QPaintEvent* event) override
+    {
+        if (sizeHint().width() <= width())
+            return QLabel::paintEvent(event);
+        QPainter painter(this); // what is cut ends in dots
+        style()->drawItemText(&painter, rect(), static_cast<int>(alignment()), palette(), isEnabled(),
+                              fontMetrics().elidedText(text(), Qt::ElideRight, width()), foregroundRole());
+    }
     void enterEvent(QEnterEvent* event) override
     {
         QLabel::enterEvent(event);
@@ -45,6 +57,8 @@ private:
         setTextInteractionFlags(selectable ? Qt::TextSelectableByMouse : Qt::NoTextInteraction);
         setCursor(Qt::ArrowCursor);
     }
+
+    int m_least; // pixels that it does not give away
 };
 
 } // namespace
@@ -74,7 +88,12 @@ QLabel* makeCaption(const QString& text, TextSize size, QWidget* parent)
 
 QLabel* makeNumber(const QString& text, TextSize size, QWidget* parent)
 {
-    auto* label = new NumberLabel(text, parent);
+    return makeShrinkingNumber(text, size, QWIDGETSIZE_MAX, parent);
+}
+
+QLabel* makeShrinkingNumber(const QString& text, TextSize size, int least, QWidget* parent)
+{
+    auto* label = new NumberLabel(text, least, parent);
     label->setFont(Theme::numbers(size));
     label->setTextFormat(Qt::PlainText);
     label->setCursor(Qt::ArrowCursor);

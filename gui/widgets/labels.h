@@ -32,6 +32,8 @@ private:
 QLabel* makeHeading(const QString& text, QWidget* parent = nullptr);
 QLabel* makeCaption(const QString& text, TextSize size = TextSize::Normal, QWidget* parent = nullptr);
 QLabel* makeNumber(const QString& text, TextSize size = TextSize::Normal, QWidget* parent = nullptr);
+/// The same, which gives way down to `least` pixels and then ends in dots: say all of it in a tooltip.
+QLabel* makeShrinkingNumber(const QString& text, TextSize size, int least, QWidget* parent);
 
 enum class Tone { Plain, Dim, Good, Bad, Accent };
 /// Colours a label by a token. Good and bad are not palette roles: call again on QEvent::PaletteChange.

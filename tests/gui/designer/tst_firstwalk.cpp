@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The first minute as a person has it, by mouse and keys alone: open, drag a block, ask about idle time, try a
-// suggestion, run with blocks that sleep, read the overlay. What is on screen is held against the command line.
+// The first minute as a person has it, by mouse and keys alone: open, drag a W on the first device, accept the remedy,
+// ask about idle time, try a suggestion, run with blocks that sleep, read the overlay, switch its sides. What is on
+// screen is held against the command line. realwalk.sh does the same in a real window.
 #include "core/files/designfile.h"
 #include "gui/designer/firsthints.h"
+#include "gui/designer/hand.h"
 #include "gui/designer/mainwindowfixture.h"
 #include "gui/designer/numberbar.h"
+#include "gui/designer/sideswitch.h"
 #include "gui/designer/topbar.h"
 #include "gui/inspector/inspector.h"
 #include "gui/inspector/suggestionlist.h"
@@ -13,7 +16,9 @@
 #include "gui/run/runplot.h"
 #include "gui/run/runsettings.h"
 #include "gui/run/runstrip.h"
+#include "gui/timeline/refusalnote.h"
 #include "gui/timeline/timelineview.h"
+#include "gui/widgets/side.h"
 #include "gui/widgets/theme.h"
 #include "gui/widgets/words.h"
 #include "testmain.h"
@@ -23,6 +28,7 @@
 
 #include <QApplication>
 #include <QComboBox>
+#include <QLabel>
 #include <QMessageBox>
 #include <QProcess>
 #include <QPushButton>
@@ -32,10 +38,20 @@
 #include <QToolButton>
 
 using namespace pipewright;
+using pipewright::test::Hand;
 
 namespace {
 
+nlohmann::json ask(const QStringList& words)
+{
+    QProcess process;
+    process.start(QStringLiteral(PIPEWRIGHT_PROGRAM), words);
+    process.waitForFinished(60'000);
+    return nlohmann::json::parse(process.readAllStandardOutput().toStdString(), nullptr, false);
+}
+
 struct WalkFixture {
+    Hand hand;
     QTemporaryDir folder;
     std::unique_ptr<MainWindow> window;
 
@@ -47,29 +63,38 @@ struct WalkFixture {
         options.program = program;
         window = std::make_unique<MainWindow>(options);
         window->openExample();
-        window->resize(1440, 900);
+        window->resize(hand.isReal() ? screenSize() : QSize(1440, 900));
         window->show();
         (void)QTest::qWaitForWindowActive(window.get());
+        if (hand.isReal()) // until the window manager has put it where it stays
+            for (QPoint before(-1, -1); before != window->mapToGlobal(QPoint(0, 0)); QTest::qWait(1'500))
+                before = window->mapToGlobal(QPoint(0, 0));
     }
+    static QSize screenSize() { return QGuiApplication::primaryScreen()->availableSize() - QSize(0, 30); }
     Document& document() { return window->document(); }
     TimelineView& timeline() { return window->timeline(); }
 
-    void drag(QPoint from, QPoint to)
+    void drag(QPoint from, QPoint to) { hand.drag(timeline().viewport(), from, to); }
+    QString number(const char* name) { return window->numbers().value(QLatin1String(name)); }
+    /// The makespan and bubble on screen are those of the command line.
+    bool saysAsTheCommandLine()
     {
-        QWidget* lanes = timeline().viewport();
-        const auto send = [lanes](QEvent::Type type, QPoint at, Qt::MouseButton button, Qt::MouseButtons held) {
-            QMouseEvent event(type, at, lanes->mapToGlobal(at), button, held, Qt::NoModifier);
-            QApplication::sendEvent(lanes, &event);
-        };
-        send(QEvent::MouseButtonPress, from, Qt::LeftButton, Qt::LeftButton);
-        for (int part = 1; part <= 8; ++part)
-            send(QEvent::MouseMove, from + (to - from) * part / 8, Qt::NoButton, Qt::LeftButton);
-        send(QEvent::MouseButtonRelease, to, Qt::LeftButton, Qt::NoButton);
+        const QString file = folder.filePath(QStringLiteral("walk.json"));
+        writeDesign(document().design(), file.toStdString(), true);
+        const nlohmann::json predicted = ask({QStringLiteral("predict"), file, QStringLiteral("--json")});
+        return predicted.is_object() && number("makespan") == durationText(predicted["makespan_ns"].get<Nanoseconds>())
+               && number("bubble").startsWith(percentText(predicted["bubble"]["rate_makespan"].get<double>()));
+    }
+    void picture(const char* name) ///< of the screen, where a folder is given for them
+    {
+        if (const QString folder = qEnvironmentVariable("PIPEWRIGHT_PICTURES"); !folder.isEmpty())
+            QGuiApplication::primaryScreen()->grabWindow(0).save(
+                QStringLiteral("%1/walk-%2.png").arg(folder, QLatin1String(name)));
     }
     /// Run by mouse, so many steps of sleeping blocks by keys, and Return.
     bool runAsleep(int steps)
     {
-        QTest::mouseClick(window->topBar().runButton(), Qt::LeftButton);
+        hand.click(window->topBar().runButton());
         RunSettings* settings = window->runSettings();
         if (!settings || !QTest::qWaitForWindowActive(settings))
             return false;
@@ -79,26 +104,23 @@ struct WalkFixture {
                 blocks = field;
         if (!QTest::qWaitFor([&] { return blocks->isVisible() && !settings->choice().backend.isEmpty(); }, 30'000))
             return false;
-        blocks->setFocus();
-        QTest::keyClick(blocks, Qt::Key_Down);
+        hand.click(blocks);
+        if (!QTest::qWaitFor([] { return QApplication::activePopupWidget() != nullptr; }))
+            return false;
+        hand.key(QStringLiteral("Down"));
+        hand.key(QStringLiteral("Return"));
+        if (!QTest::qWaitFor([] { return QApplication::activePopupWidget() == nullptr; }))
+            return false;
         auto* count = settings->findChild<QSpinBox*>();
-        count->setFocus();
-        count->selectAll();
-        QTest::keyClicks(count, QString::number(steps));
+        hand.click(count, {12, count->height() / 2});
+        hand.key(QStringLiteral("ctrl+a"));
+        hand.type(QString::number(steps));
         if (!settings->runButton()->isEnabled() || settings->choice().blocks != RunChoice::Blocks::Sleep)
             return false;
-        QTest::keyClick(count, Qt::Key_Return);
-        return window->runs().isRunning() && !settings->isVisible();
+        hand.key(QStringLiteral("Return"));
+        return QTest::qWaitFor([&] { return window->runs().isRunning() && !settings->isVisible(); });
     }
 };
-
-nlohmann::json ask(const QStringList& words)
-{
-    QProcess process;
-    process.start(QStringLiteral(PIPEWRIGHT_PROGRAM), words);
-    process.waitForFinished(60'000);
-    return nlohmann::json::parse(process.readAllStandardOutput().toStdString(), nullptr, false);
-}
 
 } // namespace
 
@@ -112,27 +134,60 @@ private Q_SLOTS:
     {
         WalkFixture walk(QStringLiteral(PIPEWRIGHT_PROGRAM));
         Document& document = walk.document();
-        NumberBar& numbers = walk.window->numbers();
+        QVERIFY(walk.saysAsTheCommandLine());
+        QVERIFY(walk.number("makespan").size() > 3);
 
-        // Drag W1.3 behind W1.5; the numbers are the command line's.
-        const QString opened = numbers.value(QStringLiteral("makespan"));
-        walk.drag(walk.timeline().rectOfBlock({Op::W, 1, 3, 0}).center(),
-                  walk.timeline().rectOfBlock({Op::W, 1, 5, 0}).center() + QPoint(8, 0));
+        // The first drag a newcomer tries: W0.0 further to the right. It is refused, in the command line's words and
+        // with the way out as a button.
+        const Block first{Op::W, 0, 0, 0};
+        const auto dragIt = [&](const Block& block, const Block& behind) {
+            walk.drag(walk.timeline().rectOfBlock(block).center(),
+                      walk.timeline().rectOfBlock(behind).center() + QPoint(8, 0));
+        };
+        const Design opened = document.design();
+        dragIt(first, {Op::W, 0, 2, 0});
+        auto* note = walk.timeline().findChild<RefusalNote*>();
+        QVERIFY(note && QTest::qWaitFor([&] { return note->isVisible(); }));
+        walk.picture("1-refused");
+        QVERIFY(document.design() == opened);
+        auto* remedy = note->findChild<RemedyButton*>();
+        QVERIFY(remedy->isVisible());
+        QCOMPARE(remedy->text(), QStringLiteral("Allow the first stage to split"));
+        Design refused = opened;
+        std::vector<Block>& lane = refused.schedule.order[0];
+        const auto at = std::find(lane.begin(), lane.end(), first);
+        const auto target = std::find(lane.begin(), lane.end(), Block{Op::W, 0, 2, 0});
+        QVERIFY(at < target);
+        std::rotate(at, at + 1, target + 1);
+        const QString file = walk.folder.filePath(QStringLiteral("refused.json"));
+        writeDesign(refused, file.toStdString(), true);
+        const nlohmann::json findings = ask({QStringLiteral("check"), file, QStringLiteral("--json")});
+        const QString why = QString::fromStdString(findings.dump());
+        QString onScreen;
+        for (const QLabel* label : note->findChildren<QLabel*>())
+            onScreen += label->text();
+        for (const char* words : {"W0.0", "the first stage may not split, and its W0.0 does not follow at once"}) {
+            QVERIFY2(why.contains(QLatin1String(words), Qt::CaseInsensitive), qPrintable(why));
+            QVERIFY2(onScreen.contains(QLatin1String(words), Qt::CaseInsensitive), qPrintable(onScreen));
+        }
+        walk.hand.click(remedy);
+        QVERIFY(QTest::qWaitFor([&] { return note->isHidden(); }));
         QCOMPARE(document.undoStack()->count(), 1);
-        const QString file = walk.folder.filePath(QStringLiteral("walk.json"));
-        writeDesign(document.design(), file.toStdString(), true);
-        const nlohmann::json predicted = ask({QStringLiteral("predict"), file, QStringLiteral("--json")});
-        QVERIFY(predicted.is_object());
-        const auto makespan = predicted["makespan_ns"].get<Nanoseconds>();
-        QCOMPARE(numbers.value(QStringLiteral("makespan")), durationText(makespan));
-        QVERIFY(numbers.value(QStringLiteral("bubble"))
-                    .startsWith(percentText(predicted["bubble"]["rate_makespan"].get<double>())));
+        QVERIFY(document.design().schedule.firstStageMaySplit);
+        QVERIFY(document.design().schedule.order == refused.schedule.order);
+        QVERIFY(walk.saysAsTheCommandLine());
+        walk.picture("2-accepted");
+
+        // What is allowed is just moved; the numbers are the command line's.
+        dragIt({Op::W, 1, 3, 0}, {Op::W, 1, 5, 0});
+        QTRY_COMPARE(document.undoStack()->count(), 2);
+        QVERIFY(walk.saysAsTheCommandLine());
         QVERIFY(!walk.window->hints().bubble(FirstHints::Drag));
 
         // Click idle time: the panel says which block it waits for.
-        const QRect first = walk.timeline().rectOfBlock({Op::F, 2, 0, 0});
-        QTest::mouseClick(walk.timeline().viewport(), Qt::LeftButton, {}, QPoint(first.left() - 8, first.center().y()));
-        QVERIFY(document.selection() == (Block{Op::F, 2, 0, 0}));
+        const QRect waiting = walk.timeline().rectOfBlock({Op::F, 2, 0, 0});
+        walk.hand.click(walk.timeline().viewport(), QPoint(waiting.left() - 8, waiting.center().y()));
+        QTRY_VERIFY(document.selection() == (Block{Op::F, 2, 0, 0}));
         QVERIFY2(walk.window->inspector().why().contains(QLatin1String("F1.0")),
                  qPrintable(walk.window->inspector().why()));
         QVERIFY(!walk.window->hints().bubble(FirstHints::Idle));
@@ -140,13 +195,26 @@ private Q_SLOTS:
         // Try what is suggested, if anything is; it keeps its promise.
         SuggestionList& list = walk.window->suggestions();
         QTRY_VERIFY_WITH_TIMEOUT(!list.isSearching(), 60'000);
+        // What other families would give comes in while one reads; it shifts the cards.
+        const auto texts = [&list] {
+            QStringList all;
+            for (const auto& card : list.cards())
+                all << card.text;
+            return all;
+        };
+        for (QStringList before; before != texts(); QTest::qWait(1'500))
+            before = texts();
+        const Nanoseconds makespan = document.prediction()->metrics.makespan;
         const auto better = std::find_if(list.cards().begin(), list.cards().end(),
                                          [](const auto& card) { return card.edit && card.edit->makespan < 0; });
         if (better != list.cards().end()) {
             const Nanoseconds promised = better->edit->makespan;
-            QTest::mouseClick(list.tryButtons().at(int(better - list.cards().begin())), Qt::LeftButton);
-            QCOMPARE(document.prediction()->metrics.makespan, makespan + promised);
+            QPushButton* button = list.tryButtons().at(int(better - list.cards().begin()));
+            walk.hand.click(button);
+            QTRY_COMPARE(document.prediction()->metrics.makespan, makespan + promised);
+            QVERIFY(walk.saysAsTheCommandLine());
         }
+        walk.picture("3-tried");
 
         // Run: no window stays in the way, and the result is in the lanes.
         QVERIFY(walk.runAsleep(2));
@@ -159,15 +227,51 @@ private Q_SLOTS:
         QCOMPARE(walk.window->runStrip().times().count(), std::size_t(2));
         QVERIFY(walk.window->topBar().runButton()->isVisible() && walk.window->topBar().runButton()->isEnabled());
 
-        // Read the overlay: the same comparison as the command line's, of the same step.
-        writeDesign(document.design(), file.toStdString(), true);
+        walk.picture("4-ran");
+
+        // Read the overlay on each of its sides: words and numbers of the command line's comparison of that step.
+        const QString design = walk.folder.filePath(QStringLiteral("walk.json"));
+        writeDesign(document.design(), design.toStdString(), true);
         const nlohmann::json compared =
-            ask({QStringLiteral("compare"), file, document.overlay()->path, QStringLiteral("--json")});
+            ask({QStringLiteral("compare"), design, document.overlay()->path, QStringLiteral("--json")});
         QVERIFY(compared.is_object());
-        QCOMPARE(compared["makespan"]["predicted_ns"].get<Nanoseconds>(), document.prediction()->metrics.makespan);
-        QCOMPARE(compared["makespan"]["measured_ns"].get<Nanoseconds>(),
-                 document.overlay()->comparison.measuredMakespan);
         QCOMPARE(compared["blocks"]["unmatched"].get<int>(), 0);
+        const auto predicted = compared["makespan"]["predicted_ns"].get<Nanoseconds>();
+        const auto measured = compared["makespan"]["measured_ns"].get<Nanoseconds>();
+        QCOMPARE(predicted, document.prediction()->metrics.makespan);
+        const QString difference = signedPercent(double(measured - predicted) / double(predicted));
+        const struct {
+            Side side;
+            const char* words;
+            QString makespan, source;
+        } sides[] = {
+            {Side::Predicted, "Predicted", durationText(predicted), QStringLiteral("· predicted")},
+            {Side::Measured, "Measured", durationText(measured), QStringLiteral("· measured")},
+            {Side::Both, "Both",
+             QStringLiteral("%1 (%2)").arg(pairText(durationText(predicted), durationText(measured)), difference),
+             QStringLiteral("· measured")},
+        };
+        for (const auto& each : sides) {
+            QToolButton* button = nullptr;
+            for (QToolButton* one : walk.window->sideSwitch().findChildren<QToolButton*>())
+                if (one->text() == QLatin1String(each.words))
+                    button = one;
+            QVERIFY(button && button->isVisible() && button->isEnabled());
+            walk.hand.click(button);
+            QTRY_VERIFY2(document.side() == each.side, each.words);
+            QCOMPARE(walk.number("makespan"), each.makespan);
+            QVERIFY2(walk.window->inspector().whyHeading().endsWith(each.source),
+                     qPrintable(walk.window->inspector().whyHeading()));
+            const Block block{Op::F, 2, 0, 0};
+            QVERIFY2(walk.timeline().nameOfBlock(block).contains(sideName(each.side) + QLatin1Char(' ')),
+                     qPrintable(walk.timeline().nameOfBlock(block)));
+            walk.picture(each.words);
+        }
+        // And by key.
+        walk.hand.click(walk.timeline().viewport(), walk.timeline().rectOfBlock({Op::F, 2, 0, 0}).center());
+        walk.hand.key(QStringLiteral("1"));
+        QTRY_VERIFY(document.side() == Side::Predicted);
+        QCOMPARE(walk.number("makespan"), durationText(predicted));
     }
 
     void returnNeverStartsASecondRun()

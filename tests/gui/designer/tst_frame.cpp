@@ -3,14 +3,17 @@
 #include "core/families/family.h"
 #include "gui/designer/breadcrumb.h"
 #include "gui/designer/bubblepanel.h"
+#include "gui/designer/firsthints.h"
 #include "gui/designer/mainwindowfixture.h"
 #include "gui/designer/numberbar.h"
+#include "gui/designer/sideswitch.h"
 #include "gui/designer/topbar.h"
 #include "gui/designer/windowactions.h"
 #include "gui/memory/memorypanel.h"
 #include "gui/search/searchwindow.h"
 #include "gui/timeline/lanestrip.h"
 #include "gui/timeline/timelineview.h"
+#include "gui/widgets/factlist.h"
 #include "gui/widgets/theme.h"
 #include "testmain.h"
 
@@ -19,6 +22,8 @@
 #include <QLineEdit>
 #include <QMenu>
 #include <QPushButton>
+#include <QScrollArea>
+#include <QScrollBar>
 #include <QSplitter>
 #include <QTest>
 #include <QToolButton>
@@ -69,6 +74,47 @@ private Q_SLOTS:
         QTest::qWait(0);
         QCOMPARE(fixture.window.size(), QSize(960, 600));
         QVERIFY(fixture.window.timeline().height() >= 110);
+    }
+
+    void thePanelAtTheRightIsNoWiderThanItsPlaceAndTheSwitchIsAlwaysSeen()
+    {
+        Fixture fixture;
+        fixture.window.openRecordedExample();
+        for (const QSize size : {QSize(960, 600), QSize(1024, 640), QSize(1280, 780), QSize(1440, 900)}) {
+            fixture.window.resize(size);
+            fixture.document().select(Block{Op::F, 1, 0, 0});
+            QTest::qWait(0);
+            auto* scroll = fixture.window.findChild<QScrollArea*>(QStringLiteral("inspectorScroll"));
+            QVERIFY(scroll);
+            const QWidget* column = scroll->widget();
+            for (const FactList* facts : column->findChildren<FactList*>())
+                QVERIFY(facts->minimumSizeHint().width() <= 250); // whatever the values are
+            QVERIFY2(column->width() <= scroll->viewport()->width(),
+                     qPrintable(QStringLiteral("%1 in %2").arg(column->width()).arg(scroll->viewport()->width())));
+            scroll->verticalScrollBar()->setValue(scroll->verticalScrollBar()->maximum());
+            SideSwitch& sides = fixture.window.sideSwitch();
+            QVERIFY(!sides.visibleRegion().isEmpty());
+            QCOMPARE(sides.visibleRegion().boundingRect(), sides.rect());
+        }
+    }
+
+    void theHintAtRunCoversNothingThatCanBePressed()
+    {
+        Fixture fixture;
+        for (const QSize size : {QSize(1024, 640), QSize(1440, 900)}) {
+            fixture.window.resize(size);
+            fixture.window.hints().startOver();
+            QTest::qWait(20);
+            const QWidget* hint = fixture.window.hints().bubble(FirstHints::Run);
+            QVERIFY(hint && hint->isVisible());
+            const SideSwitch& sides = fixture.window.sideSwitch();
+            const QRect place(sides.mapTo(&fixture.window, QPoint(0, 0)), sides.size());
+            QVERIFY(!place.intersects(hint->geometry()));
+            const int below = place.top();
+            QTest::mouseClick(fixture.window.hints().cross(FirstHints::Run), Qt::LeftButton);
+            QTest::qWait(20);
+            QVERIFY(sides.mapTo(&fixture.window, QPoint(0, 0)).y() < below); // its room is given back
+        }
     }
 
     void nothingInTheBarOverlapsOrLeavesIt_data()
