@@ -18,6 +18,8 @@
 #include "gui/run/runstrip.h"
 #include "gui/timeline/refusalnote.h"
 #include "gui/timeline/timelineview.h"
+#include "gui/trace/causetable.h"
+#include "gui/trace/runerrors.h"
 #include "gui/widgets/side.h"
 #include "gui/widgets/theme.h"
 #include "gui/widgets/words.h"
@@ -272,6 +274,23 @@ private Q_SLOTS:
         walk.hand.key(QStringLiteral("1"));
         QTRY_VERIFY(document.side() == Side::Predicted);
         QCOMPARE(walk.number("makespan"), durationText(predicted));
+
+        // Tab leads through the panel into the causes. That chooses nothing, and Delete there deletes no block, not
+        // even those that a chosen cause has selected.
+        CauseTable* causes = walk.window->runErrors().causes();
+        for (int presses = 0; presses < 80 && !causes->hasFocus(); ++presses)
+            walk.hand.key(QStringLiteral("Tab"));
+        QVERIFY(causes->hasFocus());
+        QVERIFY(document.selection() == (Block{Op::F, 2, 0, 0}));
+        const Design before = document.design();
+        walk.hand.key(QStringLiteral("Delete"));
+        QVERIFY(document.design() == before);
+        walk.hand.key(QStringLiteral("Down"));
+        QTRY_VERIFY(walk.timeline().selectedBlocks().size() > 1);
+        walk.hand.key(QStringLiteral("Delete"));
+        QTest::qWait(100);
+        QVERIFY(document.design() == before);
+        QVERIFY(causes->hasFocus());
     }
 
     void returnNeverStartsASecondRun()
