@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <limits>
 #include <numeric>
 
@@ -102,28 +103,26 @@ double memoryOf(const TradeOff& tradeOff)
     return tradeOff.peakBytes > 0 ? static_cast<double>(tradeOff.peakBytes) : tradeOff.peakActivations;
 }
 
-std::vector<bool> paretoFront(std::span<const TradeOff> tradeOffs)
+bool isAlike(const TradeOff& one, const TradeOff& other, const TradeOffTolerance& tolerance)
 {
-    std::vector<std::size_t> order(tradeOffs.size());
-    std::iota(order.begin(), order.end(), std::size_t{0});
-    std::erase_if(order, [&](std::size_t i) { return !tradeOffs[i].possible; });
-    std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-        const double left = memoryOf(tradeOffs[a]), right = memoryOf(tradeOffs[b]);
-        return left != right ? left < right : tradeOffs[a].bubble < tradeOffs[b].bubble;
-    });
-    // In ascending memory a point is on the front when it has less bubble than all before it, or equals the last one.
+    const double larger = std::max(memoryOf(one), memoryOf(other));
+    return std::abs(memoryOf(one) - memoryOf(other)) <= tolerance.memoryShare * larger
+           && std::abs(one.bubble - other.bubble) <= tolerance.bubble;
+}
+
+std::vector<bool> paretoFront(std::span<const TradeOff> tradeOffs, const TradeOffTolerance& tolerance)
+{
+    const auto beats = [&tolerance](const TradeOff& one, const TradeOff& other) {
+        const double margin = tolerance.memoryShare * std::max(memoryOf(one), memoryOf(other));
+        const double lessMemory = memoryOf(other) - memoryOf(one), lessBubble = other.bubble - one.bubble;
+        return one.possible && lessMemory >= -margin && lessBubble >= -tolerance.bubble
+               && (lessMemory > margin || lessBubble > tolerance.bubble);
+    };
     std::vector<bool> front(tradeOffs.size(), false);
-    double leastBubble = std::numeric_limits<double>::infinity(), itsMemory = -1;
-    for (const std::size_t i : order) {
-        const double memory = memoryOf(tradeOffs[i]);
-        if (tradeOffs[i].bubble < leastBubble) {
-            leastBubble = tradeOffs[i].bubble;
-            itsMemory = memory;
-            front[i] = true;
-        } else if (tradeOffs[i].bubble == leastBubble && memory == itsMemory) {
-            front[i] = true;
-        }
-    }
+    for (std::size_t i = 0; i < tradeOffs.size(); ++i)
+        front[i] = tradeOffs[i].possible
+                   && std::none_of(tradeOffs.begin(), tradeOffs.end(),
+                                   [&](const TradeOff& other) { return beats(other, tradeOffs[i]); });
     return front;
 }
 

@@ -48,7 +48,17 @@ std::vector<TradeOff> rankedFamilies(const Design& base, RankBy by, const std::o
 /// Peak memory: in bytes where the design knows them, else in activations.
 double memoryOf(const TradeOff& tradeOff);
 
-/// Per candidate, whether it is possible and Pareto-optimal in memory and bubble. O(n log n).
-std::vector<bool> paretoFront(std::span<const TradeOff> tradeOffs);
+/// Differences that nobody would choose by. By default none.
+struct TradeOffTolerance {
+    double memoryShare = 0; ///< of the peak memory
+    double bubble = 0;      ///< in shares, 0.001 is a tenth of a percent
+};
+
+/// Whether nobody would tell the two apart.
+bool isAlike(const TradeOff& one, const TradeOff& other, const TradeOffTolerance& tolerance);
+
+/// Per candidate, whether it is possible and Pareto-optimal in memory and bubble: no other one is better in one of the
+/// two by more than the tolerance and no worse in the other by more than that. O(n^2); there are tens of candidates.
+std::vector<bool> paretoFront(std::span<const TradeOff> tradeOffs, const TradeOffTolerance& tolerance = {});
 
 } // namespace pipewright

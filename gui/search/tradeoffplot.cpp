@@ -9,6 +9,7 @@
 #include <QKeyEvent>
 #include <QMouseEvent>
 #include <QPainter>
+#include <QWheelEvent>
 
 #include <algorithm>
 #include <cmath>
@@ -20,6 +21,8 @@ namespace {
 constexpr int leftMargin = 64, topMargin = 16, rightMargin = 24, bottomMargin = 44;
 constexpr double radius = 4.5;
 constexpr double reach = 12; ///< pixels within which a point is hit
+constexpr TradeOffTolerance unnoticed{0.005, 0.001};
+constexpr double closest = 1.0 / 400; ///< of all that there is, along an axis
 
 /// The smallest of 1, 2, 5 x 10^n that is at least `least`.
 double roundStep(double least)
@@ -38,6 +41,7 @@ TradeOffPlot::TradeOffPlot(QWidget* parent) : QWidget(parent), m_chart(new Chart
     setFocusPolicy(Qt::StrongFocus);
     setMouseTracking(true);
     setAccessibleName(tr("Peak memory against bubble"));
+    setToolTip(tr("The wheel zooms, dragging the ground moves, Home shows all; a click on a point takes it"));
     setMinimumSize(360, 260);
     m_chart->setAttribute(Qt::WA_TransparentForMouseEvents);
     m_chart->setPlotMargins(leftMargin, topMargin, rightMargin, bottomMargin);
@@ -57,7 +61,7 @@ QString TradeOffPlot::memoryText(double memory) const
 void TradeOffPlot::setPoints(const std::vector<TradeOff>& points)
 {
     m_points = points;
-    m_front = paretoFront(m_points);
+    m_front = paretoFront(m_points, unnoticed);
     if (m_current >= static_cast<int>(m_points.size()))
         m_current = -1;
     refresh();
@@ -93,8 +97,10 @@ void TradeOffPlot::refresh()
         take(*m_present);
     m_mostMemory = std::max(m_mostMemory, 1e-9) * 1.08;
     m_mostBubble = std::max(m_mostBubble, 0.01) * 1.1;
+    if (m_all)
+        m_shown = {0, 0, m_mostMemory, m_mostBubble};
     m_chart->clear();
-    m_chart->setRange(0, m_mostMemory, 0, m_mostBubble);
+    m_chart->setRange(m_shown.left(), m_shown.right(), m_shown.top(), m_shown.bottom());
 
     std::vector<QPointF> front;
     for (std::size_t i = 0; i < m_points.size(); ++i)
@@ -102,9 +108,11 @@ void TradeOffPlot::refresh()
             front.emplace_back(memoryOf(m_points[i]), m_points[i].bubble);
     std::sort(front.begin(), front.end(), [](const QPointF& a, const QPointF& b) { return a.x() < b.x(); });
     if (!front.empty()) {
-        // The front as steps: the bubble is constant up to the next point.
+        // The front as steps: the bubble is constant up to the next point that has less.
         std::vector<QPointF> steps{{front.front().x(), m_mostBubble}};
         for (const QPointF& point : front) {
+            if (point.y() >= steps.back().y())
+                continue; // one that is alike
             steps.emplace_back(point.x(), steps.back().y());
             steps.push_back(point);
         }
@@ -125,7 +133,7 @@ int TradeOffPlot::pointAt(QPointF position) const
     int best = -1;
     double nearest = reach;
     for (int i = 0; i < static_cast<int>(m_points.size()); ++i) {
-        if (!m_points[i].possible)
+        if (!m_points[i].possible || !m_chart->plotArea().contains(positionOf(i)))
             continue;
         const QPointF distance = positionOf(i) - position;
         if (const double length = std::hypot(distance.x(), distance.y()); length < nearest) {
@@ -136,25 +144,107 @@ int TradeOffPlot::pointAt(QPointF position) const
     return best;
 }
 
-void TradeOffPlot::paint(QPainter& painter) const
+void TradeOffPlot::setShown(const QRectF& range)
+{
+    // Neither closer than a person can use, nor further away than all.
+    const double width = std::clamp(range.width(), closest * m_mostMemory, m_mostMemory);
+    const double height = std::clamp(range.height(), closest * m_mostBubble, m_mostBubble);
+    m_shown = {std::clamp(range.left(), 0.0, m_mostMemory - width), std::clamp(range.top(), 0.0, m_mostBubble - height),
+               width, height};
+    m_all = width >= m_mostMemory && height >= m_mostBubble;
+    refresh();
+}
+
+void TradeOffPlot::zoomBy(double factor, QPointF around)
+{
+    const QRectF plot = m_chart->plotArea();
+    const double x = m_shown.left() + (around.x() - plot.left()) / plot.width() * m_shown.width();
+    const double y = m_shown.bottom() - (around.y() - plot.top()) / plot.height() * m_shown.height();
+    setShown({x - (x - m_shown.left()) / factor, y - (y - m_shown.top()) / factor, m_shown.width() / factor,
+              m_shown.height() / factor});
+}
+
+void TradeOffPlot::panBy(QPointF pixels)
+{
+    const QRectF plot = m_chart->plotArea();
+    setShown(m_shown.translated(-pixels.x() / plot.width() * m_shown.width(),
+                                pixels.y() / plot.height() * m_shown.height()));
+}
+
+void TradeOffPlot::showAll()
+{
+    setShown({0, 0, m_mostMemory, m_mostBubble});
+}
+
+std::vector<TradeOffPlot::Name> TradeOffPlot::namesOnFront() const
+{
+    const QFontMetricsF metrics(Theme::words(TextSize::Small));
+    const QRectF plot = m_chart->plotArea();
+    std::vector<int> front;
+    for (int i = 0; i < static_cast<int>(m_points.size()); ++i)
+        if (isOnFront(i))
+            front.push_back(i);
+    std::stable_sort(front.begin(), front.end(),
+                     [this](int a, int b) { return memoryOf(m_points[a]) < memoryOf(m_points[b]); });
+    std::vector<QRectF> taken;
+    for (const int i : front)
+        taken.emplace_back(positionOf(i) - QPointF(radius, radius), QSizeF(2 * radius, 2 * radius));
+    std::vector<Name> names;
+    std::vector<bool> named(m_points.size(), false);
+    for (const int i : front) {
+        if (named[i] || !plot.contains(positionOf(i)))
+            continue;
+        int alike = 0;
+        for (const int other : front)
+            if (other == i || (!named[other] && isAlike(m_points[i], m_points[other], unnoticed))) {
+                named[other] = true;
+                ++alike;
+            }
+        QString text = QString::fromStdString(m_points[i].candidate.label());
+        if (alike > 1)
+            text = tr("%1 and %n more", "", alike - 1).arg(text);
+        const QSizeF size(metrics.horizontalAdvance(text) + 4, metrics.height());
+        const QPointF at = positionOf(i);
+        // Away from the front's steps first: they run to the left above a point and to the right below it.
+        const QPointF corners[] = {{at.x() + radius + 3, at.y() - size.height() - 1},
+                                   {at.x() - radius - 3 - size.width(), at.y() + 1},
+                                   {at.x() + radius + 3, at.y() + 2},
+                                   {at.x() - radius - 3 - size.width(), at.y() - size.height() - 1}};
+        for (const QPointF& corner : corners) {
+            const QRectF place(corner, size);
+            const bool free = plot.contains(place)
+                              && std::none_of(taken.begin(), taken.end(),
+                                              [&](const QRectF& other) { return other.intersects(place); });
+            if (!free)
+                continue;
+            taken.push_back(place);
+            names.push_back({text, place});
+            break;
+        }
+    }
+    return names;
+}
+
+void TradeOffPlot::paintAxes(QPainter& painter) const
 {
     const Theme& theme = Theme::of(*this);
     const QRectF plot = m_chart->plotArea();
     painter.setFont(Theme::numbers(TextSize::Small));
     painter.setPen(theme.dim);
-    const double bubbleStep = roundStep(m_mostBubble / std::max(1.0, plot.height() / 48));
-    for (double bubble = 0; bubble <= m_mostBubble; bubble += bubbleStep) {
+    const double bubbleStep = roundStep(m_shown.height() / std::max(1.0, plot.height() / 48));
+    for (double bubble = std::ceil(m_shown.top() / bubbleStep) * bubbleStep; bubble <= m_shown.bottom();
+         bubble += bubbleStep) {
         const double y = m_chart->yOf(bubble);
         painter.fillRect(QRectF(plot.left(), y, plot.width(), 1), theme.hairline);
         painter.drawText(QRectF(0, y - (bubble == 0 ? 12 : 8), leftMargin - 8, 16), Qt::AlignRight | Qt::AlignVCenter,
                          percentText(bubble));
     }
     // Bytes step by powers of two, so that ticks are whole.
-    double memoryStep = roundStep(m_mostMemory / std::max(1.0, plot.width() / 92));
-    if (inBytes())
-        memoryStep =
-            std::pow(2.0, std::ceil(std::log2(std::max(1.0, m_mostMemory / std::max(1.0, plot.width() / 92)))));
-    for (double memory = 0; memory <= m_mostMemory; memory += memoryStep) {
+    const double wanted = m_shown.width() / std::max(1.0, plot.width() / 92);
+    const double memoryStep =
+        inBytes() ? std::pow(2.0, std::ceil(std::log2(std::max(1.0, wanted)))) : roundStep(wanted);
+    for (double memory = std::ceil(m_shown.left() / memoryStep) * memoryStep; memory <= m_shown.right();
+         memory += memoryStep) {
         const double x = m_chart->xOf(memory);
         painter.fillRect(QRectF(x, plot.bottom(), 1, 5), theme.dim);
         // The first label starts at its tick, to avoid the bubble axis's zero.
@@ -166,15 +256,23 @@ void TradeOffPlot::paint(QPainter& painter) const
                      tr("peak memory of the fullest device →"));
     painter.drawText(QRectF(plot.left() + 6, plot.top() - 2, 200, 16), Qt::AlignLeft | Qt::AlignVCenter,
                      tr("↑ bubble"));
+}
 
+void TradeOffPlot::paint(QPainter& painter) const
+{
+    const Theme& theme = Theme::of(*this);
+    const QRectF plot = m_chart->plotArea();
+    paintAxes(painter);
     painter.setRenderHint(QPainter::Antialiasing);
-    if (m_limit > 0 && inBytes() && double(m_limit) <= m_mostMemory) {
+    if (m_limit > 0 && inBytes() && double(m_limit) <= m_shown.right() && double(m_limit) >= m_shown.left()) {
         const double x = m_chart->xOf(double(m_limit));
         painter.setPen(QPen(theme.bad, 1, Qt::DashLine));
         painter.drawLine(QPointF(x, plot.top()), QPointF(x, plot.bottom()));
         painter.drawText(QRectF(x - 124, plot.top(), 120, 16), Qt::AlignRight | Qt::AlignVCenter,
                          tr("limit %1").arg(sizeText(m_limit)));
     }
+    painter.save();
+    painter.setClipRect(plot.adjusted(-radius, -radius, radius, radius));
     for (int i = 0; i < static_cast<int>(m_points.size()); ++i) {
         if (!m_points[i].possible)
             continue;
@@ -183,16 +281,28 @@ void TradeOffPlot::paint(QPainter& painter) const
         painter.setBrush(front ? theme.accent : theme.dim);
         painter.drawEllipse(positionOf(i), front ? radius : radius - 1, front ? radius : radius - 1);
     }
+    painter.setFont(Theme::words(TextSize::Small));
+    painter.setPen(theme.text);
+    for (const Name& name : namesOnFront())
+        painter.drawText(name.place, Qt::AlignCenter, name.text);
     painter.setBrush(Qt::NoBrush);
     if (m_present) {
         painter.setPen(QPen(theme.selection, 1.5));
         painter.drawEllipse(QPointF(m_chart->xOf(memoryOf(*m_present)), m_chart->yOf(m_present->bubble)), radius + 4,
                             radius + 4);
     }
-    if (m_current < 0 || !m_points[m_current].possible)
-        return;
+    painter.restore();
+    if (m_current >= 0 && m_points[m_current].possible && plot.contains(positionOf(m_current)))
+        paintLabel(painter);
+}
+
+void TradeOffPlot::paintLabel(QPainter& painter) const
+{
+    const Theme& theme = Theme::of(*this);
+    const QRectF plot = m_chart->plotArea();
     const TradeOff& point = m_points[m_current];
     const QPointF at = positionOf(m_current);
+    painter.setBrush(Qt::NoBrush);
     painter.setPen(QPen(theme.accent, 2));
     painter.drawEllipse(at, radius + 2.5, radius + 2.5);
     const QString text = tr("%1 · %2 · %3")
@@ -218,6 +328,11 @@ void TradeOffPlot::resizeEvent(QResizeEvent* event)
 
 void TradeOffPlot::mouseMoveEvent(QMouseEvent* event)
 {
+    if (m_held) {
+        panBy(event->position() - *m_held);
+        m_held = event->position();
+        return;
+    }
     const int point = pointAt(event->position());
     setCursor(point >= 0 ? Qt::PointingHandCursor : Qt::ArrowCursor);
     if (point >= 0)
@@ -226,11 +341,27 @@ void TradeOffPlot::mouseMoveEvent(QMouseEvent* event)
 
 void TradeOffPlot::mousePressEvent(QMouseEvent* event)
 {
-    const int point = pointAt(event->position());
-    if (event->button() != Qt::LeftButton || point < 0)
-        return;
-    setCurrent(point);
-    Q_EMIT taken(point);
+    const int point = event->button() == Qt::LeftButton ? pointAt(event->position()) : -1;
+    if (point >= 0) {
+        setCurrent(point);
+        Q_EMIT taken(point);
+    } else if (event->button() == Qt::LeftButton || event->button() == Qt::MiddleButton) {
+        m_held = event->position();
+        setCursor(Qt::ClosedHandCursor);
+    }
+}
+
+void TradeOffPlot::mouseReleaseEvent(QMouseEvent*)
+{
+    m_held.reset();
+    setCursor(Qt::ArrowCursor);
+}
+
+void TradeOffPlot::wheelEvent(QWheelEvent* event)
+{
+    const double notches = event->angleDelta().y() / 120.0;
+    zoomBy(std::pow(1.25, notches), event->position());
+    event->accept();
 }
 
 void TradeOffPlot::keyPressEvent(QKeyEvent* event)
@@ -243,6 +374,11 @@ void TradeOffPlot::keyPressEvent(QKeyEvent* event)
         if (m_current >= 0)
             Q_EMIT taken(m_current);
         return;
+    case Qt::Key_Plus:
+    case Qt::Key_Equal: return zoomBy(1.25, m_chart->plotArea().center());
+    case Qt::Key_Minus: return zoomBy(0.8, m_chart->plotArea().center());
+    case Qt::Key_Home:
+    case Qt::Key_0: return showAll();
     case Qt::Key_Right:
     case Qt::Key_Down: direction = 1; break;
     case Qt::Key_Left:

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Peak memory (x) against bubble (y), one point per schedule: the Pareto front as a step line, the device memory as a
-// red line, the current schedule as a ring. The point under the cursor or selected by arrow keys is labelled; a click
-// or Return takes it.
+// Peak memory (x) against bubble (y), one point per schedule: the Pareto front as a step line with the names of its
+// schedules where they have room, the device memory as a red line, the current schedule as a ring. The point under the
+// cursor or selected by arrow keys is labelled; a click or Return takes it. The wheel, + and - zoom, dragging the
+// ground moves, Home shows all.
 #pragma once
 
 #include "core/search/tradeoffs.h"
@@ -29,6 +30,16 @@ public:
     QPointF positionOf(int point) const; ///< in this widget's coordinates
     int pointAt(QPointF position) const; ///< the nearest within reach, -1: none
     bool isOnFront(int point) const { return m_front[point]; }
+    /// A name beside the front, and where it stands; schedules that are alike share one.
+    struct Name {
+        QString text;
+        QRectF place;
+    };
+    std::vector<Name> namesOnFront() const;
+    void zoomBy(double factor, QPointF around); ///< more than 1: closer
+    void panBy(QPointF pixels);
+    void showAll();
+    QRectF shown() const { return m_shown; } ///< memory from left to right, bubble from top() up to bottom()
     QSize sizeHint() const override { return {640, 420}; }
 
 Q_SIGNALS:
@@ -39,6 +50,8 @@ protected:
     void resizeEvent(QResizeEvent* event) override;
     void mouseMoveEvent(QMouseEvent* event) override;
     void mousePressEvent(QMouseEvent* event) override;
+    void mouseReleaseEvent(QMouseEvent* event) override;
+    void wheelEvent(QWheelEvent* event) override;
     void keyPressEvent(QKeyEvent* event) override;
     void changeEvent(QEvent* event) override;
 
@@ -53,7 +66,14 @@ private:
     std::vector<bool> m_front;
     std::optional<TradeOff> m_present;
     Bytes m_limit = 0;
+    void setShown(const QRectF& range);
+    void paintAxes(QPainter& painter) const;
+    void paintLabel(QPainter& painter) const; ///< of the current point
+
     double m_mostMemory = 1, m_mostBubble = 1;
+    QRectF m_shown{0, 0, 1, 1};
+    bool m_all = true;             ///< what is shown grows with the points
+    std::optional<QPointF> m_held; ///< where the ground was pressed, moved since
     int m_current = -1;
 };
 

@@ -40,6 +40,18 @@ private Q_SLOTS:
         QVERIFY(paretoFront({}).empty());
     }
 
+    void pointsThatNobodyTellsApartAreEqual()
+    {
+        // A hair more memory for a fifth less bubble, and the same in small: 7 KiB of 10 GiB make no vertical front.
+        const std::vector<TradeOff> points{point(10, 0.3), point(10.000007, 0.2), point(10.00001, 0.2001),
+                                           point(12, 0.1995), point(14, 0.1)};
+        const TradeOffTolerance tolerance{0.005, 0.001};
+        QCOMPARE(paretoFront(points), (std::vector<bool>{true, true, false, true, true}));
+        QCOMPARE(paretoFront(points, tolerance), (std::vector<bool>{false, true, true, false, true}));
+        QVERIFY(isAlike(points[1], points[2], tolerance) && !isAlike(points[0], points[1], tolerance));
+        QVERIFY(!isAlike(points[1], points[2], {}) && isAlike(points[1], points[1], {}));
+    }
+
     /// Against the definition, on every pair.
     void theFrontHoldsByItsDefinition()
     {

@@ -14,6 +14,7 @@
 #include <QTest>
 #include <QThreadPool>
 #include <QTreeWidget>
+#include <QWheelEvent>
 
 #include <algorithm>
 
@@ -105,6 +106,71 @@ private Q_SLOTS:
         QCOMPARE(fixture.document.prediction()->metrics.makespan, taken.makespan);
         fixture.document.undoStack()->undo();
         QCOMPARE(fixture.document.design(), before);
+    }
+
+    void theFrontHasNamesThatHideNothing()
+    {
+        Fixture fixture;
+        QVERIFY(fixture.done());
+        TradeOffPlot& plot = fixture.window->plot();
+        const auto names = plot.namesOnFront();
+        QVERIFY(names.size() >= 2);
+        for (std::size_t i = 0; i < names.size(); ++i) {
+            QVERIFY2(QRectF(plot.rect()).contains(names[i].place), qPrintable(names[i].text));
+            for (std::size_t other = 0; other < i; ++other)
+                QVERIFY2(!names[i].place.intersects(names[other].place), qPrintable(names[i].text));
+            for (int point = 0; point < int(fixture.window->points().size()); ++point)
+                QVERIFY2(!plot.isOnFront(point) || !names[i].place.contains(plot.positionOf(point)),
+                         qPrintable(names[i].text));
+        }
+        // Each is of a schedule on the front.
+        for (const auto& name : names) {
+            bool found = false;
+            for (int point = 0; point < int(fixture.window->points().size()); ++point)
+                found = found
+                        || (plot.isOnFront(point)
+                            && name.text.startsWith(QString::fromStdString(
+                                fixture.window->points()[std::size_t(point)].candidate.label())));
+            QVERIFY2(found, qPrintable(name.text));
+        }
+    }
+
+    void theWheelZoomsAtTheCursorAndTheGroundIsDragged()
+    {
+        Fixture fixture;
+        QVERIFY(fixture.done());
+        TradeOffPlot& plot = fixture.window->plot();
+        const QRectF all = plot.shown();
+        const int point = fixture.pointOnFront();
+        const QPointF at = plot.positionOf(point);
+        const auto turn = [&](int notches) {
+            QWheelEvent wheel(at, plot.mapToGlobal(at), {}, {0, 120 * notches}, Qt::NoButton, Qt::NoModifier,
+                              Qt::NoScrollPhase, false);
+            QApplication::sendEvent(&plot, &wheel);
+        };
+        turn(4);
+        QVERIFY(plot.shown().width() < all.width() / 2);
+        QVERIFY(all.contains(plot.shown()));
+        QVERIFY((plot.positionOf(point) - at).manhattanLength() < 1); // what is under the cursor stays there
+        // An empty place is held and dragged; the points go with it.
+        QPoint ground;
+        for (int x = 80; x < plot.width() - 60 && ground.isNull(); x += 10)
+            if (plot.pointAt(QPointF(x, plot.height() / 2)) < 0)
+                ground = {x, plot.height() / 2};
+        const QRectF before = plot.shown();
+        const double room = std::min(before.left(), all.right() - before.right());
+        QTest::mousePress(&plot, Qt::LeftButton, {}, ground);
+        QMouseEvent move(QEvent::MouseMove, ground + QPoint(0, 20), plot.mapToGlobal(ground + QPoint(0, 20)),
+                         Qt::NoButton, Qt::LeftButton, Qt::NoModifier);
+        QApplication::sendEvent(&plot, &move);
+        QTest::mouseRelease(&plot, Qt::LeftButton, {}, ground + QPoint(0, 20));
+        QVERIFY(plot.shown() != before || room == 0);
+        QVERIFY(all.contains(plot.shown()) && plot.shown().size() == before.size());
+        QCOMPARE(fixture.document.undoStack()->index(), 0); // nothing was taken
+        QTest::keyClick(&plot, Qt::Key_Home);
+        QCOMPARE(plot.shown(), all);
+        QTest::keyClick(&plot, Qt::Key_Minus);
+        QCOMPARE(plot.shown(), all); // there is no more than all
     }
 
     void ofTwoPointsTakenOneAfterTheOtherTheLastBecomesTheSchedule()
