@@ -10,6 +10,7 @@
 
 #include <csignal>
 #include <filesystem>
+#include <system_error>
 
 namespace {
 
@@ -78,6 +79,12 @@ int runTelling(int argc, char** argv)
         printDiagnostics(error.diagnostics());
     } catch (const std::bad_alloc&) {
         printDiagnostics({{Severity::Error, {}, "out of memory", "use fewer microbatches, or a smaller model"}});
+    } catch (const std::system_error& error) {
+        const bool starved = error.code() == std::errc::resource_unavailable_try_again;
+        printDiagnostics({{Severity::Error,
+                           {},
+                           starved ? std::string("a thread cannot be started: ") + error.what() : error.what(),
+                           starved ? "allow more threads or memory (ulimit -u, ulimit -v)" : ""}});
     } catch (const std::exception& error) {
         printDiagnostics({{Severity::Error, {}, error.what(), {}}});
     }

@@ -175,7 +175,15 @@ void attend(pid_t child, int output, int arrivedSignals, const Verdict& verdict)
         throw Error(program, std::strerror(errno), "start the processes yourself: mpirun -n N pipewright run …");
     while (handOn(output[0])) {
     }
-    endProcess(verdict.code().value_or(exitBadInput));
+    const std::optional<int> code = verdict.code();
+    if (!code)
+        printDiagnostics(
+            {{Severity::Error, "ranks",
+              std::string("no rank said how the run ended: ") + program
+                  + (WIFSIGNALED(status) ? std::string(" was ended by signal ") + strsignal(WTERMSIG(status))
+                                         : " ended with code " + std::to_string(WEXITSTATUS(status))),
+              "look at what it and its processes said before; the trace has the steps that are over"}});
+    endProcess(code.value_or(exitBadInput));
 }
 
 #ifdef PIPEWRIGHT_HAS_MPI

@@ -199,6 +199,11 @@ RunOptions runOptions(const RunCommandOptions& given, bool speaks)
     options.checkGradients = !given.skipGradientCheck;
     options.gradientBound = given.bfloat16 ? bf16GradientBound : fp32GradientBound;
     options.runtime.cancel = cancelOnSignals();
+    options.runtime.abandon = [](const Diagnostics& why) {
+        printDiagnostics(why);
+        leaveVerdict(exitBadInput, FromRank::Any);
+        endProcess(exitBadInput);
+    };
     return options;
 }
 

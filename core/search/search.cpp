@@ -39,18 +39,24 @@ void runThreads(const Design& design, const SearchModel& model, const SearchOpti
     };
     std::vector<std::exception_ptr> failures(static_cast<std::size_t>(options.threads));
     std::vector<std::jthread> threads;
-    for (int index = 0; index < options.threads; ++index)
-        threads.emplace_back([&, index] {
-            try {
-                SearchWorker(design, model, options, incumbent, index).run(stop);
-            } catch (...) {
-                failures[index] = std::current_exception();
-                over = true;
-            }
-            const std::lock_guard lock(mutex);
-            --running;
-            changed.notify_all();
-        });
+    const auto work = [&](int index) {
+        try {
+            SearchWorker(design, model, options, incumbent, index).run(stop);
+        } catch (...) {
+            failures[index] = std::current_exception();
+            over = true;
+        }
+        const std::lock_guard lock(mutex);
+        --running;
+        changed.notify_all();
+    };
+    try {
+        for (int index = 0; index < options.threads; ++index)
+            threads.emplace_back(work, index);
+    } catch (...) { // no more threads to be had: those that run need not go on
+        over = true;
+        throw;
+    }
     {
         std::unique_lock lock(mutex);
         while (!changed.wait_for(lock, std::chrono::milliseconds(25), [&] { return running.load() == 0; }))

@@ -13,6 +13,7 @@
 
 #include <atomic>
 #include <exception>
+#include <functional>
 
 namespace pipewright {
 
@@ -50,6 +51,10 @@ struct RuntimeOptions {
     std::vector<Nanoseconds> hostGaps = {};
     std::vector<Fault> faults = {};
     const std::atomic<bool>* cancel = nullptr; ///< when it turns true the step ends soon
+    /// What ends the process, told why, where a step is over (cancelled, or without progress for the deadline) and a
+    /// device does not come back from its block within `patience`. Without it the block is waited for.
+    std::function<void(const Diagnostics&)> abandon = nullptr;
+    Nanoseconds patience = 2'000'000'000;
 };
 
 /// Where an actor stands.

@@ -4,6 +4,8 @@
 #include "executor/runtime/clock.h"
 #include "executor/runtime/collectives.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <new>
 #ifdef __linux__
@@ -57,11 +59,7 @@ Runtime::Runtime(const Program& program, Backend& backend, StageWork& work, Reco
 Runtime::~Runtime()
 {
     stopActors();
-    m_quit.store(true, std::memory_order_release);
-    m_round.fetch_add(1, std::memory_order_release);
-    m_round.notify_all();
-    for (std::thread& thread : m_threads)
-        thread.join();
+    endThreads();
     if (m_peers)
         m_peers->endRun();
 }
@@ -156,8 +154,26 @@ void Runtime::plan(std::vector<std::vector<BufferLife>> lifetimes)
 
 void Runtime::startActors()
 {
-    for (std::size_t d = 0; d < m_actors.size(); ++d)
-        m_threads.emplace_back([this, d] { actorThread(d); });
+    try {
+        for (std::size_t d = 0; d < m_actors.size(); ++d)
+            m_threads.emplace_back([this, d] { actorThread(d); });
+    } catch (const std::exception& error) { // no thread or no memory to be had
+        const std::size_t started = m_threads.size();
+        endThreads();
+        throw Error(fmt::format("device {}", m_actors[started]->device()),
+                    fmt::format("its thread cannot be started: {}", error.what()),
+                    "allow more threads or memory (ulimit -u, ulimit -v), or use fewer devices");
+    }
+}
+
+void Runtime::endThreads()
+{
+    m_quit.store(true, std::memory_order_release);
+    m_round.fetch_add(1, std::memory_order_release);
+    m_round.notify_all();
+    for (std::thread& thread : m_threads)
+        thread.join();
+    m_threads.clear();
 }
 
 void Runtime::actorThread(std::size_t device)
@@ -292,7 +308,14 @@ Runtime::Verdict Runtime::watch(RunSnapshot& snapshot, std::string& reason)
             stopActors();
         lock.lock();
         if (verdict != Verdict::Finished) {
-            m_finished.wait(lock, [this] { return m_running == 0; });
+            const auto over = [this] { return m_running == 0; };
+            if (m_run.options.abandon
+                && !m_finished.wait_for(lock, std::chrono::nanoseconds(m_run.options.patience), over)) {
+                lock.unlock();
+                m_run.options.abandon(whoDoesNotComeBack(reason.empty() ? "it was cancelled" : reason));
+                lock.lock();
+            }
+            m_finished.wait(lock, over);
             return verdict;
         }
     }
@@ -305,6 +328,22 @@ Runtime::Verdict Runtime::watch(RunSnapshot& snapshot, std::string& reason)
         return Verdict::Failed;
     }
     return Verdict::Finished;
+}
+
+Diagnostics Runtime::whoDoesNotComeBack(const std::string& reason) const
+{
+    Diagnostics told{
+        {Severity::Error, "step " + std::to_string(m_run.step), reason, "the steps before it are in the trace"}};
+    for (const auto& actor : m_actors) {
+        const ActorStatus status = actor->status();
+        const auto& list = m_run.program->devices[actor->device()].instructions;
+        if (status.state == ActorStatus::State::Running && status.instruction < list.size()
+            && list[status.instruction].task != none)
+            told.push_back({Severity::Error, "device " + std::to_string(actor->device()),
+                            "does not come back from " + m_run.program->label(list[status.instruction].task),
+                            "give it more time (--deadline), or more memory: libraries wait for some"});
+    }
+    return told;
 }
 
 bool Runtime::cancelled() const

@@ -48,6 +48,8 @@ private:
     void plan(std::vector<std::vector<BufferLife>> lifetimes);
     int storedSends() const;
     void startActors();
+    void endThreads();
+    Diagnostics whoDoesNotComeBack(const std::string& reason) const;
     void actorThread(std::size_t device);
     Verdict watch(RunSnapshot& snapshot, std::string& reason);
     bool cancelled() const;

@@ -11,8 +11,10 @@
 
 #include <QTest>
 
+#include <chrono>
 #include <cmath>
 #include <map>
+#include <thread>
 
 using namespace pipewright;
 using test::MemorySink;
@@ -329,6 +331,45 @@ private slots:
         Runtime runtime(program, *backend, work, nullptr, {.cancel = &cancel});
         QVERIFY(runtime.runStep(0).cancelled);
         QCOMPARE(begun.load(), 1); // the others were waiting for it
+    }
+
+    /// As a library does that tries for ever to get memory.
+    void aBlockThatNeverComesBackIsNotWaitedFor_data()
+    {
+        QTest::addColumn<bool>("cancelled");
+        QTest::newRow("cancelled") << true;
+        QTest::newRow("deadline") << false;
+    }
+
+    void aBlockThatNeverComesBackIsNotWaitedFor()
+    {
+        QFETCH(bool, cancelled);
+        const Program program = tiny::compiled(tiny::gpipe());
+        std::atomic<bool> cancel{false}, released{false};
+        const auto backend = createHostBackend(3);
+        test::ChecksumWork work;
+        work.onCompute = [&](const TaskContext&) {
+            cancel = cancelled;
+            while (!released) // deaf to `stopped`
+                std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        };
+        Diagnostics told;
+        RuntimeOptions options;
+        options.cancel = &cancel;
+        options.deadline = 50'000'000;
+        options.patience = 50'000'000;
+        options.abandon = [&](const Diagnostics& why) {
+            told = why;
+            released = true; // the program would end here
+        };
+        Runtime runtime(program, *backend, work, nullptr, options);
+        try {
+            QVERIFY(runtime.runStep(0).cancelled && cancelled);
+        } catch (const Error&) {
+            QVERIFY(!cancelled);
+        }
+        QVERIFY(told.size() >= 2);
+        QVERIFY2(told.back().what.starts_with("does not come back from F0.0"), told.back().what.c_str());
     }
 
     void aCancelBeforeTheStepBeginsNothing()
