@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A folder in which the program runs, and what every fault asks of it afterwards."""
+import os
+import resource
+import shutil
+import signal
+import sqlite3
+import subprocess
+import tempfile
+import time
+
+TAG = "PIPEWRIGHT_SOAK"  # in the environment of all that a round starts: who is left over is found by it
+
+
+class Broken(Exception):
+    """A guarantee that did not hold."""
+
+
+def require(holds, what):
+    if not holds:
+        raise Broken(what)
+
+
+class Outcome:
+    def __init__(self, words, code, out, err, seconds):
+        self.words, self.code, self.out, self.err, self.seconds = words, code, out, err, seconds
+
+    def __str__(self):
+        return f"`{' '.join(self.words)}` gave {self.code} after {self.seconds:.1f} s: {self.err[-600:].strip()}"
+
+
+class Workplace:
+    def __init__(self, program, name, patience):
+        self.program, self.patience = program, patience
+        self.folder = tempfile.mkdtemp(prefix=f"soak-{name}-")
+        self.tag = f"{os.getpid()}-{name}-{time.monotonic_ns()}"
+        self.said = []  # every outcome, for the report of a failure
+        self.processes = []
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def environment(self, **more):
+        state = self.path("state")
+        return {**os.environ, TAG: self.tag, "XDG_STATE_HOME": state, "XDG_RUNTIME_DIR": self.folder,
+                "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", **more}
+
+    def start(self, *words, limits=None, out=subprocess.PIPE, err=subprocess.PIPE, **more):
+        """limits: {resource.RLIMIT_…: value} of the process alone."""
+        def before():
+            for which, value in (limits or {}).items():
+                resource.setrlimit(which, (value, value))
+        process = subprocess.Popen([self.program, *words], cwd=self.folder, env=self.environment(**more),
+                                   stdin=subprocess.DEVNULL, stdout=out, stderr=err, preexec_fn=before,
+                                   start_new_session=True)
+        process.words, process.began = list(words), time.monotonic()
+        self.processes.append(process)
+        return process
+
+    def finish(self, process, within=None):
+        """Its outcome; a process that does not end is Broken."""
+        try:
+            out, err = process.communicate(timeout=within or self.patience)
+        except subprocess.TimeoutExpired:
+            stacks = self.where(process.pid)
+            process.kill()
+            process.communicate()
+            raise Broken(f"`{' '.join(process.words)}` did not end within {within or self.patience} s; {stacks}")
+        text = [(part or b"").decode(errors="replace") for part in (out, err)]
+        outcome = Outcome(process.words, process.returncode, *text, time.monotonic() - process.began)
+        self.said.append(str(outcome))
+        return outcome
+
+    def run(self, *words, within=None, **options):
+        return self.finish(self.start(*words, **options), within)
+
+    def make(self, *words):
+        """A command that must work."""
+        outcome = self.run(*words)
+        require(outcome.code == 0, f"without any fault, {outcome}")
+        return outcome
+
+    @staticmethod
+    def where(pid):
+        waits = []
+        for task in os.listdir(f"/proc/{pid}/task") if os.path.exists(f"/proc/{pid}/task") else []:
+            try:
+                with open(f"/proc/{pid}/task/{task}/wchan") as file:
+                    waits.append(file.read().strip() or "running")
+            except OSError:
+                pass
+        return "its threads: " + ", ".join(sorted(waits))
+
+    def left_over(self):
+        """Processes of this round that still are, without those that only wait to be collected."""
+        found = []
+        for pid in filter(str.isdigit, os.listdir("/proc")):
+            try:
+                with open(f"/proc/{pid}/environ", "rb") as file:
+                    if f"{TAG}={self.tag}".encode() not in file.read().split(b"\0"):
+                        continue
+                with open(f"/proc/{pid}/stat") as file:
+                    if file.read().rsplit(")", 1)[1].split()[0] != "Z":
+                        found.append(int(pid))
+            except OSError:
+                pass
+        return found
+
+    def require_nobody_left(self, within=10):
+        until = time.monotonic() + within
+        while (left := self.left_over()) and time.monotonic() < until:
+            time.sleep(0.05)
+        require(not left, f"{len(left)} processes are left over {within} s after the end")
+
+    def require_no_temporaries(self):
+        """A later command has cleaned up behind a killed one."""
+        left = [name for name in os.listdir(self.folder) if ".unfinished-" in name]
+        require(not left, f"temporary files are left: {left}")
+
+    def close(self):
+        for process in self.processes:
+            if process.poll() is None:
+                process.kill()
+                process.wait()
+        for pid in self.left_over():
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except OSError:
+                pass
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def require_answer(outcome, what=""):
+    """It ended by itself, with one of its codes, and said why when it failed."""
+    require(outcome.code in (0, 1, 2), f"{what}{outcome}")
+    told = outcome.code == 0 or outcome.err.strip()
+    require(told, f"{what}`{' '.join(outcome.words)}` gave {outcome.code} in silence")
+
+
+def steps_of(path):
+    """The steps that a trace holds. Broken when it is no whole database, or a step's records are not all there."""
+    with tempfile.TemporaryDirectory() as folder:  # reading needs room beside the file, and its disk may be full
+        for ending in ("", "-wal"):
+            if os.path.exists(path + ending):
+                shutil.copy(path + ending, os.path.join(folder, "trace.db" + ending))
+        try:
+            return read_steps(os.path.join(folder, "trace.db"), path)
+        except sqlite3.Error as error:
+            raise Broken(f"{path} cannot be read: {error}") from error
+
+
+def read_steps(copy, path):
+    with sqlite3.connect(copy, timeout=5) as database:
+        verdict = database.execute("PRAGMA integrity_check").fetchone()[0]
+        require(verdict == "ok", f"{path} is damaged: {verdict}")
+        steps = [row[0] for row in database.execute("SELECT step FROM STEPS ORDER BY step")]
+        counts = dict(database.execute("SELECT step, count(*) FROM RECORDS GROUP BY step"))
+    database.close()
+    whole = {counts.get(step, 0) for step in steps}
+    require(len(whole) <= 1, f"{path}: steps have {sorted(whole)} records")
+    return steps
