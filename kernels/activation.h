@@ -9,10 +9,11 @@
 namespace pipewright::kernels {
 
 enum class ActivationKind : std::int32_t {
-    GeluTanh, ///< as gelu.h
-    Gelu,     ///< x/2 · (1 + erf(x / sqrt(2)))
-    Silu,     ///< x / (1 + e^-x)
-    Tanh,     ///< BERT's pooler
+    GeluTanh,    ///< as gelu.h
+    Gelu,        ///< x/2 · (1 + erf(x / sqrt(2)))
+    Silu,        ///< x / (1 + e^-x)
+    Tanh,        ///< BERT's pooler
+    ClampedSilu, ///< gated only, see GatedForward
 };
 
 /// output = f(input); they may be the same.
@@ -29,14 +30,16 @@ struct ActivationInputGrad {
     std::span<float> inputGrad;
 };
 
-/// output = f(gate) · factor.
+/// output = f(gate) · factor. Of ClampedSilu, as GPT-OSS has it: with g = min(gate, 7) and u the factor between -7 and
+/// 7, g / (1 + e^(-1.702 g)) · (1 + u).
 struct GatedForward {
     ActivationKind kind;
     std::span<const float> gate, factor;
     std::span<float> output;
 };
 
-/// gateGrad = outputGrad · f'(gate) · factor and factorGrad = outputGrad · f(gate); gateGrad may be outputGrad.
+/// gateGrad = outputGrad · f'(gate) · factor and factorGrad = outputGrad · f(gate), or the slopes of the clamped one;
+/// gateGrad may be outputGrad.
 struct GatedInputGrad {
     ActivationKind kind;
     std::span<const float> gate, factor, outputGrad;

@@ -7,6 +7,7 @@
 
 #include "kernels/activation.h"
 #include "kernels/attention.h"
+#include "kernels/bfloat16.h"
 #include "kernels/crossentropy.h"
 #include "kernels/elementwise.h"
 #include "kernels/embedding.h"
@@ -20,6 +21,7 @@
 #include "kernels/optimizers.h"
 #include "kernels/rmsnorm.h"
 #include "kernels/rotary.h"
+#include "kernels/softcap.h"
 #include "kernels/tensors.h"
 
 #include <cstdint>
@@ -41,7 +43,8 @@ namespace pipewright::kernels {
         use(GroupedAttentionInputGrad) use(ActivationForward) use(ActivationInputGrad) use(GatedForward)               \
             use(GatedInputGrad) use(RouteTokens) use(RouteTokensGrad) use(CopyToExperts) use(SumOfExperts)             \
                 use(ExpertsForward) use(ExpertsInputGrad) use(ExpertsWeightGrad) use(JoinKeys) use(SplitKeysGrad)      \
-                    use(FromBytes)
+                    use(FromBytes) use(Widen) use(Narrow) use(RoundToBf16) use(SoftCap) use(SoftCapGrad)               \
+                        use(CountCopies) use(BalanceStep)
 
 enum class Operation : std::int32_t {
 #define PIPEWRIGHT_NAME(name) name,

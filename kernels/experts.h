@@ -45,6 +45,24 @@ struct RouteTokensGrad {
     std::span<const std::int32_t> choice, row;
     std::span<const float> outputGrad, expertOutput;
     std::span<float> logitsGrad;
+    // Of the load-balancing term (Fedus et al., arXiv 2101.03961, equation 4): the slope of each probability of an
+    // expert is `balance` times its copies, which are begin[e + 1] - begin[e]. Of a softmax only.
+    float balance = 0;
+    std::span<const std::int32_t> begin = {};
+};
+
+/// counts[e] += the copies that visit expert e.
+struct CountCopies {
+    std::span<const std::int32_t> begin; ///< experts + 1
+    std::span<float> counts;
+};
+
+/// values[e] += rate · sign(mean of counts - counts[e]): how DeepSeek-V3 corrects its choice of experts between steps
+/// (arXiv 2412.19437, section 2.1.2).
+struct BalanceStep {
+    float rate;
+    std::span<const float> counts;
+    std::span<float> values;
 };
 
 /// output[row[token][k]] = input[token], times weight[token][k] where there are weights.
@@ -69,11 +87,14 @@ struct ExpertsShape {
     int experts, inputs, outputs;
     std::int64_t stride;
 };
+/// Where there are biases, that of expert e begins `biasStride` · e floats from the first.
 struct ExpertsForward {
     ExpertsShape shape;
     std::span<const std::int32_t> begin;
     std::span<const float> input, weight;
     std::span<float> output;
+    std::span<const float> bias = {};
+    std::int64_t biasStride = 0;
 };
 struct ExpertsInputGrad {
     ExpertsShape shape;
@@ -82,12 +103,14 @@ struct ExpertsInputGrad {
     std::span<float> inputGrad;
     Store store;
 };
-/// Adds to the weights' gradients.
+/// Adds to the weights' gradients, and where there are biases to theirs.
 struct ExpertsWeightGrad {
     ExpertsShape shape;
     std::span<const std::int32_t> begin;
     std::span<const float> input, outputGrad;
     std::span<float> weightGrad;
+    std::span<float> biasGrad = {};
+    std::int64_t biasStride = 0;
 };
 
 } // namespace pipewright::kernels

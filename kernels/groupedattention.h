@@ -25,6 +25,7 @@ struct GroupedAttentionShape {
     int window = 0;                   ///< keys that a query looks at, the last its own token's; 0: no limit
     bool causal = true;               ///< false: every query looks at every key
     float scale = 1;                  ///< of the scores, usually 1 / sqrt(querySize)
+    float softCap = 0;                ///< scaled scores s become softCap · tanh(s / softCap); 0: they stay
 
     std::size_t tokens() const { return std::size_t(sequences) * length; }
     std::size_t queries() const { return tokens() * heads * querySize; }
@@ -36,22 +37,28 @@ struct GroupedAttentionShape {
     std::size_t sequenceGradient() const { return std::size_t(pieces - 1) * (keys() + values()); }
 };
 
-/// logSums[sequence][head][query]; earlier.key and earlier.value are where a piece's keys and values begin.
+/// logSums[sequence][head][query]. Where there are sinks, a score per head that belongs to no key takes its share of
+/// the softmax, and is in the sum whose logarithm is kept (GPT-OSS). earlier.key and earlier.value are where a piece's
+/// keys and values begin.
 struct GroupedAttentionForward {
     GroupedAttentionShape shape;
     std::span<const float> query, key, value;
     std::span<float> logSums, output;
     EarlierPieces earlier = {};
+    std::span<const float> sinks = {};
 };
 
 /// Replaces the three gradients. `dots` has shape.numbers() elements of scratch. `sequenceGradient` [piece][keys,
 /// values] collects what later pieces owe to earlier ones: the last piece fills it, every other takes its own and adds.
+/// sinkGrad += the gradients of sinks.
 struct GroupedAttentionInputGrad {
     GroupedAttentionShape shape;
     std::span<const float> query, key, value, logSums, output, outputGrad;
     std::span<float> queryGrad, keyGrad, valueGrad, dots;
     EarlierPieces earlier = {};
     std::span<float> sequenceGradient = {};
+    std::span<const float> sinks = {};
+    std::span<float> sinkGrad = {};
 };
 
 } // namespace pipewright::kernels

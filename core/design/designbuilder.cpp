@@ -139,9 +139,11 @@ Cluster clusterOf(const DesignRequest& request, const ModelShape& shape)
     if (request.cluster)
         return library.cluster(*request.cluster, request.devices);
     if (!request.device) // groups and copies go beyond a node
-        return library.cluster(isRunnable(shape) || shape.architecture == Architecture::Table ? "host"
-                               : shape.parallel.devicesPerStage() > 1                         ? "h200-nodes"
-                                                                                              : "h200-node",
+        return library.cluster((isRunnable(shape) && shape.dataType == DataType::Fp32)
+                                       || shape.architecture == Architecture::Table
+                                   ? "host"
+                               : shape.parallel.devicesPerStage() > 1 ? "h200-nodes"
+                                                                      : "h200-node",
                                request.devices);
     const DeviceSpec device = library.device(*request.device);
     for (const Preset& preset : library.list(PresetKind::Cluster))

@@ -9,6 +9,7 @@
 #include "core/workload/parallelism.h"
 #include "core/workload/recomputedtensors.h"
 #include "core/workload/transformer.h"
+#include "core/workload/widenedlayers.h"
 
 #include <fmt/format.h>
 
@@ -87,10 +88,12 @@ void fillBytes(const Workload& workload, std::span<const Layer> layers, Recomput
         std::count_if(layers.begin(), layers.end(), [](const Layer& layer) { return hasAttention(layer.kind); });
     stage.sequenceGradient = attentions * sequenceGradientElements(workload.shape) * bytesOf(workload.shape.dataType);
     stage.output = layers.back().outputBytes;
-    stage.workspaceForward = forwardScratch(layers, recompute);
-    stage.workspaceRecompute = recomputeScratch(layers, recompute);
-    stage.workspaceInputGrad = stage.workspaceBackward = stageWorkspace(layers);
-    stage.workspaceWeightGrad = 0;
+    const PassWorkspace workspace = passWorkspace(workload.shape, layers, recompute);
+    stage.workspaceForward = workspace.forward;
+    stage.workspaceInputGrad = workspace.inputGrad;
+    stage.workspaceWeightGrad = workspace.weightGrad;
+    stage.workspaceBackward = workspace.backward;
+    stage.workspaceRecompute = workspace.recompute;
     const std::int64_t parameters = parametersOf(layers);
     stage.parameters = parameters * workload.state.parameter;
     stage.gradients = parameters * workload.state.gradient;

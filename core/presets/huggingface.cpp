@@ -207,9 +207,28 @@ private:
         readRotary();
         readWindow();
         if (m_type.starts_with("gemma"))
-            shape.embeddingScale = std::sqrt(static_cast<double>(shape.hidden));
+            readGemma();
+        if (m_type == "gpt_oss") {
+            double limit = 7;
+            if (has("swiglu_limit"))
+                m_reader.readRate("swiglu_limit", limit);
+            refuseIf(limit != 7, "swiglu_limit", "the clamped activation is built for 7");
+            shape.activation = Activation::ClampedSilu;
+        }
         if (has("quantization_config"))
             note("quantization_config", "the bytes are those of 2-byte numbers; quantization is left out");
+    }
+
+    void readGemma()
+    {
+        ModelShape& shape = m_file.shape;
+        shape.embeddingScale = std::sqrt(static_cast<double>(shape.hidden));
+        for (const auto& [key, field] : {std::pair{"query_pre_attn_scalar", &shape.queryScale},
+                                         {"attn_logit_softcapping", &shape.attentionSoftCap},
+                                         {"final_logit_softcapping", &shape.logitsSoftCap},
+                                         {"rope_local_base_freq", &shape.localRotaryBase}})
+            if (has(key) && m_type != "gemma")
+                m_reader.readRate(key, *field);
     }
 
     void readActivation(std::string_view key, Activation usual)
@@ -253,6 +272,11 @@ private:
             reader.readRate("beta_slow", rotary.low);
             reader.readRate("beta_fast", rotary.high);
             readYarnFactor(reader, *object);
+            bool wholePairs = true;
+            reader.read("truncate", wholePairs);
+            if (!wholePairs)
+                note(key, "the blend of stretched and plain frequencies begins and ends at whole pairs here, and "
+                          "\"truncate\": false is left out: a model that is trained here differs in the pairs there");
         } else if (type != "default") {
             note(key, fmt::format("rotary positions are scaled by {}, which is left out: a model that is trained here "
                                   "has them unscaled",
@@ -299,6 +323,8 @@ private:
     {
         ModelShape& shape = m_file.shape;
         shape.routerNormalised = flag("norm_topk_prob", m_type != "qwen3_moe");
+        if (has("router_aux_loss_coef"))
+            m_reader.readRate("router_aux_loss_coef", shape.routerBalance);
         if (m_type != "deepseek_v3")
             return;
         shape.routerScore = RouterScore::Sigmoid;

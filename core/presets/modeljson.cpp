@@ -25,8 +25,10 @@ const std::initializer_list<NamedValue<DataType>> dataTypes{{"fp32", DataType::F
 const std::initializer_list<NamedValue<AttentionMemory>> attentionMemories{{"stored", AttentionMemory::Stored},
                                                                            {"recomputed", AttentionMemory::Recomputed},
                                                                            {"streamed", AttentionMemory::Streamed}};
-const std::initializer_list<NamedValue<Activation>> activations{
-    {"gelu_tanh", Activation::GeluTanh}, {"gelu", Activation::Gelu}, {"silu", Activation::Silu}};
+const std::initializer_list<NamedValue<Activation>> activations{{"gelu_tanh", Activation::GeluTanh},
+                                                                {"gelu", Activation::Gelu},
+                                                                {"silu", Activation::Silu},
+                                                                {"clamped_silu", Activation::ClampedSilu}};
 const std::initializer_list<NamedValue<RouterScore>> routerScores{{"softmax", RouterScore::Softmax},
                                                                   {"sigmoid", RouterScore::Sigmoid}};
 const std::initializer_list<NamedValue<Rotary::Scaling>> rotaryScalings{{"none", Rotary::Scaling::None},
@@ -47,6 +49,7 @@ void forEachOption(Shape& shape, Visit visit)
     visit("learned_positions", shape.learnedPositions);
     visit("tied_head", shape.tiedHead);
     visit("dropout", shape.dropout);
+    visit("widened", shape.widened);
     visit("window", shape.window);
     visit("full_attention_every", shape.fullAttentionEvery);
     visit("experts", shape.experts);
@@ -127,6 +130,16 @@ void writeNumbers(const ModelShape& shape, OrderedJson& json)
         json["router_score"] = nameIn(routerScores, shape.routerScore);
     if (shape.routerScale != usual.routerScale)
         json["router_scale"] = plainNumber(shape.routerScale);
+    for (const auto& [key, value] : {std::pair{"attention_soft_cap", shape.attentionSoftCap},
+                                     {"logits_soft_cap", shape.logitsSoftCap},
+                                     {"query_scale", shape.queryScale},
+                                     {"local_rotary_base", shape.localRotaryBase}})
+        if (value != 0)
+            json[key] = plainNumber(value);
+    if (shape.routerBiasRate != usual.routerBiasRate)
+        json["router_bias_rate"] = plainNumber(shape.routerBiasRate);
+    if (shape.routerBalance != usual.routerBalance)
+        json["router_balance"] = plainNumber(shape.routerBalance);
 }
 
 void readNumbers(ObjectReader& reader, ModelShape& shape)
@@ -140,6 +153,12 @@ void readNumbers(ObjectReader& reader, ModelShape& shape)
             readRotary(ObjectReader(reader.document(), *rotary, reader.pointerTo("rotary"), reader.diagnostics()));
     reader.readName("router_score", shape.routerScore, routerScores);
     reader.readRate("router_scale", shape.routerScale);
+    reader.readRate("attention_soft_cap", shape.attentionSoftCap);
+    reader.readRate("logits_soft_cap", shape.logitsSoftCap);
+    reader.readRate("query_scale", shape.queryScale);
+    reader.readRate("local_rotary_base", shape.localRotaryBase);
+    reader.readRate("router_bias_rate", shape.routerBiasRate);
+    reader.readRate("router_balance", shape.routerBalance);
 }
 
 OrderedJson parallelToJson(const Parallelism& parallel)

@@ -104,7 +104,7 @@ void keepAttentionCore(const ModelShape& shape, Layer& layer)
         return;
     Keeper keep = keeper(shape, layer);
     if (shape.attention == AttentionMemory::Streamed) {
-        keep.untilInputGrad("attention.probabilities", shape.heads * shape.tokens());
+        keep.add("attention.probabilities", shape.heads * shape.tokens(), 4, Lifetime::UntilInputGrad); // fp32 always
         return;
     }
     const std::int64_t scores = shape.heads * shape.sequence * shape.tokens(); // heads * s^2 * b
@@ -361,6 +361,8 @@ Layer headLayer(const ModelShape& shape)
     keep.untilWeightGrad("head.input", rows * shape.hidden);
     keep.add("head.probabilities", rows * shape.vocabulary, 4, Lifetime::UntilInputGrad);
     keep.add("targets", rows, 4, Lifetime::UntilInputGrad);
+    if (shape.logitsSoftCap > 0)
+        keep.add("head.logits", rows * shape.vocabulary, 4, Lifetime::UntilInputGrad); // capped
     keep.fromInputGrad("head.logitsGrad", rows * shape.vocabulary);
     return layer;
 }

@@ -26,9 +26,10 @@ enum class AttentionMemory {
 
 /// Between the two matrix products of an MLP; of a gated one, what the gate passes through.
 enum class Activation {
-    GeluTanh, ///< GELU in its tanh form (GPT-2)
-    Gelu,     ///< GELU by the error function (BERT, ViT)
-    Silu,     ///< x / (1 + e^-x) (Llama)
+    GeluTanh,    ///< GELU in its tanh form (GPT-2)
+    Gelu,        ///< GELU by the error function (BERT, ViT)
+    Silu,        ///< x / (1 + e^-x) (Llama)
+    ClampedSilu, ///< of gated MLPs alone (GPT-OSS): x / (1 + e^(-1.702 x)) up to 7, times 1 + what is between -7 and 7
 };
 
 /// Rotary positions (Su et al., arXiv 2104.09864): pair i of a head's `size` values turns by position ·
@@ -112,14 +113,20 @@ struct ModelShape {
     bool attentionSinks = false;  ///< one parameter per head that takes attention from no token (GPT-OSS)
     bool learnedPositions = true; ///< position table of `sequence` rows (GPT); otherwise rotary
     Rotary rotary = {};
-    std::int64_t window = 0;    ///< keys that a query looks at, itself included; 0: all before it
-    int fullAttentionEvery = 0; ///< with a window: every so-many-th layer looks at all; 0: none does
-    double embeddingScale = 1;  ///< tokens' embeddings are multiplied by it (Gemma)
-    bool tiedHead = true;       ///< output head shares the embedding's matrix
+    std::int64_t window = 0;     ///< keys that a query looks at, itself included; 0: all before it
+    int fullAttentionEvery = 0;  ///< with a window: every so-many-th layer looks at all; 0: none does
+    double embeddingScale = 1;   ///< tokens' embeddings are multiplied by it (Gemma)
+    double attentionSoftCap = 0; ///< scores s become cap · tanh(s / cap) (Gemma 2); 0: they stay
+    double logitsSoftCap = 0;    ///< likewise of the last logits
+    double queryScale = 0;       ///< scores are divided by its root; 0: by that of headSize (Gemma 2 and 3)
+    double localRotaryBase = 0;  ///< of layers with a window (Gemma 3); 0: as of all
+    bool tiedHead = true;        ///< output head shares the embedding's matrix
     std::int64_t vocabulary = 256;
     std::int64_t sequence = 64;
     std::int64_t microbatchSize = 4; ///< sequences per microbatch
     DataType dataType = DataType::Fp32;
+    /// Of bf16: devices without its arithmetic, as the host, compute each layer in fp32 copies, whose memory counts.
+    bool widened = false;
     bool dropout = false; ///< one-byte masks are kept, as in arXiv 2205.05198
     AttentionMemory attention = AttentionMemory::Stored;
 
@@ -133,9 +140,11 @@ struct ModelShape {
     double routerScale = 1;       ///< by which they are multiplied then
     int routerGroups = 1;         ///< of experts, of which a token visits `routerGroupsPerToken` (DeepSeek-V3)
     int routerGroupsPerToken = 1;
-    bool routerBias = false; ///< one correction term per expert (DeepSeek-V3)
-    bool expertBias = false; ///< on both matrices of an expert (GPT-OSS)
-    int denseLayers = 0;     ///< the first layers have a plain MLP of width `ffn` instead
+    bool routerBias = false;   ///< one correction term per expert (DeepSeek-V3)
+    double routerBiasRate = 0; ///< by which a step moves the correction towards experts that are visited too seldom
+    double routerBalance = 0;  ///< coefficient of the load-balancing term (arXiv 2101.03961, equation 4)
+    bool expertBias = false;   ///< on both matrices of an expert (GPT-OSS)
+    int denseLayers = 0;       ///< the first layers have a plain MLP of width `ffn` instead
 
     // Multi-head latent attention (DeepSeek); keyValueLatent = 0 is ordinary attention. `headSize` is the part of a
     // query or key without rotary positions.

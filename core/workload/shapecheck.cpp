@@ -59,6 +59,12 @@ Diagnostics checkShape(const ModelShape& shape)
     require(wrong, "router_groups_per_token", shape.routerGroupsPerToken, 1, shape.routerGroups);
     requireAbove(wrong, "norm_epsilon", shape.normEpsilon, 0);
     requireAbove(wrong, "embedding_scale", shape.embeddingScale, 0);
+    for (const auto& [name, value] : {std::pair{"attention_soft_cap", shape.attentionSoftCap},
+                                      {"logits_soft_cap", shape.logitsSoftCap},
+                                      {"query_scale", shape.queryScale},
+                                      {"local_rotary_base", shape.localRotaryBase}})
+        if (value != 0) // 0: there is none
+            requireAbove(wrong, name, value, 0);
     requireAbove(wrong, "router_scale", shape.routerScale, 0);
     requireAbove(wrong, "rotary.base", shape.rotary.base, 1);
     requireAbove(wrong, "rotary.factor", shape.rotary.factor, 0);
@@ -74,6 +80,8 @@ Diagnostics checkShape(const ModelShape& shape)
     const bool classifier = shape.architecture == Architecture::Classifier;
     require(wrong, "features", shape.features, classifier ? 257 : 0, classifier ? wide : 0);
     require(wrong, "sequence_pieces", shape.sequencePieces, 1, classifier ? 1 : deep);
+    if (shape.widened && shape.dataType != DataType::Bf16)
+        wrong.push_back({Severity::Error, "model.widened", "fp32 values need no wider copies", "leave it out"});
     if (!wrong.empty())
         return wrong;
     if (shape.sequencePieces < 1 || shape.sequence % shape.sequencePieces != 0)
@@ -81,6 +89,12 @@ Diagnostics checkShape(const ModelShape& shape)
             {Severity::Error, "model.sequence",
              fmt::format("{} tokens cannot be cut into {} equal pieces", shape.sequence, shape.sequencePieces),
              "use a sequence that is a multiple of the pieces"});
+    if (shape.routerBiasRate < 0 || (shape.routerBiasRate > 0 && !shape.routerBias))
+        wrong.push_back({Severity::Error, "model.router_bias_rate", "there is no correction that it could move",
+                         "use 0, or a positive rate with router_bias"});
+    if (shape.routerBalance < 0 || (shape.routerBalance > 0 && shape.experts == 0))
+        wrong.push_back({Severity::Error, "model.router_balance", "there are no experts to balance",
+                         "use 0, or a positive coefficient with experts"});
     if (shape.experts > 0
         && (shape.experts % shape.routerGroups != 0
             || shape.experts / shape.routerGroups * shape.routerGroupsPerToken < shape.expertsPerToken))
@@ -115,6 +129,7 @@ AttentionCore attentionCoreOf(const ModelShape& shape)
     if (shape.keyValueLatent > 0)
         return AttentionCore::Latent;
     const bool plain = shape.learnedPositions && shape.keyValueHeads == shape.heads && !shape.postNorm
+                       && !shape.attentionSinks && shape.attentionSoftCap == 0 && shape.queryScale == 0
                        && shape.heads * shape.headSize == shape.hidden && !shape.queryKeyNorm && shape.window == 0
                        && shape.architecture == Architecture::Decoder;
     return plain ? AttentionCore::Plain : AttentionCore::Grouped;
@@ -129,6 +144,11 @@ std::int64_t windowOf(const ModelShape& shape, int layer)
 bool hasExperts(const ModelShape& shape, int layer)
 {
     return shape.experts > 0 && layer >= shape.denseLayers;
+}
+
+int expertLayersOf(const ModelShape& shape)
+{
+    return shape.experts > 0 ? std::max(shape.layers - shape.denseLayers, 0) : 0;
 }
 
 AttentionMemory attentionOnHost(const ModelShape& shape)
@@ -158,21 +178,29 @@ Diagnostics whyNotRunnable(const ModelShape& shape)
         return reasons;
     }
     const bool classifier = shape.architecture == Architecture::Classifier;
-    need(shape.dataType == DataType::Fp32, "data_type", "training here is in fp32",
-         "use fp32, as in --scale data_type=fp32");
+    need(shape.dataType == DataType::Fp32 || shape.sequencePieces == 1, "sequence_pieces",
+         "pieces of sequences are trained in fp32", "use 1, or fp32, as in --scale data_type=fp32");
     need(!shape.dropout, "dropout", "training here has no dropout", "switch it off, as in --scale dropout=off");
-    need(!shape.expertBias, "expert_bias", "biases of experts are not built in", "switch them off");
+    need(shape.routerBalance == 0 || shape.routerScore == RouterScore::Softmax, "router_balance",
+         "the load-balancing term here is that of routers with a softmax", "use 0, and router_bias_rate instead");
+    need(!shape.expertBias || shape.sharedExperts == 0, "expert_bias",
+         "biases of experts that every token visits are not built in", "switch them off");
+    const bool gated = shape.gatedMlp || (shape.experts > 0 && shape.denseLayers == 0);
+    need(shape.activation != Activation::ClampedSilu || gated, "activation",
+         "the clamped activation multiplies two halves of an MLP's outputs", "use silu, or gated_mlp");
     need(!shape.postNorm || !(shape.bias || classifier || shape.architecture == Architecture::Encoder), "post_norm",
          "norms on both sides of a part are RMS norms here, which have no shift", "switch it or biases off");
     if (classifier) {
         need(shape.experts == 0, "experts", "a classifier here has no experts", "use 0");
         return reasons; // it has no attention
     }
-    need(shape.embeddingScale == 1, "embedding_scale", "embeddings that are multiplied (Gemma) are not built in",
-         "use 1");
-    need(!shape.attentionSinks, "attention_sinks", "attention sinks are not built in", "switch it off");
     const bool latent = attentionCoreOf(shape) == AttentionCore::Latent,
                causal = shape.architecture == Architecture::Decoder;
+    need(shape.embeddingScale == 1 || (causal && !shape.learnedPositions), "embedding_scale",
+         "embeddings are multiplied in decoders with rotary positions", "use 1");
+    need(!latent || (!shape.attentionSinks && shape.attentionSoftCap == 0 && shape.queryScale == 0), "attention_sinks",
+         "latent attention here has neither sinks nor a cap or scale of its scores", "leave them out");
+    need(shape.logitsSoftCap == 0 || causal, "logits_soft_cap", "only decoders' logits are capped here", "use 0");
     need((causal && !shape.postNorm) || !latent, "key_value_latent",
          "latent attention here looks back only, behind one norm", "use 0, or a decoder without post_norm");
     need(causal || shape.sequencePieces == 1, "sequence_pieces",
@@ -199,10 +227,14 @@ Diagnostics whyNotOnGpus(const ModelShape& shape)
                                std::move(what) + " on GPUs yet: their kernels are those of GPT's layers",
                                "use --backend host, or mpi without --device cuda"});
     };
+    need(shape.dataType == DataType::Fp32, "data_type",
+         "models stored in bf16 cannot be trained (--bf16 rounds the products' factors of fp32 ones)");
     need(shape.bias, "bias", "norms without a shift (RMS norms) cannot be trained");
     need(!shape.gatedMlp && shape.activation == Activation::GeluTanh, "gated_mlp",
          "gated MLPs, and activations other than GELU's tanh form, cannot be trained");
     need(shape.experts == 0, "experts", "mixtures of experts cannot be trained");
+    need(shape.embeddingScale == 1 && shape.logitsSoftCap == 0, "embedding_scale",
+         "scaled embeddings and capped logits cannot be trained");
     if (shape.architecture != Architecture::Classifier)
         need(attentionCoreOf(shape) == AttentionCore::Plain, "attention",
              "rotary positions, grouped heads, windows, latent attention, and attention that looks ahead cannot be "

@@ -40,7 +40,8 @@ std::vector<Layer> layersOf(const ModelShape& shape)
     layers.push_back(headLayer(member));
     for (Layer& layer : layers)
         asMember(shape, layer);
-    if (!isRunnable(shape)) // what others do in their passes is not known here
+    // What others do in their passes is not known here: of bf16, whoever computes with it as it is.
+    if (!isRunnable(shape) || (shape.dataType == DataType::Bf16 && !shape.widened))
         for (Layer& layer : layers)
             layer.workspace.clear();
     return layers;
@@ -101,8 +102,7 @@ std::int64_t activeParameterCount(const Workload& workload)
 {
     const ModelShape& shape = workload.shape;
     const std::int64_t idleExperts = shape.experts - shape.expertsPerToken;
-    const std::int64_t expertLayers = shape.experts > 0 ? std::max(shape.layers - shape.denseLayers, 0) : 0;
-    return parameterCount(workload) - expertLayers * idleExperts * shape.expertElements();
+    return parameterCount(workload) - expertLayersOf(shape) * idleExperts * shape.expertElements();
 }
 
 std::vector<int> evenPartition(const Workload& workload, int stages)

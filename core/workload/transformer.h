@@ -28,6 +28,9 @@ std::int64_t windowOf(const ModelShape& shape, int layer);
 /// Whether a layer's MLP is a mixture of experts.
 bool hasExperts(const ModelShape& shape, int layer);
 
+/// Layers with a mixture of experts.
+int expertLayersOf(const ModelShape& shape);
+
 /// Why the built-in layers cannot train this model; empty when they can.
 Diagnostics whyNotRunnable(const ModelShape& shape);
 bool isRunnable(const ModelShape& shape);

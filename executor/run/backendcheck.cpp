@@ -5,13 +5,17 @@
 #include "core/design/stagecosts.h"
 #include "core/predict/busqueues.h"
 #include "core/program/compile.h"
+#include "core/schedule/weightplan.h"
 #include "core/workload/parallelism.h"
 #include "core/workload/transformer.h"
+#include "executor/run/machinefit.h"
+#include "executor/run/trainabledesign.h"
 #include "executor/sharding/grouptraining.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <unistd.h>
 
 namespace pipewright {
 
@@ -52,6 +56,23 @@ void noteOfTimedBlocks(const Design& design, const RunMeans& means, Diagnostics&
                  "use --backend host, or the virtual clock");
 }
 
+/// Of a design that could be trained: whether this machine can hold it, so that a large model is not tried unasked.
+Diagnostics whyNotHere(const Design& design)
+{
+    Design trained = trainableDesign(design);
+    trained.workload = widened(*trained.workload);
+    applyBytes(*trained.workload, trained.layersPerStage, trained.schedule.recompute, trained.costs);
+    const Program program = compile(trained.schedule, trained.costs, trained.dataflow);
+    std::vector<Bytes> peaks;
+    for (const Program::Device& device : program.devices)
+        peaks.push_back(device.peakBytes);
+    Diagnostics why = whyTooLarge(trained, peaks, "host",
+                                  {.host = static_cast<Bytes>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE)});
+    for (Diagnostic& diagnostic : why)
+        diagnostic.hint = "use --scale layers=N to train a smaller one, or --maths training to try";
+    return why;
+}
+
 /// What timed blocks make of groups.
 void noteOfGroups(const Design& design, const RunMeans& means, Diagnostics& found)
 {
@@ -85,6 +106,9 @@ Diagnostics whyNotTrainable(const Design& design)
         const Diagnostics members = whyNoMembers(design);
         why.insert(why.end(), members.begin(), members.end());
     }
+    if (why.empty() && hasUpdates(design.schedule) && design.workload->shape.dataType != DataType::Fp32)
+        why.push_back({Severity::Error, "model.data_type", "updates amid the step are trained in fp32",
+                       "use fp32, as in --scale data_type=fp32"});
     if (why.empty() && static_cast<int>(design.layersPerStage.size()) != design.schedule.stages())
         why.push_back({Severity::Error, "layersPerStage",
                        "the partition has another number of stages than the schedule",
@@ -137,6 +161,8 @@ BackendCheck checkForBackend(const Design& design, const RunMeans& means)
                  "use --backend host, or a cluster without groups"});
         if (why.empty() && (means.gpus || means.backend == "cuda"))
             why = whyNotOnGpus(design.workload->shape);
+        if (why.empty() && !hasGroups(design) && means.maths != RunOptions::Maths::Training && means.backend == "host")
+            why = whyNotHere(design);
         check.trains = why.empty();
         if (means.maths == RunOptions::Maths::Training)
             check.found.insert(check.found.end(), why.begin(), why.end());

@@ -30,9 +30,13 @@ public:
             gpt2();
         else
             llama();
+        const bool isNorm = m_name.ends_with(".gamma");
+        for (PublishedPart& part : m_parts)
+            part.above = isGemma() && isNorm ? 1.0f : 0.0f;
         if (m_parts.empty())
-            throw Error(m_parameter.name, "no published layout has this parameter",
-                        "weights are read and written of GPT-2 and of decoders like Llama, Qwen, Mixtral and DeepSeek");
+            throw Error(
+                m_parameter.name, "no published layout has this parameter",
+                "weights are read and written of GPT-2 and of decoders like Llama, Qwen, Mixtral, DeepSeek and Gemma");
         return std::move(m_parts);
     }
 
@@ -106,7 +110,9 @@ private:
             {"queryLatent.weight", "self_attn.q_b_proj.weight"},
             {"projection.weight", "self_attn.o_proj.weight"},
             {"projection.bias", "self_attn.o_proj.bias"},
-            {"ln2.gamma", "post_attention_layernorm.weight"},
+            {"ln2.gamma", m_shape.postNorm ? "pre_feedforward_layernorm.weight" : "post_attention_layernorm.weight"},
+            {"attentionNorm.gamma", "post_attention_layernorm.weight"},
+            {"mlpNorm.gamma", "post_feedforward_layernorm.weight"},
             {"ln2.beta", "post_attention_layernorm.bias"},
             {"fc2.weight", "mlp.down_proj.weight"},
             {"fc2.bias", "mlp.down_proj.bias"},
@@ -130,6 +136,7 @@ private:
             experts(m_name == "experts.fc1.weight");
     }
 
+    bool isGemma() const { return m_shape.embeddingScale != 1; }
     /// Mixtral's names, unless the model has what Mixtral has not.
     bool isMixtral() const
     {
@@ -242,7 +249,7 @@ void readPublished(const SafetensorsFile& file, const ModelShape& shape, const P
             if (name != held)
                 values = file.values(held = name);
             forEachValue(part, parameter, parameter.in(parameters), std::span<const float>(values),
-                         [](float& ours, float theirs) { ours = theirs; });
+                         [&](float& ours, float theirs) { ours = theirs + part.above; });
         }
     }
 }
@@ -274,7 +281,7 @@ void addPublished(Safetensors& file, const ModelShape& shape, const ParameterLay
             values.resize(static_cast<std::size_t>(part.theirRows)
                           * static_cast<std::size_t>(part.isVector ? 1 : parameter.columns));
             forEachValue(part, parameter, parameter.in(parameters), std::span<float>(values),
-                         [](float ours, float& theirs) { theirs = ours; });
+                         [&](float ours, float& theirs) { theirs = ours - part.above; });
         }
     for (const auto& [name, tensor] : tensors)
         file.add(name, tensor.first, std::span<const float>(tensor.second));

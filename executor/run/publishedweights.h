@@ -22,6 +22,7 @@ struct PublishedPart {
     std::int64_t theirRows = 0; ///< of their whole tensor
     bool transposed = false;    ///< theirs has our rows as columns (GPT-2)
     bool isVector = false;      ///< theirs has one dimension
+    float above = 0;            ///< by which ours are larger: Gemma's norms have their distance from 1
 };
 
 /// Of the parameter "layer 3/qkv.weight" of a model. Throws Error for a model that nobody publishes in such a layout: a

@@ -70,7 +70,7 @@ public:
         for (const Fault& fault : m_groups ? options.runtime.faults : std::vector<Fault>())
             requirePlace(fault, m_program, options.steps, "--inject");
         if (m_trains && !m_groups)
-            fitAttention();
+            fitDevices();
         m_result.speaks = !m_peers || m_peers->self() == 0;
         for (int d = 0; m_peers && d < m_peers->count(); ++d) {
             m_result.clockOffsets.push_back(m_peers->clockOffset(d));
@@ -128,7 +128,7 @@ public:
             checkGradients();
         if (m_dump && !m_result.cancelled) {
             if (!m_peers) {
-                m_trainingWork->fetch(BufferKind::Parameters);
+                m_trainingWork->fetch(m_trainingWork->kindOfParameters());
                 m_trainingWork->fetch(BufferKind::Gradients);
             }
             if (m_result.speaks) {
@@ -162,30 +162,27 @@ private:
         return m_trains ? trainableDesign(design) : scaledDesign(design, options);
     }
 
-    /// The plan is for what the devices' attention keeps.
-    void fitAttention()
+    /// The plan is for what the devices keep and work in.
+    void fitDevices()
     {
-        const AttentionMemory wanted = m_backend->device(0).capabilities().flashAttention
-                                           ? AttentionMemory::Streamed
-                                           : attentionOnHost(m_design.workload->shape);
-        Workload& workload = *m_design.workload;
-        if (workload.shape.attention == wanted || workload.shape.architecture == Architecture::Classifier)
-            return;
+        const bool flash = m_backend->device(0).capabilities().flashAttention;
+        while (std::optional<DeviceFit> fit = fitOf(*m_design.workload, flash))
+            replan(std::move(*fit));
+    }
+
+    void replan(DeviceFit fit)
+    {
         const std::vector<Bytes> before = predictedPeaks();
-        workload = withAttention(workload, wanted);
-        applyBytes(workload, m_design.layersPerStage, m_design.schedule.recompute, m_design.costs);
+        m_design.workload = std::move(fit.workload);
+        applyBytes(*m_design.workload, m_design.layersPerStage, m_design.schedule.recompute, m_design.costs);
         m_program = compile(m_design.schedule, m_design.costs, m_design.dataflow);
         const std::vector<Bytes> after = predictedPeaks();
         for (std::size_t d = 0; d < after.size(); ++d)
             if (after[d] != before[d]) {
-                m_result.notes.push_back(
-                    {Severity::Note, "model.attention",
-                     fmt::format("these devices keep {}: device {} needs {} instead of {}",
-                                 wanted == AttentionMemory::Streamed ? "one number per query and head of attention"
-                                                                     : "attention's probabilities",
-                                 d, exactSize(after[d]), exactSize(before[d])),
-                     fmt::format("write \"attention\": \"{}\" in the model for a prediction of this",
-                                 wanted == AttentionMemory::Streamed ? "streamed" : "stored")});
+                m_result.notes.push_back({Severity::Note, fit.where,
+                                          fmt::format("{}: device {} needs {} instead of {}", fit.what, d,
+                                                      exactSize(after[d]), exactSize(before[d])),
+                                          fit.hint + " in the model for a prediction of this"});
                 return;
             }
     }
@@ -311,9 +308,9 @@ private:
     void mergeResults()
     {
         if (m_trains && m_options.checkGradients)
-            fetchBuffers(m_program.versioned() ? BufferKind::Parameters : BufferKind::Gradients);
+            fetchBuffers(m_program.versioned() ? m_trainingWork->kindOfParameters() : BufferKind::Gradients);
         if (m_dump || !m_options.saveWeights.empty())
-            fetchBuffers(BufferKind::Parameters);
+            fetchBuffers(m_trainingWork->kindOfParameters());
         if (m_dump)
             fetchBuffers(BufferKind::Gradients);
         const auto self = static_cast<std::size_t>(m_peers->self());
@@ -346,7 +343,7 @@ private:
         // The reference costs about as much as all devices' work of a step on one thread.
         const bool checks = m_trains && m_options.checkGradients;
         if (m_dump) {
-            bring(BufferKind::Parameters);
+            bring(m_trainingWork->kindOfParameters());
             m_dump->addParameters("first");
         }
         const double checkWeight = checks ? m_result.devices : 0;
@@ -354,14 +351,14 @@ private:
             if (checks && step + 1 == m_options.steps && m_groups) {
                 m_groupStart = m_groupTraining->parameters();
             } else if (checks && step + 1 == m_options.steps) {
-                bring(BufferKind::Parameters);
+                bring(m_trainingWork->kindOfParameters());
                 if (m_program.versioned())
                     bring(BufferKind::OptimizerState);
                 if (m_result.speaks)
                     keepStart();
             }
             if (m_dump && step + 1 == m_options.steps) {
-                bring(BufferKind::Parameters);
+                bring(m_trainingWork->kindOfParameters());
                 m_dump->addParameters("last");
             }
             if (m_recorder)
@@ -451,7 +448,7 @@ private:
         const Workload workload = withAttention(*m_design.workload, attentionOnHost(m_design.workload->shape));
         m_result.gradients = checkLastStep({workload, m_design, m_program, m_training->optimizer, *m_training->data,
                                             m_options.seed, m_options.steps - 1, m_lastStart},
-                                           *m_trainingWork, m_options.gradientBound);
+                                           *m_trainingWork, gradientBoundOf(m_options, m_design.workload->shape));
         noteOfGradients();
     }
 

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "executor/run/runsetup.h"
 
+#include "core/workload/transformer.h"
 #include "executor/host/hostbackend.h"
 #include "executor/run/backendcheck.h"
+#include "executor/run/trainabledesign.h"
 
 #include <fmt/format.h>
+
+#include <algorithm>
 
 namespace pipewright {
 
@@ -27,6 +31,29 @@ std::unique_ptr<TrainingData> loadData(const RunOptions& options, const ModelSha
                                      shape.hidden),
                          "write \"tied_head\": true in the model to train on masked tokens"});
     return data;
+}
+
+std::optional<DeviceFit> fitOf(const Workload& workload, bool flashAttention)
+{
+    const ModelShape& shape = workload.shape;
+    const AttentionMemory wanted = flashAttention ? AttentionMemory::Streamed : attentionOnHost(shape);
+    const bool streamed = wanted == AttentionMemory::Streamed;
+    if (shape.attention != wanted && shape.architecture != Architecture::Classifier)
+        return DeviceFit{withAttention(workload, wanted), "model.attention",
+                         fmt::format("these devices keep {}", streamed ? "one number per query and head of attention"
+                                                                       : "attention's probabilities"),
+                         fmt::format("write \"attention\": \"{}\"", streamed ? "streamed" : "stored")};
+    if (shape.dataType == DataType::Bf16 && !shape.widened)
+        return DeviceFit{widened(workload), "model.widened",
+                         "these devices compute what is stored in bf16 layer by layer in fp32 copies",
+                         "write \"widened\": true"};
+    return std::nullopt;
+}
+
+double gradientBoundOf(const RunOptions& options, const ModelShape& shape)
+{
+    return shape.dataType == DataType::Bf16 ? std::max(options.gradientBound, bf16GradientBound)
+                                            : options.gradientBound;
 }
 
 bool trainsOrThrow(const Design& design, const RunOptions& options, Diagnostics& notes)

@@ -8,14 +8,27 @@
 #include "executor/training/trainingdata.h"
 
 #include <memory>
+#include <optional>
+#include <string>
 
 namespace pipewright {
+
+/// What the devices of a run do with a model otherwise than it says.
+struct DeviceFit {
+    Workload workload; ///< that says so
+    std::string where, what, hint;
+};
+/// The next such thing, none when all is as the workload says. `flashAttention`: they have it.
+std::optional<DeviceFit> fitOf(const Workload& workload, bool flashAttention);
 
 /// Throws Error for what this backend cannot run; the rest of what checkForBackend() finds becomes notes.
 bool trainsOrThrow(const Design& design, const RunOptions& options, Diagnostics& notes);
 
 /// Without --data a note says what it is trained on.
 std::unique_ptr<TrainingData> loadData(const RunOptions& options, const ModelShape& shape, Diagnostics& notes);
+
+/// Of gradients: products in another order differ by what the precision of the values lets them.
+double gradientBoundOf(const RunOptions& options, const ModelShape& shape);
 
 /// For timed and synthetic blocks.
 Design scaledDesign(const Design& design, const RunOptions& options);

@@ -17,6 +17,13 @@ Workload withAttention(const Workload& workload, AttentionMemory memory)
     return makeWorkload(shape, workload.optimizer, workload.source);
 }
 
+Workload widened(const Workload& workload)
+{
+    ModelShape shape = workload.shape;
+    shape.widened = shape.dataType == DataType::Bf16;
+    return makeWorkload(shape, workload.optimizer, workload.source);
+}
+
 Design trainableDesign(const Design& design)
 {
     if (Diagnostics why = whyNotTrainable(design); !why.empty())

@@ -14,6 +14,9 @@ Design trainableDesign(const Design& design);
 /// The same model, whose attention keeps that; a classifier has none.
 Workload withAttention(const Workload& workload, AttentionMemory memory);
 
+/// The same model; where it is stored in bf16, computed in fp32 copies.
+Workload widened(const Workload& workload);
+
 /// Over how many microbatches an update's gradient is a mean.
 int microbatchesPerUpdate(const Program& program);
 

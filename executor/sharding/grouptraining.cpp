@@ -96,6 +96,7 @@ Diagnostics whyGroupsDoNotTrain(const ModelShape& shape)
     need(shape.keyValueLatent == 0 && shape.queryLatent == 0, "key_value_latent",
          "groups train without latent attention", "use 0");
     need(!shape.projectionBias, "projection_bias", "groups train with all biases or none", "switch it off");
+    need(shape.routerBalance == 0, "router_balance", "groups train without a load-balancing term", "use 0");
     need(!shape.expertBias && !shape.routerBias, "expert_bias", "groups train experts without biases",
          "switch them off");
     need(!shape.tiedHead, "tied_head", "groups do not sum the gradients of a head that is the embedding",

@@ -27,20 +27,20 @@ void BlockMemory::place(const BufferView& view, bool written)
     case BufferKind::Output:
     case BufferKind::ReceivedOutput:
         if (!view.description->skip)
-            (written ? output : input) = floats(view.region);
+            (written ? output : input) = bytes(view.region);
         else if (written)
-            skipOutputs.push_back(floats(view.region));
+            skipOutputs.push_back(bytes(view.region));
         else
-            skipInputs.push_back(floats(view.region));
+            skipInputs.push_back(bytes(view.region));
         break;
     case BufferKind::Gradient:
     case BufferKind::ReceivedGradient:
         if (!view.description->skip)
-            (written ? inputGrad : outputGrad) = floats(view.region);
+            (written ? inputGrad : outputGrad) = bytes(view.region);
         else if (written)
-            skipInputGrads.push_back(floats(view.region));
+            skipInputGrads.push_back(bytes(view.region));
         else
-            skipGrads.push_back(floats(view.region));
+            skipGrads.push_back(bytes(view.region));
         break;
     case BufferKind::Parameters:
     case BufferKind::Gradients:

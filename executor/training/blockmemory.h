@@ -29,11 +29,11 @@ inline std::span<std::byte> bytes(Region region)
 
 struct BlockMemory {
     StageMemory saved;
-    std::span<float> input, output; ///< activations
-    std::span<float> outputGrad, inputGrad;
+    std::span<std::byte> input, output; ///< activations, as they are stored
+    std::span<std::byte> outputGrad, inputGrad;
     // Of skip connections: what they bring, forwards and backwards, and where they take it from.
-    std::vector<std::span<const float>> skipInputs, skipGrads;
-    std::vector<std::span<float>> skipOutputs, skipInputGrads;
+    std::vector<std::span<const std::byte>> skipInputs, skipGrads;
+    std::vector<std::span<std::byte>> skipOutputs, skipInputGrads;
 
     explicit BlockMemory(const TaskContext& context);
 

@@ -10,8 +10,8 @@ using kernels::Operations;
 EmbeddingLayer::EmbeddingLayer(const ModelShape& shape, int layer, const StageLayout& layout,
                                const ParameterLayout& parameters)
     : m_length(int(shape.sequence / shape.sequencePieces)), m_hidden(int(shape.hidden)),
-      m_table(parameters.at(layer, "table.weight")), m_tokens(layout.slice(layer, "tokens")),
-      m_outputGrad(layout.slice(layer, "embedding.outputGrad"))
+      m_scale(float(shape.embeddingScale)), m_table(parameters.at(layer, "table.weight")),
+      m_tokens(layout.slice(layer, "tokens")), m_outputGrad(layout.slice(layer, "embedding.outputGrad"))
 {
     if (const Parameter* positions = parameters.findAt(layer, "positions.weight"))
         m_positions = *positions;
@@ -24,6 +24,24 @@ void EmbeddingLayer::forward(std::span<const float> parameters, std::span<const 
     on.copy(tokens, memory.integers(m_tokens));
     on.run(kernels::EmbeddingForward{m_length, m_hidden, tokens, m_table.in(parameters),
                                      positions(parameters, memory.piece), stream});
+    scale(on, stream);
+}
+
+void EmbeddingLayer::scale(const Operations& on, std::span<float> values) const
+{
+    if (m_scale != 1)
+        on.run(kernels::TensorCall{kernels::TensorOperation::Scale,
+                                   m_scale,
+                                   {std::int64_t(values.size())},
+                                   {values.data()},
+                                   values.data(),
+                                   nullptr,
+                                   nullptr});
+}
+
+void EmbeddingLayer::inputGrad(std::span<const float>, const StageMemory& memory, std::span<float>) const
+{
+    scale(*memory.operations, memory.floats(m_outputGrad));
 }
 
 void EmbeddingLayer::weightGrad(const StageMemory& memory, std::span<float> gradients) const
@@ -57,11 +75,14 @@ void FeatureLayer::weightGrad(const StageMemory& memory, std::span<float> gradie
 HeadLayer::HeadLayer(const ModelShape& shape, int layer, const StageLayout& layout, const ParameterLayout& parameters,
                      float lossScale)
     : m_rows(int(shape.targets())), m_vocabulary(int(shape.vocabulary)), m_apart(int(shape.tokens()) / m_rows),
-      m_lossScale(lossScale), m_norm(shape, parameters, layer, "norm"), m_projection(parameters, layer, "projection"),
-      m_normInput(layout.slice(layer, "norm.input")), m_input(layout.slice(layer, "head.input")),
-      m_probabilities(layout.slice(layer, "head.probabilities")), m_targets(layout.slice(layer, "targets")),
-      m_logitsGrad(layout.slice(layer, "head.logitsGrad")), m_normGrad(layout.slice(layer, "d.ln"))
+      m_lossScale(lossScale), m_softCap(float(shape.logitsSoftCap)), m_norm(shape, parameters, layer, "norm"),
+      m_projection(parameters, layer, "projection"), m_normInput(layout.slice(layer, "norm.input")),
+      m_input(layout.slice(layer, "head.input")), m_probabilities(layout.slice(layer, "head.probabilities")),
+      m_targets(layout.slice(layer, "targets")), m_logitsGrad(layout.slice(layer, "head.logitsGrad")),
+      m_normGrad(layout.slice(layer, "d.ln"))
 {
+    if (m_softCap > 0)
+        m_capped = layout.slice(layer, "head.logits");
 }
 
 void HeadLayer::forward(std::span<const float> parameters, std::span<const std::int32_t> targets,
@@ -77,6 +98,10 @@ void HeadLayer::forward(std::span<const float> parameters, std::span<const std::
                        memory.floats(m_input).subspan(row * width, part));
     const std::span<float> logits = memory.floats(m_probabilities);
     m_projection.forward(on, m_rows, parameters, memory.floats(m_input), logits);
+    if (m_softCap > 0) {
+        on.run(kernels::SoftCap{m_softCap, logits});
+        on.copy(std::span<const float>(logits), memory.floats(m_capped));
+    }
     on.run(kernels::CrossEntropyForward{m_rows, m_vocabulary, logits, targets, m_lossScale, loss});
 }
 
@@ -102,6 +127,8 @@ void HeadLayer::inputGrad(std::span<const float> parameters, const StageMemory& 
     const Operations& on = *memory.operations;
     on.run(kernels::CrossEntropyInputGrad{m_rows, m_vocabulary, memory.floats(m_probabilities),
                                           memory.integers(m_targets), m_lossScale, memory.floats(m_logitsGrad)});
+    if (m_softCap > 0)
+        on.run(kernels::SoftCapGrad{m_softCap, memory.floats(m_capped), memory.floats(m_logitsGrad)});
     m_projection.inputGrad(on, m_rows, parameters, memory.floats(m_logitsGrad), memory.floats(m_normGrad));
     on.run(kernels::Fill{stream, 0});
     const int together = m_apart == 1 ? m_rows : 1;

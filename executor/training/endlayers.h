@@ -29,9 +29,10 @@ public:
     /// Keeps the tokens and fills the stream.
     void forward(std::span<const float> parameters, std::span<const std::int32_t> tokens, const StageMemory& memory,
                  std::span<float> stream) const;
-    /// The place of the stream's gradient in I: it is what W needs, so I has nothing left to do here.
+    /// The place of the stream's gradient in I: it is what W needs.
     std::span<float> outputGrad(const StageMemory& memory) const { return memory.floats(m_outputGrad); }
-    void inputGrad(std::span<const float>, const StageMemory&, std::span<float>) const {}
+    /// Turns it into the gradient of the table's rows, where they are multiplied.
+    void inputGrad(std::span<const float> parameters, const StageMemory& memory, std::span<float> gradients) const;
     void weightGrad(const StageMemory& memory, std::span<float> gradients) const;
 
 private:
@@ -45,7 +46,10 @@ private:
         return m_positions->in(flat).subspan(std::size_t(piece) * count, count);
     }
 
+    void scale(const kernels::Operations& on, std::span<float> values) const;
+
     int m_length, m_hidden; ///< tokens of a sequence, or of a piece of one
+    float m_scale;          ///< of the table's rows
     Parameter m_table;
     std::optional<Parameter> m_positions;
     Slice m_tokens, m_outputGrad;
@@ -93,10 +97,11 @@ public:
 private:
     int m_rows, m_vocabulary;
     int m_apart; ///< rows of the stream from one that is read to the next: 1, or a sequence whose first is
-    float m_lossScale;
+    float m_lossScale, m_softCap; ///< 0: logits stay as they are
     Norm m_norm;
     Linear m_projection;
     Slice m_normInput, m_input, m_probabilities, m_targets, m_logitsGrad, m_normGrad;
+    Slice m_capped; ///< where logits are
 };
 
 } // namespace pipewright

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "executor/training/experts.h"
 
+#include "core/workload/transformer.h"
 #include "executor/training/mlp.h"
+
+#include <algorithm>
 
 namespace pipewright {
 
@@ -20,9 +23,12 @@ kernels::Router routerOf(const ModelShape& shape)
             kind(),        shape.routerNormalised, float(shape.routerScale)};
 }
 
-Experts::Experts(const ModelShape& shape, int layer, const StageLayout& layout, const ParameterLayout& parameters)
-    : m_rows(int(shape.tokens())), m_hidden(int(shape.hidden)), m_ffn(int(shape.expertFfn)), m_routing(routerOf(shape)),
-      m_activation(kindOf(shape.activation)), m_norm(shape, parameters, layer, "ln2"),
+Experts::Experts(const ModelShape& shape, int layer, const StageLayout& layout, const ParameterLayout& parameters,
+                 int microbatches)
+    : m_rows(int(shape.tokens())), m_hidden(int(shape.hidden)), m_ffn(int(shape.expertFfn)),
+      m_balance(float(shape.routerBalance * shape.experts
+                      / (double(m_rows) * m_rows * microbatches * std::max(expertLayersOf(shape), 1)))),
+      m_routing(routerOf(shape)), m_activation(kindOf(shape.activation)), m_norm(shape, parameters, layer, "ln2"),
       m_router(parameters, layer, "router"), m_fc1(parameters.at(layer, "experts.fc1.weight")),
       m_fc2(parameters.at(layer, "experts.fc2.weight")), m_normInput(layout.slice(layer, "ln2.input")),
       m_probabilities(layout.slice(layer, "router.probabilities")), m_choice(layout.slice(layer, "experts.choice")),
@@ -36,6 +42,10 @@ Experts::Experts(const ModelShape& shape, int layer, const StageLayout& layout, 
 {
     if (const Parameter* correction = parameters.findAt(layer, "router.correction"))
         m_correction = *correction;
+    if (const Parameter* bias = parameters.findAt(layer, "experts.fc1.bias"))
+        m_fc1Bias = *bias;
+    if (const Parameter* bias = parameters.findAt(layer, "experts.fc2.bias"))
+        m_fc2Bias = *bias;
     if (shape.sharedExperts > 0) {
         const Linear fc1(parameters, layer, "shared.fc1");
         const int width = shape.sharedExperts * m_ffn;
@@ -84,10 +94,13 @@ void Experts::forward(std::span<const float> parameters, const StageMemory& memo
     const auto [fc2Input, sharedFc2Input] = partsOf(memory.floats(m_fc2Input));
     const std::span<float> expertInput = memory.floats(m_expertInput), output = memory.floats(m_output);
     on.run(kernels::CopyToExperts{m_routing.perToken, m_hidden, row, {}, input, expertInput});
-    on.run(kernels::ExpertsForward{fc1Shape(), begin, expertInput, fc1Weights(parameters, false), gate});
-    on.run(kernels::ExpertsForward{fc1Shape(), begin, expertInput, fc1Weights(parameters, true), factor});
+    on.run(kernels::ExpertsForward{fc1Shape(), begin, expertInput, fc1Weights(parameters, false), gate,
+                                   fc1Biases(parameters, false), 2 * m_ffn});
+    on.run(kernels::ExpertsForward{fc1Shape(), begin, expertInput, fc1Weights(parameters, true), factor,
+                                   fc1Biases(parameters, true), 2 * m_ffn});
     on.run(kernels::GatedForward{m_activation, gate, factor, fc2Input});
-    on.run(kernels::ExpertsForward{fc2Shape(), begin, fc2Input, m_fc2.in(parameters), output});
+    on.run(kernels::ExpertsForward{fc2Shape(), begin, fc2Input, m_fc2.in(parameters), output,
+                                   m_fc2Bias ? m_fc2Bias->in(parameters) : std::span<const float>(), m_hidden});
     on.run(
         kernels::SumOfExperts{m_routing.perToken, m_hidden, row, memory.floats(m_weight), output, stream, Store::Add});
     if (!m_shared)
@@ -110,7 +123,7 @@ void Experts::inputGrad(std::span<const float> parameters, const StageMemory& me
                            inputGrad = memory.floats(m_normGrad).first(stream.size());
     const std::span<float> fc2Grad = memory.floats(m_fc2Grad).first(expertGrad.size());
     on.run(kernels::RouteTokensGrad{m_routing, m_hidden, memory.floats(m_probabilities), memory.integers(m_choice), row,
-                                    stream, memory.floats(m_output), memory.floats(m_routerGrad)});
+                                    stream, memory.floats(m_output), memory.floats(m_routerGrad), m_balance, begin});
     on.run(kernels::CopyToExperts{m_routing.perToken, m_hidden, row, memory.floats(m_weight), stream, fc2Grad});
     on.run(kernels::ExpertsInputGrad{fc2Shape(), begin, fc2Grad, m_fc2.in(parameters), grads.gate, Store::Replace});
     on.run(kernels::GatedInputGrad{m_activation, gate, factor, grads.gate, grads.gate, grads.factor});
@@ -139,11 +152,16 @@ void Experts::weightGrad(const StageMemory& memory, std::span<float> gradients) 
                            fc2Grad = memory.floats(m_fc2Grad);
     const auto [fc2Input, sharedFc2Input] = partsOf(memory.floats(m_fc2Input));
     const Fc1Grads grads = fc1Grads(memory);
+    if (m_correction)
+        on.run(kernels::CountCopies{begin, m_correction->in(gradients)});
     m_router.weightGrad(on, m_rows, input, memory.floats(m_routerGrad), gradients);
-    on.run(kernels::ExpertsWeightGrad{fc1Shape(), begin, expertInput, grads.gate, fc1Weights(gradients, false)});
-    on.run(kernels::ExpertsWeightGrad{fc1Shape(), begin, expertInput, grads.factor, fc1Weights(gradients, true)});
+    on.run(kernels::ExpertsWeightGrad{fc1Shape(), begin, expertInput, grads.gate, fc1Weights(gradients, false),
+                                      fc1Biases(gradients, false), 2 * m_ffn});
+    on.run(kernels::ExpertsWeightGrad{fc1Shape(), begin, expertInput, grads.factor, fc1Weights(gradients, true),
+                                      fc1Biases(gradients, true), 2 * m_ffn});
     on.run(kernels::ExpertsWeightGrad{fc2Shape(), begin, fc2Input, fc2Grad.first(expertInput.size()),
-                                      m_fc2.in(gradients)});
+                                      m_fc2.in(gradients), m_fc2Bias ? m_fc2Bias->in(gradients) : std::span<float>(),
+                                      m_hidden});
     if (!m_shared)
         return;
     m_shared->gate.weightGrad(on, m_rows, input, grads.sharedGate, gradients);

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // A mixture of experts as a residual part of a layer: norm, a router that chooses some experts for every token, gated
 // MLPs of those, their weighted sum, and perhaps experts that every token visits; added to the stream (endlayers.h says
-// what a stream is). No token is dropped. The router learns through the weights; a correction of the choice
-// (DeepSeek-V3) stays as it is, and there is no term of balance in the loss.
+// what a stream is). No token is dropped. The router learns through the weights and, where the
+// model has one, a load-balancing term: the mean over layers and microbatches of coefficient · experts · the sum over
+// experts of copies / tokens · mean probability. Its value is not in the losses that a run shows. A correction of the
+// choice (DeepSeek-V3) has, in place of a gradient, the number of copies that visited each expert, from which the step
+// moves it (optimizer.h).
 #pragma once
 
 #include "executor/training/linear.h"
@@ -18,7 +21,9 @@ kernels::Router routerOf(const ModelShape& shape);
 
 class Experts {
 public:
-    Experts(const ModelShape& shape, int layer, const StageLayout& layout, const ParameterLayout& parameters);
+    /// `microbatches`: of a step.
+    Experts(const ModelShape& shape, int layer, const StageLayout& layout, const ParameterLayout& parameters,
+            int microbatches);
 
     void forward(std::span<const float> parameters, const StageMemory& memory, std::span<float> stream) const;
     void inputGrad(std::span<const float> parameters, const StageMemory& memory, std::span<float> stream,
@@ -49,13 +54,21 @@ private:
         return m_fc1.in(flat).subspan(factors ? std::size_t(m_ffn) * std::size_t(m_hidden) : 0);
     }
 
+    template<class T>
+    std::span<T> fc1Biases(std::span<T> flat, bool factors) const
+    {
+        return m_fc1Bias ? m_fc1Bias->in(flat).subspan(factors ? std::size_t(m_ffn) : 0) : std::span<T>();
+    }
+
     int m_rows, m_hidden, m_ffn;
+    float m_balance; ///< slope of the load-balancing term for a probability, per copy
     kernels::Router m_routing;
     kernels::ActivationKind m_activation;
     Norm m_norm;
     Linear m_router;
     std::optional<Parameter> m_correction;
     Parameter m_fc1, m_fc2; ///< of all experts
+    std::optional<Parameter> m_fc1Bias, m_fc2Bias;
     std::optional<Shared> m_shared;
     Slice m_normInput, m_probabilities, m_choice, m_row, m_weight, m_gate, m_factor, m_output; // until I
     Slice m_input, m_begin, m_expertInput, m_fc2Input;                                         // until W

@@ -43,9 +43,10 @@ GroupedAttention::GroupedAttention(const ModelShape& shape, int layer, int numbe
       m_projectionGrad(layout.slice(layer, "projection.outputGrad")), m_normGrad(layout.slice(layer, "d.ln")),
       m_dots(layout.slice(layer, "d.scores")), m_sequenceGradient(layout.slice(layer, "attention.sequenceGradient"))
 {
-    float scale = 1 / std::sqrt(float(m_headSize));
+    float scale = 1 / std::sqrt(shape.queryScale > 0 ? float(shape.queryScale) : float(m_headSize));
     if (!shape.learnedPositions) {
-        m_rotary = frequenciesOf(shape.rotary);
+        const bool local = shape.localRotaryBase > 0 && windowOf(shape, number) > 0;
+        m_rotary = frequenciesOf(local ? Rotary{.base = shape.localRotaryBase} : shape.rotary);
         scale *= float(shape.rotary.attentionFactor * shape.rotary.attentionFactor);
     }
     m_attention = {.sequences = int(shape.microbatchSize),
@@ -57,7 +58,10 @@ GroupedAttention::GroupedAttention(const ModelShape& shape, int layer, int numbe
                    .pieces = shape.sequencePieces,
                    .window = int(windowOf(shape, number)),
                    .causal = shape.architecture == Architecture::Decoder,
-                   .scale = scale};
+                   .scale = scale,
+                   .softCap = float(shape.attentionSoftCap)};
+    if (const Parameter* sinks = parameters.findAt(layer, "sinks"))
+        m_sinks = *sinks;
     requireStreamed(m_attention, m_logSums);
 }
 
@@ -102,17 +106,17 @@ void GroupedAttention::forward(std::span<const float> parameters, const StageMem
         turn(memory, *of, output, false);
     }
     m_valueLinear.forward(on, m_rows, parameters, input, memory.floats(m_value));
-    recomputeCore(memory);
+    recomputeCore(parameters, memory);
     m_projection.forward(on, m_rows, parameters, memory.floats(m_projectionInput), m_residual.sum(memory, stream),
                          m_residual.store());
     m_residual.leave(parameters, memory, stream);
 }
 
-void GroupedAttention::recomputeCore(const StageMemory& memory) const
+void GroupedAttention::recomputeCore(std::span<const float> parameters, const StageMemory& memory) const
 {
     memory.operations->run(kernels::GroupedAttentionForward{
         m_attention, memory.floats(m_queries.output), memory.floats(m_keys.output), memory.floats(m_value),
-        memory.floats(m_logSums), memory.floats(m_projectionInput), earlier(memory)});
+        memory.floats(m_logSums), memory.floats(m_projectionInput), earlier(memory), sinksIn(parameters)});
 }
 
 void GroupedAttention::inputGrad(std::span<const float> parameters, const StageMemory& memory, std::span<float> stream,
@@ -128,7 +132,8 @@ void GroupedAttention::inputGrad(std::span<const float> parameters, const StageM
     on.run(kernels::GroupedAttentionInputGrad{
         m_attention, memory.floats(m_queries.output), memory.floats(m_keys.output), memory.floats(m_value),
         memory.floats(m_logSums), memory.floats(m_projectionInput), contextGrad, queryGrad, keyGrad, valueGrad,
-        memory.floats(m_dots), earlier(memory), memory.floats(m_sequenceGradient)});
+        memory.floats(m_dots), earlier(memory), memory.floats(m_sequenceGradient), sinksIn(parameters),
+        sinksIn(gradientSums)});
     const std::span<float> inputGrad = scratch.first(stream.size());
     m_valueLinear.inputGrad(on, m_rows, parameters, valueGrad, inputGrad);
     for (const auto& [of, grad] : {std::pair{&m_queries, queryGrad}, std::pair{&m_keys, keyGrad}}) {

@@ -29,7 +29,7 @@ public:
 
     void forward(std::span<const float> parameters, const StageMemory& memory, std::span<float> stream) const;
     /// The kept numbers and the context again from the kept queries, keys and values; they come out the same.
-    void recomputeCore(const StageMemory& memory) const;
+    void recomputeCore(std::span<const float> parameters, const StageMemory& memory) const;
     void inputGrad(std::span<const float> parameters, const StageMemory& memory, std::span<float> stream,
                    std::span<float> gradients) const;
     void weightGrad(const StageMemory& memory, std::span<float> gradients) const;
@@ -56,6 +56,12 @@ private:
     int m_rows, m_headSize;
     kernels::GroupedAttentionShape m_attention;
     std::optional<kernels::RotaryFrequencies> m_rotary;
+    std::optional<Parameter> m_sinks;
+    template<class T>
+    std::span<T> sinksIn(std::span<T> flat) const
+    {
+        return m_sinks ? m_sinks->in(flat) : std::span<T>();
+    }
     Residual m_residual;
     Linear m_qkv, m_valueLinear, m_projection;
     Heads m_queries, m_keys;

@@ -125,11 +125,11 @@ void LatentAttention::forward(std::span<const float> parameters, const StageMemo
         m_queryDown.forward(on, m_rows, parameters, input, query);
     }
     turn(memory, query, false);
-    recomputeCore(memory);
+    recomputeCore(parameters, memory);
     m_projection.forward(on, m_rows, parameters, memory.floats(m_projectionInput), stream, Store::Add);
 }
 
-void LatentAttention::recomputeCore(const StageMemory& memory) const
+void LatentAttention::recomputeCore(std::span<const float>, const StageMemory& memory) const
 {
     memory.operations->run(kernels::GroupedAttentionForward{m_attention, memory.floats(m_query), memory.floats(m_key),
                                                             memory.floats(m_value), memory.floats(m_logSums),

@@ -21,7 +21,7 @@ public:
 
     void forward(std::span<const float> parameters, const StageMemory& memory, std::span<float> stream) const;
     /// The kept numbers and the context again from the kept queries, keys and values; they come out the same.
-    void recomputeCore(const StageMemory& memory) const;
+    void recomputeCore(std::span<const float> parameters, const StageMemory& memory) const;
     void inputGrad(std::span<const float> parameters, const StageMemory& memory, std::span<float> stream,
                    std::span<float> gradients) const;
     void weightGrad(const StageMemory& memory, std::span<float> gradients) const;

@@ -9,6 +9,7 @@ kernels::ActivationKind kindOf(Activation activation)
     case Activation::GeluTanh: return kernels::ActivationKind::GeluTanh;
     case Activation::Gelu: return kernels::ActivationKind::Gelu;
     case Activation::Silu: return kernels::ActivationKind::Silu;
+    case Activation::ClampedSilu: return kernels::ActivationKind::ClampedSilu;
     }
     return kernels::ActivationKind::GeluTanh;
 }

@@ -11,8 +11,10 @@ StageOptimizer::StageOptimizer(const ParameterLayout& layout, const OptimizerSet
     : m_settings(settings), m_count(layout.count())
 {
     for (const Parameter& parameter : layout.parameters()) {
-        if (m_ranges.empty() || m_ranges.back().decays != parameter.isMatrix())
-            m_ranges.push_back({parameter.offset, 0, parameter.isMatrix()});
+        if (m_ranges.empty() || m_ranges.back().decays != parameter.isMatrix() || parameter.isCorrection
+            || m_ranges.back().isCorrection)
+            m_ranges.push_back(
+                {parameter.offset, 0, parameter.isMatrix(), parameter.isCorrection, float(parameter.correctionRate)});
         m_ranges.back().count += parameter.count();
     }
 }
@@ -31,9 +33,13 @@ void StageOptimizer::update(const kernels::Operations& operations, int step, std
                             std::span<const float> gradients, std::span<float> state) const
 {
     assert(parameters.size() == m_count && gradients.size() == m_count && state.size() == stateElements());
-    for (const auto [offset, count, decays] : m_ranges) {
+    for (const auto [offset, count, decays, isCorrection, correctionRate] : m_ranges) {
         const auto values = parameters.subspan(offset, count);
         const auto slopes = gradients.subspan(offset, count);
+        if (isCorrection) { // its gradients are counts
+            operations.run(kernels::BalanceStep{correctionRate, slopes, values});
+            continue;
+        }
         switch (m_settings.kind) {
         case Optimizer::RmsProp:
             operations.run(

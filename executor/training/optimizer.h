@@ -24,6 +24,8 @@ public:
     struct Range { ///< neighbouring parameters that are treated alike
         std::size_t offset = 0, count = 0;
         bool decays = false;
+        bool isCorrection = false; ///< of a choice of experts: moved by `correctionRate`, whatever the optimizer
+        float correctionRate = 0;
     };
 
     StageOptimizer(const ParameterLayout& layout, const OptimizerSettings& settings);

@@ -38,6 +38,10 @@ ParameterLayout::ParameterLayout(const Workload& workload, int first, int last)
                 parameter.deviation = residualDeviation;
                 break;
             }
+            if (of.name == "router.correction") {
+                parameter.isCorrection = true;
+                parameter.correctionRate = workload.shape.routerBiasRate;
+            }
             if (name == headMatrixName && layer.sharedParameters > 0)
                 parameter.drawnAs = embeddingMatrixName;
             m_count += parameter.count();

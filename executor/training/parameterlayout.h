@@ -30,6 +30,8 @@ struct Parameter {
     std::string drawnAs;  ///< name that its random numbers are drawn under; differs from `name` for a tied copy
 
     std::size_t count() const { return std::size_t(rows) * std::size_t(columns); }
+    double correctionRate = 0; ///< of a choice of experts, whose gradients are counts of copies: BalanceStep moves it
+    bool isCorrection = false;
     bool isMatrix() const { return start == Start::Normal; } ///< weight decay is for matrices only
 
     template<class T>

@@ -30,11 +30,11 @@ void PlainAttention::forward(std::span<const float> parameters, const StageMemor
     for (int part = 0; part < 3; ++part)
         m_qkv.part(part * hidden, hidden)
             .forward(on, m_rows, parameters, memory.floats(m_qkvInput), memory.floats(*parts[part]));
-    recomputeCore(memory);
+    recomputeCore(parameters, memory);
     m_projection.forward(on, m_rows, parameters, memory.floats(m_projectionInput), stream, kernels::Store::Add);
 }
 
-void PlainAttention::recomputeCore(const StageMemory& memory) const
+void PlainAttention::recomputeCore(std::span<const float>, const StageMemory& memory) const
 {
     memory.operations->run(kernels::AttentionForward{m_attention, memory.floats(m_query), memory.floats(m_key),
                                                      memory.floats(m_value), memory.floats(m_probabilities),

@@ -73,6 +73,12 @@ StageMemory SequentialTrainer::Stage::memory(int microbatch)
             sequenceGradients[number / pieces]};
 }
 
+void SequentialTrainer::Stage::storeWeights()
+{
+    if (maths.isWidened())
+        maths.store(kernels::hostOperations(), parameters, stored);
+}
+
 SequentialTrainer::SequentialTrainer(const Workload& workload, const std::vector<int>& layersPerStage, int microbatches,
                                      const OptimizerSettings& optimizer, const TrainingData& data, std::uint64_t seed,
                                      std::vector<SkipConnection> skips)
@@ -87,26 +93,34 @@ SequentialTrainer::SequentialTrainer(const Workload& workload, const std::vector
                     "embedding and head count as layers");
     int first = 0;
     for (const int layers : layersPerStage) {
-        StageMaths maths(workload, first, first + layers, microbatches);
+        StoredStage maths(workload, first, first + layers, microbatches);
         StageOptimizer stageOptimizer(maths.parameters(), optimizer);
-        Stage stage{std::move(maths), std::move(stageOptimizer), {}, {}, {}, {}, {}, {}, {}};
+        Stage stage{std::move(maths), std::move(stageOptimizer), {}, {}, {}, {}, {}, {}, {}, {}};
         first += layers;
-        const StageLayout& layout = stage.maths.layout();
-        const auto bytes = [&](BufferKind kind) { return std::vector<std::byte>(std::size_t(layout.bytes(kind))); };
+        const auto bytes = [&](BufferKind kind) {
+            return std::vector<std::byte>(std::size_t(stage.maths.bytes(kind)));
+        };
         stage.parameters.resize(stage.maths.parameters().count());
         stage.gradients.assign(1, std::vector<float>(stage.parameters.size()));
         stage.optimizerState.resize(stage.optimizer.stateElements());
-        stage.workspace = bytes(BufferKind::Workspace);
+        Bytes workspace = 0;
+        for (const Op op : {Op::F, Op::I, Op::W})
+            workspace = std::max(workspace, stage.maths.workspace(op));
+        stage.workspace.resize(std::size_t(workspace));
+        if (stage.maths.isWidened())
+            stage.stored.resize(std::size_t(stage.maths.parameterBytes()));
         for (int microbatch = 0; microbatch < microbatches; ++microbatch)
-            stage.microbatches.push_back(
-                {bytes(BufferKind::SavedUntilInputGrad), bytes(BufferKind::SavedUntilWeightGrad),
-                 bytes(BufferKind::SavedFromInputGrad), std::vector<float>(stage.maths.activationElements()),
-                 std::vector<float>(stage.maths.activationElements())});
+            stage.microbatches.push_back({bytes(BufferKind::SavedUntilInputGrad),
+                                          bytes(BufferKind::SavedUntilWeightGrad),
+                                          bytes(BufferKind::SavedFromInputGrad),
+                                          std::vector<std::byte>(std::size_t(stage.maths.activationBytes())),
+                                          std::vector<std::byte>(std::size_t(stage.maths.activationBytes()))});
         for (const Microbatch& microbatch : stage.microbatches)
             stage.saved.push_back(reinterpret_cast<const float*>(microbatch.untilInputGrad.data()));
         stage.sequenceGradients.assign(std::size_t(microbatches / m_sequencePieces),
                                        bytes(BufferKind::SequenceGradient));
         stage.maths.parameters().initialise(stage.parameters, seed);
+        stage.storeWeights();
         m_stages.push_back(std::move(stage));
     }
     m_tokens.assign(std::size_t(microbatches), std::vector<std::int32_t>(std::size_t(workload.shape.inputs())));
@@ -121,8 +135,11 @@ void SequentialTrainer::startAt(int completedSteps, const std::vector<std::vecto
     if (!right)
         throw Error("parameters", "are not of this model and its cut into stages");
     m_step = completedSteps;
-    for (std::size_t s = 0; s < m_stages.size(); ++s)
-        kernels::run(kernels::copyOf<float>(parameters[s], m_stages[s].parameters));
+    for (std::size_t s = 0; s < m_stages.size(); ++s) {
+        Stage& stage = m_stages[s];
+        kernels::run(kernels::copyOf<float>(parameters[s], stage.parameters));
+        stage.storeWeights();
+    }
 }
 
 double SequentialTrainer::step(const AccumulationOrder& order)
@@ -144,9 +161,11 @@ double SequentialTrainer::step(const AccumulationOrder& order)
     if (m_stages.size() == 1)
         sumTiedGradients(kernels::hostOperations(), m_stages[0].maths.parameters(), m_stages[0].gradients[0]);
     ++m_step;
-    for (Stage& stage : m_stages)
+    for (Stage& stage : m_stages) {
         stage.optimizer.update(kernels::hostOperations(), m_step, stage.parameters, stage.gradients[0],
                                stage.optimizerState);
+        stage.storeWeights();
+    }
     return loss;
 }
 
@@ -171,18 +190,18 @@ void SequentialTrainer::draw()
         m_data->sample(m_step, m, m_tokens[std::size_t(m)], m_targets[std::size_t(m)]);
 }
 
-std::vector<std::span<const float>> SequentialTrainer::skipInputs(std::size_t stage, std::size_t microbatch) const
+std::vector<std::span<const std::byte>> SequentialTrainer::skipInputs(std::size_t stage, std::size_t microbatch) const
 {
-    std::vector<std::span<const float>> inputs;
+    std::vector<std::span<const std::byte>> inputs;
     for (const SkipConnection& skip : m_skips)
         if (std::size_t(skip.toStage) == stage)
             inputs.emplace_back(m_stages[std::size_t(skip.fromStage)].microbatches[microbatch].output);
     return inputs;
 }
 
-std::vector<std::span<const float>> SequentialTrainer::skipGrads(std::size_t stage, std::size_t microbatch) const
+std::vector<std::span<const std::byte>> SequentialTrainer::skipGrads(std::size_t stage, std::size_t microbatch) const
 {
-    std::vector<std::span<const float>> grads;
+    std::vector<std::span<const std::byte>> grads;
     for (const SkipConnection& skip : m_skips)
         if (std::size_t(skip.fromStage) == stage)
             grads.emplace_back(m_stages[std::size_t(skip.toStage)].microbatches[microbatch].inputGrad);
@@ -193,13 +212,13 @@ double SequentialTrainer::forward()
 {
     double loss = 0;
     for (std::size_t m = 0; m < std::size_t(m_microbatches); ++m) {
-        std::span<const float> activation;
+        std::span<const std::byte> activation;
         for (std::size_t s = 0; s < m_stages.size(); ++s) {
             Stage& stage = m_stages[s];
-            std::vector<float>& output = stage.microbatches[m].output;
+            std::vector<std::byte>& output = stage.microbatches[m].output;
             float share = 0;
             const auto skips = skipInputs(s, m);
-            stage.maths.forward(stage.parameters, {m_tokens[m], activation, m_targets[m], {&share, 1}, skips},
+            stage.maths.forward(stage.weights(), {m_tokens[m], activation, m_targets[m], {&share, 1}, skips},
                                 stage.memory(int(m)), output);
             loss += share;
             activation = output;
@@ -216,10 +235,10 @@ void SequentialTrainer::backward(const AccumulationOrder& order)
             const std::size_t share = replica * m_stages.size() + s;
             std::vector<float>& gradients = stage.gradients[replica];
             for (const int m : order.inputGrad[share]) {
-                std::span<const float> outputGrad;
+                std::span<const std::byte> outputGrad;
                 if (s + 1 < m_stages.size())
                     outputGrad = m_stages[s + 1].microbatches[std::size_t(m)].inputGrad;
-                stage.maths.inputGrad(stage.parameters, stage.memory(m), outputGrad,
+                stage.maths.inputGrad(stage.weights(), stage.memory(m), outputGrad,
                                       stage.microbatches[std::size_t(m)].inputGrad, gradients,
                                       skipGrads(s, std::size_t(m)));
             }

@@ -7,7 +7,7 @@
 
 #include "core/schedule/validate.h"
 #include "executor/training/optimizer.h"
-#include "executor/training/stagemaths.h"
+#include "executor/training/storedstage.h"
 #include "executor/training/trainingdata.h"
 
 #include <cstddef>
@@ -55,7 +55,7 @@ public:
     Evaluation evaluate();
 
     int stages() const { return int(m_stages.size()); }
-    const StageMaths& maths(int stage) const { return m_stages[std::size_t(stage)].maths; }
+    const StoredStage& maths(int stage) const { return m_stages[std::size_t(stage)].maths; }
     std::span<const float> parameters(int stage) const { return m_stages[std::size_t(stage)].parameters; }
     /// Of the last step, after the reductions: what every replica ends with.
     std::span<const float> gradients(int stage) const { return m_stages[std::size_t(stage)].gradients.front(); }
@@ -63,25 +63,31 @@ public:
 private:
     struct Microbatch { ///< what one stage keeps of one microbatch
         std::vector<std::byte> untilInputGrad, untilWeightGrad, fromInputGrad;
-        std::vector<float> output;    ///< activation for the next stage
-        std::vector<float> inputGrad; ///< for the previous stage
+        std::vector<std::byte> output;    ///< activation for the next stage, as it is stored
+        std::vector<std::byte> inputGrad; ///< for the previous stage
     };
     struct Stage {
-        StageMaths maths;
+        StoredStage maths;
         StageOptimizer optimizer;
-        std::vector<float> parameters, optimizerState;
-        std::vector<std::vector<float>> gradients; ///< per replica; the first becomes the sum of all
+        std::vector<float> parameters, optimizerState; ///< in bf16 the parameters are master copies
+        std::vector<std::byte> stored;                 ///< in bf16, what passes read
+        std::vector<std::vector<float>> gradients;     ///< per replica; the first becomes the sum of all
         std::vector<std::byte> workspace;
         std::vector<Microbatch> microbatches;
         std::vector<const float*> saved;                       ///< per microbatch: where its untilInputGrad begins
         std::vector<std::vector<std::byte>> sequenceGradients; ///< per sequence, of its pieces
 
+        std::span<const std::byte> weights() const
+        {
+            return maths.isWidened() ? std::span<const std::byte>(stored) : std::as_bytes(std::span(parameters));
+        }
+        void storeWeights(); ///< as the parameters are now
         StageMemory memory(int microbatch);
     };
 
     /// What skip connections bring to a stage: outputs of earlier stages, or gradients of later stages' inputs.
-    std::vector<std::span<const float>> skipInputs(std::size_t stage, std::size_t microbatch) const;
-    std::vector<std::span<const float>> skipGrads(std::size_t stage, std::size_t microbatch) const;
+    std::vector<std::span<const std::byte>> skipInputs(std::size_t stage, std::size_t microbatch) const;
+    std::vector<std::span<const std::byte>> skipGrads(std::size_t stage, std::size_t microbatch) const;
 
     void draw(); ///< the microbatches of the present step
     double forward();

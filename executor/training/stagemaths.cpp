@@ -19,7 +19,7 @@ StageMaths::StageMaths(const Workload& workload, int first, int last, int microb
         switch (workload.layers[std::size_t(index)].kind) {
         case LayerKind::Embedding: addEmbedding(shape, index); break;
         case LayerKind::Transformer: addAttention(shape, index, index - 1); [[fallthrough]]; // behind the embedding
-        case LayerKind::Mlp: addMlp(shape, index, index - 1); break;
+        case LayerKind::Mlp: addMlp(shape, index, index - 1, microbatches); break;
         case LayerKind::Head: addHead(shape, index, lossScale); break;
         case LayerKind::Other:
             throw Error(workload.layers[std::size_t(index)].name, "this layer has no mathematics",
@@ -67,10 +67,10 @@ void StageMaths::addAttention(const ModelShape& shape, int layer, int number)
     }
 }
 
-void StageMaths::addMlp(const ModelShape& shape, int layer, int number)
+void StageMaths::addMlp(const ModelShape& shape, int layer, int number, int microbatches)
 {
     if (hasExperts(shape, number))
-        m_parts.push_back({layer, Experts(shape, layer, m_layout, m_parameters)});
+        m_parts.push_back({layer, Experts(shape, layer, m_layout, m_parameters, microbatches)});
     else
         m_parts.push_back({layer, Mlp(shape, layer, m_layout, m_parameters)});
 }
@@ -84,7 +84,7 @@ void StageMaths::runForward(std::span<const float> parameters, const StageInput&
     if (m_embedding)
         std::visit([&](const auto& of) { of.forward(parameters, input.tokens, memoryOf(first), stream); },
                    *m_embedding);
-    else
+    else if (input.activation.data() != stream.data())
         memoryOf(first).operations->copy(input.activation, stream);
     for (const std::span<const float> skip : input.skips)
         memoryOf(first).operations->run(kernels::Add{stream, skip});
@@ -111,15 +111,7 @@ void StageMaths::recompute(std::span<const float> parameters, const StageInput& 
 {
     switch (m_layout.recompute()) {
     case Recompute::None: break;
-    case Recompute::Selective:
-        for (const Part& part : m_parts)
-            std::visit(
-                [&](const auto& of) {
-                    if constexpr (requires { of.recomputeCore(memory); })
-                        of.recomputeCore(memory);
-                },
-                part.maths);
-        break;
+    case Recompute::Selective: recomputeCores(parameters, memory); break;
     case Recompute::Full: {
         const std::span<float> scratch{reinterpret_cast<float*>(memory.workspace.data()),
                                        memory.workspace.size() / sizeof(float)};
@@ -128,6 +120,17 @@ void StageMaths::recompute(std::span<const float> parameters, const StageInput& 
         break;
     }
     }
+}
+
+void StageMaths::recomputeCores(std::span<const float> parameters, const StageMemory& memory) const
+{
+    for (const Part& part : m_parts)
+        std::visit(
+            [&](const auto& of) {
+                if constexpr (requires { of.recomputeCore(parameters, memory); })
+                    of.recomputeCore(parameters, memory);
+            },
+            part.maths);
 }
 
 void StageMaths::inputGrad(std::span<const float> parameters, const StageMemory& memory,
@@ -139,7 +142,7 @@ void StageMaths::inputGrad(std::span<const float> parameters, const StageMemory&
         m_embedding ? std::visit([&](const auto& of) { return of.outputGrad(memory); }, *m_embedding) : inputGrad;
     if (m_head)
         std::visit([&](const auto& head) { head.inputGrad(parameters, memory, stream, gradients); }, *m_head);
-    else
+    else if (outputGrad.data() != stream.data())
         memory.operations->copy(outputGrad, stream);
     for (const std::span<const float> skip : skipGrads)
         memory.operations->run(kernels::Add{stream, skip});

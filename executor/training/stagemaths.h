@@ -55,13 +55,16 @@ public:
     bool hasEmbedding() const { return m_embedding.has_value(); }
     bool hasHead() const { return m_head.has_value(); }
 
-    /// F: fills the two saved buffers and, except in the stage with the head, `output`.
+    /// F: fills the two saved buffers and, except in the stage with the head, `output`, which may be the activation.
     void forward(std::span<const float> parameters, const StageInput& input, const StageMemory& memory,
                  std::span<float> output) const;
 
     /// R: fills the two recomputed buffers with what F wrote before and did not keep; of `input` only a stage that
     /// recomputes fully reads anything. The loss is the same again.
     void recompute(std::span<const float> parameters, const StageInput& input, const StageMemory& memory) const;
+
+    /// The same of the cores of attention alone, from the kept queries, keys and values.
+    void recomputeCores(std::span<const float> parameters, const StageMemory& memory) const;
 
     /// After F on the host, in the stage with the head: how many targets got the largest probability.
     int correct(const StageMemory& memory) const
@@ -101,7 +104,7 @@ private:
     void addEmbedding(const ModelShape& shape, int layer);
     void addHead(const ModelShape& shape, int layer, float lossScale);
     void addAttention(const ModelShape& shape, int layer, int number);
-    void addMlp(const ModelShape& shape, int layer, int number);
+    void addMlp(const ModelShape& shape, int layer, int number, int microbatches);
 
     StageLayout m_layout;
     ParameterLayout m_parameters;

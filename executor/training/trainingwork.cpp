@@ -18,8 +18,8 @@ TrainingWork::TrainingWork(const Workload& workload, const std::vector<int>& lay
     int first = 0;
     for (const int layers : layersPerStage) {
         const std::size_t stage = m_stages.size();
-        StageMaths maths(workload, first, first + layers, m_batch,
-                         stage < recompute.size() ? recompute[stage] : Recompute::None);
+        StoredStage maths(workload, first, first + layers, m_batch,
+                          stage < recompute.size() ? recompute[stage] : Recompute::None);
         StageOptimizer stageOptimizer(maths.parameters(), optimizer);
         m_stages.push_back({std::move(maths), std::move(stageOptimizer)});
         first += layers;
@@ -92,7 +92,7 @@ TrainingWork::Ends TrainingWork::endsOn(const Program& program, int device) cons
     Ends ends;
     for (const Task& task : program.tasks)
         if (task.kind == TaskKind::Compute && task.op == Op::F && task.device == device) {
-            const StageMaths& maths = at(task.stage).maths;
+            const StoredStage& maths = at(task.stage).maths;
             ends.embedding = ends.embedding || maths.hasEmbedding();
             ends.head = ends.head || maths.hasHead();
         }
@@ -133,26 +133,26 @@ void TrainingWork::checkSize(const Buffer& buffer) const
     auto expected = static_cast<std::size_t>(buffer.bytes);
     switch (buffer.kind) {
     case BufferKind::Parameters:
-    case BufferKind::Gradients:
     case BufferKind::WeightVersion:
     case BufferKind::PredictedWeights:
     case BufferKind::SentWeights:
-    case BufferKind::ReceivedWeights:
+    case BufferKind::ReceivedWeights: expected = static_cast<std::size_t>(stage.maths.parameterBytes()); break;
+    case BufferKind::Gradients:
     case BufferKind::PartialGradient:
     case BufferKind::ReceivedPartialGradient: expected = count * sizeof(float); break;
-    case BufferKind::OptimizerState: expected = stage.optimizer.stateElements() * sizeof(float); break;
+    case BufferKind::OptimizerState:
+        expected = (stage.optimizer.stateElements() + masters(stage)) * sizeof(float);
+        break;
     case BufferKind::SavedUntilInputGrad:
     case BufferKind::SavedUntilWeightGrad:
     case BufferKind::SavedFromInputGrad:
     case BufferKind::RecomputedUntilInputGrad:
     case BufferKind::RecomputedUntilWeightGrad:
-    case BufferKind::SequenceGradient:
-        expected = static_cast<std::size_t>(stage.maths.layout().bytes(buffer.kind));
-        break;
+    case BufferKind::SequenceGradient: expected = static_cast<std::size_t>(stage.maths.bytes(buffer.kind)); break;
     case BufferKind::Output:
     case BufferKind::ReceivedOutput:
     case BufferKind::Gradient:
-    case BufferKind::ReceivedGradient: expected = stage.maths.activationElements() * sizeof(float); break;
+    case BufferKind::ReceivedGradient: expected = static_cast<std::size_t>(stage.maths.activationBytes()); break;
     case BufferKind::ReduceInbox:
     case BufferKind::Workspace: break; // of which pass, the task says
     }
@@ -172,7 +172,7 @@ void TrainingWork::checkWorkspace(TaskId task) const
     for (const BufferId b : m_program->writes(task))
         if (m_program->buffers[b].kind == BufferKind::Workspace)
             found += m_program->buffers[b].bytes;
-    if (const Bytes expected = at(of.stage).maths.layout().workspace(of.op); found != expected)
+    if (const Bytes expected = at(of.stage).maths.workspace(of.op); found != expected)
         throw Error(m_program->label(task),
                     fmt::format("it has {} to work in where the model needs {}", exactSize(found), exactSize(expected)),
                     "take the bytes of the costs from the workload");
@@ -194,11 +194,20 @@ void TrainingWork::bindCopies(std::span<const Region> regions)
         StageCopy& copy = m_copies[index];
         switch (buffer.kind) {
         case BufferKind::Parameters:
-            copy.parameters = floats(regions[b]);
+            copy.stored = bytes(regions[b]);
+            if (masters(at(buffer.stage)) == 0)
+                copy.parameters = floats(regions[b]);
             m_deviceOfCopy[index] = buffer.device;
             break;
         case BufferKind::Gradients: copy.gradients = floats(regions[b]); break;
-        case BufferKind::OptimizerState: copy.state = floats(regions[b]); break;
+        case BufferKind::OptimizerState: {
+            const std::span<float> all = floats(regions[b]);
+            const std::size_t count = std::min(all.size(), masters(at(buffer.stage)));
+            copy.state = all.subspan(count);
+            if (count > 0)
+                copy.parameters = all.first(count);
+            break;
+        }
         case BufferKind::SavedUntilInputGrad:
             m_saved[savedIndex(buffer.stage, buffer.microbatch)] = floats(regions[b]).data();
             break;
@@ -252,6 +261,8 @@ void TrainingWork::initialise(std::size_t index)
             {reinterpret_cast<std::byte*>(copy.parameters.data()), static_cast<Bytes>(copy.parameters.size_bytes())},
             values.data());
     }
+    if (const StoredStage& maths = m_stages[index % m_stages.size()].maths; maths.isWidened())
+        maths.store(on, copy.parameters, copy.stored);
     on.run(kernels::Fill{copy.gradients, 0});
     on.run(kernels::Fill{copy.state, 0});
     if (place.stream)
@@ -313,11 +324,11 @@ std::vector<double> TrainingWork::microbatchLosses() const
 void TrainingWork::compute(const TaskContext& context)
 {
     const Task& task = *context.task;
-    const StageMaths& maths = at(task.stage).maths;
+    const StoredStage& maths = at(task.stage).maths;
     StageCopy& copy = copyOf(task);
     const bool versioned = m_program->versioned();
-    const std::span<const float> weights = versioned ? m_versions.beforeBlock(context, copy, at(task.stage).optimizer)
-                                                     : std::span<const float>(copy.parameters);
+    const std::span<const std::byte> weights =
+        versioned ? std::as_bytes(m_versions.beforeBlock(context, copy, at(task.stage).optimizer)) : copy.stored;
     const std::span<float> gradients =
         versioned && isBackward(task.op) ? m_versions.gradientSum(context, copy) : copy.gradients;
     const auto microbatch = static_cast<std::size_t>(task.microbatch);
@@ -333,8 +344,8 @@ void TrainingWork::compute(const TaskContext& context)
     switch (task.op) {
     case Op::F:
     case Op::R: {
-        StageInput input{m_tokens[microbatch], memory.input, m_targets[microbatch],
-                         std::span(m_losses).subspan(microbatch, 1), memory.skipInputs};
+        StoredInput input{m_tokens[microbatch], memory.input, m_targets[microbatch],
+                          std::span(m_losses).subspan(microbatch, 1), memory.skipInputs};
         if (const Place& place = placeOf(task.device); place.memory) {
             input.tokens = integers(textOn(place, microbatch, false));
             input.targets = integers(textOn(place, microbatch, true));
@@ -345,8 +356,8 @@ void TrainingWork::compute(const TaskContext& context)
             break;
         }
         maths.forward(weights, input, memory.saved, memory.output);
-        for (const std::span<float> skip : memory.skipOutputs)
-            context.operations->copy(std::span<const float>(memory.output), skip);
+        for (const std::span<std::byte> skip : memory.skipOutputs)
+            context.operations->run(kernels::copyOf<std::byte>(memory.output, skip));
         if (maths.hasHead() && m_listener)
             m_listener(task.microbatch, double(m_losses[microbatch]) * m_batch);
         break;
@@ -360,8 +371,8 @@ void TrainingWork::compute(const TaskContext& context)
     case Op::W: maths.weightGrad(memory.saved, gradients); break;
     case Op::U: break;
     }
-    for (const std::span<float> skip : memory.skipInputGrads)
-        context.operations->copy(std::span<const float>(memory.inputGrad), skip);
+    for (const std::span<std::byte> skip : memory.skipInputGrads)
+        context.operations->run(kernels::copyOf<std::byte>(memory.inputGrad, skip));
     if (versioned)
         m_versions.afterBlock(context, copy);
 }
@@ -378,6 +389,8 @@ void TrainingWork::update(const TaskContext& context)
     }
     sumTiedGradients(*context.operations, stage.maths.parameters(), copy.gradients);
     stage.optimizer.update(*context.operations, context.step + 1, copy.parameters, copy.gradients, copy.state);
+    if (stage.maths.isWidened())
+        stage.maths.store(*context.operations, copy.parameters, copy.stored);
 }
 
 Region TrainingWork::sharedPart(const Task& reduce, const BufferView& gradients)

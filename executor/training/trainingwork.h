@@ -9,10 +9,11 @@
 
 #include "executor/runtime/stagework.h"
 #include "executor/training/optimizer.h"
-#include "executor/training/stagemaths.h"
+#include "executor/training/storedstage.h"
 #include "executor/training/trainingdata.h"
 #include "executor/training/versionedweights.h"
 
+#include <algorithm>
 #include <functional>
 #include <map>
 #include <memory>
@@ -66,11 +67,20 @@ public:
     /// The host's memory of a persistent buffer that is elsewhere, for whoever brings it here.
     Region mirrorOf(BufferId buffer);
 
+    /// Where parameters() has them: in bf16 they are the optimizer's master copies.
+    BufferKind kindOfParameters() const
+    {
+        return m_stages.front().maths.isWidened() ? BufferKind::OptimizerState : BufferKind::Parameters;
+    }
+
     int stages() const { return static_cast<int>(m_stages.size()); }
     int replicas() const { return m_program->replicas(); } ///< of the prepared program
+    /// In fp32, whatever is stored.
     std::span<const float> parameters(int stage, int replica = 0) const
     {
-        return onHost(copyOf(stage, replica).parameters, stage, replica, BufferKind::Parameters);
+        const std::span<const float> found =
+            onHost(copyOf(stage, replica).parameters, stage, replica, kindOfParameters());
+        return found.first(std::min(found.size(), at(stage).maths.parameters().count()));
     }
     std::span<const float> optimizerState(int stage) const
     {
@@ -84,7 +94,7 @@ public:
 
 private:
     struct Stage {
-        StageMaths maths;
+        StoredStage maths;
         StageOptimizer optimizer;
     };
     /// A device that this process runs; what it needs where the host cannot touch its memory.
@@ -106,6 +116,11 @@ private:
     void checkSize(const Buffer& buffer) const;
     void checkWorkspace(TaskId task) const;
     void bindCopies(std::span<const Region> regions);
+    /// Master copies of parameters lie before the optimizer's own state.
+    std::size_t masters(const Stage& stage) const
+    {
+        return stage.maths.isWidened() ? stage.maths.parameters().count() : 0;
+    }
     void initialise(std::size_t copy);
     bool isLocal(int device) const { return !m_backend || m_backend->isLocal(device); }
     const Place& placeOf(int device) const { return m_places[device]; }

@@ -22,8 +22,11 @@ struct WeightReading {
 
 /// What a device holds of a stage.
 struct StageCopy {
-    std::span<float> parameters, gradients, state;
-    std::int32_t version = 0; ///< updates since the run began
+    std::span<float> parameters; ///< in fp32: the stored ones, or in bf16 the master copies
+    std::span<float> gradients;
+    std::span<float> state;        ///< of the optimizer, without master copies
+    std::span<std::byte> stored{}; ///< what passes read
+    std::int32_t version = 0;      ///< updates since the run began
 };
 
 class VersionedWeights {

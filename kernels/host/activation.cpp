@@ -115,6 +115,34 @@ void tanhSlopes(std::size_t count, const float* x, const float* factor, const fl
     slopeLoop<TanhFunction>(count, x, factor, dy, dx, dFactor);
 }
 
+constexpr float clampLimit = 7.0f, clampSteepness = 1.702f;
+
+PIPEWRIGHT_VECTOR_CLONES
+void clampedValues(std::size_t count, const float* x, const float* factor, float* y)
+{
+    PIPEWRIGHT_INDEPENDENT
+    for (std::size_t i = 0; i < count; ++i) {
+        const float g = x[i] < clampLimit ? x[i] : clampLimit;
+        const float above = factor[i] < clampLimit ? factor[i] : clampLimit;
+        const float u = above > -clampLimit ? above : -clampLimit;
+        y[i] = g / (1.0f + exponential(-clampSteepness * g)) * (1.0f + u);
+    }
+}
+PIPEWRIGHT_VECTOR_CLONES
+void clampedSlopes(std::size_t count, const float* x, const float* factor, const float* dy, float* dx, float* dFactor)
+{
+    PIPEWRIGHT_INDEPENDENT
+    for (std::size_t i = 0; i < count; ++i) {
+        const float g = x[i] < clampLimit ? x[i] : clampLimit;
+        const float above = factor[i] < clampLimit ? factor[i] : clampLimit;
+        const float u = above > -clampLimit ? above : -clampLimit;
+        const float s = 1.0f / (1.0f + exponential(-clampSteepness * g)), grad = dy[i];
+        const float slope = s * (1.0f + clampSteepness * g * (1.0f - s)) * (1.0f + u);
+        dx[i] = x[i] <= clampLimit ? grad * slope : 0.0f;
+        dFactor[i] = u == factor[i] ? grad * g * s : 0.0f;
+    }
+}
+
 void valuesOf(ActivationKind kind, std::size_t count, const float* x, const float* factor, float* y)
 {
     switch (kind) {
@@ -122,6 +150,7 @@ void valuesOf(ActivationKind kind, std::size_t count, const float* x, const floa
     case ActivationKind::Gelu: return geluValues(count, x, factor, y);
     case ActivationKind::Silu: return siluValues(count, x, factor, y);
     case ActivationKind::Tanh: return tanhValues(count, x, factor, y);
+    case ActivationKind::ClampedSilu: assert(factor); return clampedValues(count, x, factor, y);
     }
 }
 
@@ -133,6 +162,7 @@ void slopesOf(ActivationKind kind, std::size_t count, const float* x, const floa
     case ActivationKind::Gelu: return geluSlopes(count, x, factor, dy, dx, dFactor);
     case ActivationKind::Silu: return siluSlopes(count, x, factor, dy, dx, dFactor);
     case ActivationKind::Tanh: return tanhSlopes(count, x, factor, dy, dx, dFactor);
+    case ActivationKind::ClampedSilu: assert(factor); return clampedSlopes(count, x, factor, dy, dx, dFactor);
     }
 }
 

@@ -142,6 +142,7 @@ void run(const RouteTokensGrad& call)
     const auto experts = std::size_t(router.experts), each = std::size_t(router.perToken),
                width = std::size_t(call.width);
     const std::size_t tokens = call.probabilities.size() / experts;
+    assert(call.balance == 0 || (router.kind == RouterKind::Softmax && call.begin.size() == experts + 1));
     assert(call.logitsGrad.size() == tokens * experts && call.outputGrad.size() == tokens * width);
     for (std::size_t token = 0; token < tokens; ++token) {
         const float* p = call.probabilities.data() + token * experts;
@@ -164,8 +165,11 @@ void run(const RouteTokensGrad& call)
         switch (router.kind) {
         case RouterKind::Softmax: {
             float weighted = 0;
-            for (const std::int32_t expert : choice)
-                weighted += p[expert] * grad[expert];
+            if (call.balance != 0)
+                for (std::size_t e = 0; e < experts; ++e)
+                    grad[e] += call.balance * float(call.begin[e + 1] - call.begin[e]);
+            for (std::size_t e = 0; e < experts; ++e)
+                weighted += p[e] * grad[e];
             for (std::size_t e = 0; e < experts; ++e)
                 grad[e] = p[e] * (grad[e] - weighted);
             break;
@@ -176,6 +180,24 @@ void run(const RouteTokensGrad& call)
             break;
         }
     }
+}
+
+void run(const CountCopies& call)
+{
+    assert(call.begin.size() == call.counts.size() + 1);
+    for (std::size_t e = 0; e < call.counts.size(); ++e)
+        call.counts[e] += float(call.begin[e + 1] - call.begin[e]);
+}
+
+void run(const BalanceStep& call)
+{
+    assert(call.counts.size() == call.values.size());
+    double sum = 0; // of whole numbers
+    for (const float count : call.counts)
+        sum += double(count);
+    const double mean = sum / double(call.counts.size());
+    for (std::size_t e = 0; e < call.values.size(); ++e)
+        call.values[e] += double(call.counts[e]) < mean ? call.rate : double(call.counts[e]) > mean ? -call.rate : 0.0f;
 }
 
 void run(const CopyToExperts& call)
@@ -207,13 +229,13 @@ void run(const SumOfExperts& call)
 
 namespace {
 
-/// Experts with rows: visit(rows, first row, weight's place).
+/// Experts with rows: visit(rows, first row, weight's place, expert).
 template<class Visit>
 void forEachExpert(const ExpertsShape& shape, std::span<const std::int32_t> begin, Visit visit)
 {
     for (int e = 0; e < shape.experts; ++e)
         if (const int rows = begin[std::size_t(e) + 1] - begin[std::size_t(e)]; rows > 0)
-            visit(rows, std::size_t(begin[std::size_t(e)]), std::size_t(e) * std::size_t(shape.stride));
+            visit(rows, std::size_t(begin[std::size_t(e)]), std::size_t(e) * std::size_t(shape.stride), std::size_t(e));
 }
 
 } // namespace
@@ -221,17 +243,21 @@ void forEachExpert(const ExpertsShape& shape, std::span<const std::int32_t> begi
 void run(const ExpertsForward& call)
 {
     const int inputs = call.shape.inputs, outputs = call.shape.outputs;
-    forEachExpert(call.shape, call.begin, [&](int rows, std::size_t first, std::size_t weight) {
+    forEachExpert(call.shape, call.begin, [&](int rows, std::size_t first, std::size_t weight, std::size_t expert) {
+        float* output = call.output.data() + first * std::size_t(outputs);
+        if (!call.bias.empty())
+            for (int row = 0; row < rows; ++row)
+                std::copy_n(call.bias.data() + expert * std::size_t(call.biasStride), outputs,
+                            output + std::size_t(row) * std::size_t(outputs));
         gemm(rows, outputs, inputs, 1, {call.input.data() + first * std::size_t(inputs), inputs},
-             {call.weight.data() + weight, inputs, true}, 0, call.output.data() + first * std::size_t(outputs),
-             outputs);
+             {call.weight.data() + weight, inputs, true}, call.bias.empty() ? 0.0f : 1.0f, output, outputs);
     });
 }
 
 void run(const ExpertsInputGrad& call)
 {
     const int inputs = call.shape.inputs, outputs = call.shape.outputs;
-    forEachExpert(call.shape, call.begin, [&](int rows, std::size_t first, std::size_t weight) {
+    forEachExpert(call.shape, call.begin, [&](int rows, std::size_t first, std::size_t weight, std::size_t) {
         gemm(rows, inputs, outputs, 1, {call.outputGrad.data() + first * std::size_t(outputs), outputs},
              {call.weight.data() + weight, inputs}, call.store == Store::Add ? 1.0f : 0.0f,
              call.inputGrad.data() + first * std::size_t(inputs), inputs);
@@ -241,9 +267,14 @@ void run(const ExpertsInputGrad& call)
 void run(const ExpertsWeightGrad& call)
 {
     const int inputs = call.shape.inputs, outputs = call.shape.outputs;
-    forEachExpert(call.shape, call.begin, [&](int rows, std::size_t first, std::size_t weight) {
+    forEachExpert(call.shape, call.begin, [&](int rows, std::size_t first, std::size_t weight, std::size_t expert) {
         gemm(outputs, inputs, rows, 1, {call.outputGrad.data() + first * std::size_t(outputs), outputs, true},
              {call.input.data() + first * std::size_t(inputs), inputs}, 1, call.weightGrad.data() + weight, inputs);
+        if (!call.biasGrad.empty())
+            for (int row = 0; row < rows; ++row)
+                addScaledRow(std::size_t(outputs), 1,
+                             call.outputGrad.data() + (first + std::size_t(row)) * std::size_t(outputs),
+                             call.biasGrad.data() + expert * std::size_t(call.biasStride));
     });
 }
 

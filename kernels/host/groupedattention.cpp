@@ -90,6 +90,21 @@ void probabilitiesOf(std::size_t begin, std::size_t end, std::size_t count, floa
         row[i] = exponential(row[i] - logSum);
 }
 
+/// Scores become cap · tanh(score / cap).
+void capRow(std::size_t count, float cap, float* row)
+{
+    for (std::size_t i = 0; i < count; ++i)
+        row[i] = cap * std::tanh(row[i] / cap);
+}
+
+/// Gradients of capped scores become those of the scores before.
+PIPEWRIGHT_VECTOR_CLONES
+void uncapGradient(std::size_t count, float cap, const float* capped, float* grad)
+{
+    for (std::size_t i = 0; i < count; ++i)
+        grad[i] *= 1.0f - (capped[i] / cap) * (capped[i] / cap);
+}
+
 /// scale · p · (dp - dot).
 PIPEWRIGHT_VECTOR_CLONES
 void scoreGradient(std::size_t count, float scale, float dot, const float* p, float* grad)
@@ -137,7 +152,8 @@ void forwardTile(const GroupedAttentionForward& call, const Widths& widths, std:
     for (int q = 0; q < queries; ++q)
         std::fill_n(out + std::size_t(q) * widths.output, shape.valueSize, 0.0f);
     std::array<float, tile> largest, sums{};
-    largest.fill(-std::numeric_limits<float>::infinity());
+    largest.fill(call.sinks.empty() ? -std::numeric_limits<float>::infinity() : call.sinks[std::size_t(head)]);
+    sums.fill(call.sinks.empty() ? 0.0f : 1.0f); // what takes part without a key
     Scores scores;
     forEachKeyTile(shape, piece, [&](int of, int key, int keyPosition, int keys) {
         if (seesNothing(shape, position, queries, keyPosition, keys))
@@ -149,6 +165,8 @@ void forwardTile(const GroupedAttentionForward& call, const Widths& widths, std:
         gemm(queries, keys, shape.querySize, shape.scale,
              {call.query.data() + at(row, widths.query, head, shape.querySize), widths.query},
              {keysOf + at(keyRow, widths.key, shared, shape.querySize), widths.key, true}, 0, scores.data(), tile);
+        for (int q = 0; shape.softCap > 0 && q < queries; ++q)
+            capRow(std::size_t(keys), shape.softCap, scores.data() + std::size_t(q) * tile);
         for (int q = 0; q < queries; ++q) {
             const Seen seen = seenBy(shape, position + q, keyPosition, keys);
             float& most = largest[std::size_t(q)];
@@ -193,7 +211,7 @@ void backwardTile(const GroupedAttentionInputGrad& call, const Widths& widths, s
     const Operand k{keysOf + at(keyRow, widths.key, shared, shape.querySize), widths.key};
     const Operand v{valuesOf + at(keyRow, widths.value, shared, shape.valueSize), widths.value};
     const Operand dy{call.outputGrad.data() + at(row, widths.output, head, shape.valueSize), widths.output};
-    Scores p, grad;
+    Scores p, grad, capped;
     gemm(queries, keys, shape.querySize, shape.scale, q, {k.values, k.leading, true}, 0, p.data(), tile);
     gemm(queries, keys, shape.valueSize, 1, dy, {v.values, v.leading, true}, 0, grad.data(), tile);
     const std::size_t numbers = (sequence * std::size_t(shape.heads) + std::size_t(head)) * std::size_t(shape.length);
@@ -201,10 +219,16 @@ void backwardTile(const GroupedAttentionInputGrad& call, const Widths& widths, s
         const std::size_t of = numbers + std::size_t(query + i);
         const Seen seen = seenBy(shape, position + i, keyPosition, keys);
         float* probabilities = p.data() + std::size_t(i) * tile;
+        if (shape.softCap > 0) {
+            capRow(std::size_t(keys), shape.softCap, probabilities);
+            std::copy_n(probabilities, keys, capped.data());
+        }
         probabilitiesOf(std::size_t(seen.begin), std::size_t(seen.end), std::size_t(keys), call.logSums[of],
                         probabilities);
         scoreGradient(std::size_t(keys), shape.scale, call.dots[of], probabilities,
                       grad.data() + std::size_t(i) * tile);
+        if (shape.softCap > 0)
+            uncapGradient(std::size_t(keys), shape.softCap, capped.data(), grad.data() + std::size_t(i) * tile);
     }
     gemm(keys, shape.valueSize, queries, 1, {p.data(), tile, true}, dy, 1,
          to.value + at(keyRow, widths.value, shared, shape.valueSize), widths.value);
@@ -226,6 +250,19 @@ void fillDots(const GroupedAttentionInputGrad& call, const Widths& widths)
                                              widths.output, head, shape.valueSize);
                 call.dots[number] = dotOf(size, &call.outputGrad[place], &call.output[place]);
             }
+}
+
+/// A sink's share of a query loses what the query's keys win.
+void addSinkGrads(const GroupedAttentionInputGrad& call)
+{
+    const GroupedAttentionShape& shape = call.shape;
+    const auto heads = std::size_t(shape.heads), length = std::size_t(shape.length);
+    for (std::size_t row = 0; row < std::size_t(shape.sequences) * heads; ++row) {
+        float sum = 0;
+        for (std::size_t query = row * length; query < (row + 1) * length; ++query)
+            sum += exponential(call.sinks[row % heads] - call.logSums[query]) * call.dots[query];
+        call.sinkGrad[row % heads] -= sum;
+    }
 }
 
 } // namespace
@@ -260,6 +297,8 @@ void run(const GroupedAttentionInputGrad& call)
         return Destination{keys, keys + shape.keys()};
     };
     fillDots(call, widths);
+    if (!call.sinks.empty())
+        addSinkGrads(call);
     for (const std::span<float> grad : {call.queryGrad, call.keyGrad, call.valueGrad})
         std::fill(grad.begin(), grad.end(), 0.0f);
     if (piece == shape.pieces - 1)

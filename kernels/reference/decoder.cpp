@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <numbers>
 
 namespace pipewright::reference {
@@ -82,7 +83,7 @@ namespace {
 struct QueryPlace {
     int query, output, number; ///< where they begin
     int first, last;           ///< keys that it looks at, as tokens
-    int keyColumn, valueColumn;
+    int keyColumn, valueColumn, head;
 };
 
 template<class Visit>
@@ -98,20 +99,29 @@ void forEachQuery(const GroupedAttentionShape& shape, Visit visit)
                 visit(QueryPlace{(token * shape.heads + head) * shape.querySize,
                                  (token * shape.heads + head) * shape.valueSize,
                                  (sequence * shape.heads + head) * shape.length + q, first, last,
-                                 shared * shape.querySize, shared * shape.valueSize});
+                                 shared * shape.querySize, shared * shape.valueSize, head});
             }
 }
 
+/// Of the keys; and how steep each capped score is.
 Values probabilitiesOf(const GroupedAttentionShape& shape, const QueryPlace& at, const Values& query, const Values& key,
-                       double* logSum)
+                       const Values& sinks, double* logSum, Values* slopes = nullptr)
 {
     Values p;
-    double sum = 0;
+    double sum = sinks.empty() ? 0 : std::exp(sinks[at.head]);
     for (int k = at.first; k <= at.last; ++k) {
         double dot = 0;
         for (int i = 0; i < shape.querySize; ++i)
             dot += query[at.query + i] * key[k * shape.keyValueHeads * shape.querySize + at.keyColumn + i];
-        sum += p.emplace_back(std::exp(double(shape.scale) * dot));
+        double score = double(shape.scale) * dot, slope = 1;
+        if (shape.softCap > 0) {
+            const double bent = std::tanh(score / double(shape.softCap));
+            score = double(shape.softCap) * bent;
+            slope = 1 - bent * bent;
+        }
+        if (slopes)
+            slopes->push_back(slope);
+        sum += p.emplace_back(std::exp(score));
     }
     for (double& share : p)
         share /= sum;
@@ -122,11 +132,11 @@ Values probabilitiesOf(const GroupedAttentionShape& shape, const QueryPlace& at,
 } // namespace
 
 GroupedAttention groupedAttentionForward(const GroupedAttentionShape& shape, const Values& query, const Values& key,
-                                         const Values& value)
+                                         const Values& value, const Values& sinks)
 {
     GroupedAttention result{Values(shape.numbers()), Values(shape.outputs())};
     forEachQuery(shape, [&](const QueryPlace& at) {
-        const Values p = probabilitiesOf(shape, at, query, key, &result.logSums[at.number]);
+        const Values p = probabilitiesOf(shape, at, query, key, sinks, &result.logSums[at.number]);
         for (int k = at.first; k <= at.last; ++k)
             for (int i = 0; i < shape.valueSize; ++i)
                 result.output[at.output + i] +=
@@ -136,12 +146,14 @@ GroupedAttention groupedAttentionForward(const GroupedAttentionShape& shape, con
 }
 
 GroupedAttentionGrads groupedAttentionInputGrad(const GroupedAttentionShape& shape, const Values& query,
-                                                const Values& key, const Values& value, const Values& outputGrad)
+                                                const Values& key, const Values& value, const Values& outputGrad,
+                                                const Values& sinks)
 {
-    GroupedAttentionGrads grads{Values(query.size()), Values(key.size()), Values(value.size())};
+    GroupedAttentionGrads grads{Values(query.size()), Values(key.size()), Values(value.size()), Values(sinks.size())};
     forEachQuery(shape, [&](const QueryPlace& at) {
-        double unused = 0, weighted = 0;
-        const Values p = probabilitiesOf(shape, at, query, key, &unused);
+        double logSum = 0, weighted = 0;
+        Values slopes;
+        const Values p = probabilitiesOf(shape, at, query, key, sinks, &logSum, &slopes);
         Values probabilityGrad(p.size());
         for (int k = at.first; k <= at.last; ++k) {
             const int v = k * shape.keyValueHeads * shape.valueSize + at.valueColumn;
@@ -151,9 +163,12 @@ GroupedAttentionGrads groupedAttentionInputGrad(const GroupedAttentionShape& sha
             }
             weighted += p[k - at.first] * probabilityGrad[k - at.first];
         }
+        if (!sinks.empty())
+            grads.sinks[at.head] -= std::exp(sinks[at.head] - logSum) * weighted;
         for (int k = at.first; k <= at.last; ++k) {
             const int row = k * shape.keyValueHeads * shape.querySize + at.keyColumn;
-            const double grad = double(shape.scale) * p[k - at.first] * (probabilityGrad[k - at.first] - weighted);
+            const double grad = double(shape.scale) * slopes[k - at.first] * p[k - at.first]
+                                * (probabilityGrad[k - at.first] - weighted);
             for (int i = 0; i < shape.querySize; ++i) {
                 grads.query[at.query + i] += grad * key[row + i];
                 grads.key[row + i] += grad * query[at.query + i];
@@ -170,6 +185,7 @@ Values activationForward(ActivationKind kind, const Values& input)
     case ActivationKind::Gelu:
     case ActivationKind::Silu:
     case ActivationKind::Tanh: break;
+    case ActivationKind::ClampedSilu: std::abort(); // has no form without a factor
     }
     Values output;
     for (const double x : input)
@@ -186,6 +202,7 @@ Values activationInputGrad(ActivationKind kind, const Values& input, const Value
     case ActivationKind::Gelu:
     case ActivationKind::Silu:
     case ActivationKind::Tanh: break;
+    case ActivationKind::ClampedSilu: std::abort();
     }
     Values inputGrad;
     for (std::size_t i = 0; i < input.size(); ++i) {
@@ -199,6 +216,22 @@ Values activationInputGrad(ActivationKind kind, const Values& input, const Value
                                                               : ofTanh));
     }
     return inputGrad;
+}
+
+Values gatedForward(ActivationKind kind, const Values& gate, const Values& factor)
+{
+    Values output;
+    if (kind == ActivationKind::ClampedSilu) {
+        for (std::size_t i = 0; i < gate.size(); ++i) {
+            const double g = std::min(gate[i], 7.0), u = std::clamp(factor[i], -7.0, 7.0);
+            output.push_back(g / (1 + std::exp(-double(1.702f) * g)) * (1 + u));
+        }
+        return output;
+    }
+    output = activationForward(kind, gate);
+    for (std::size_t i = 0; i < gate.size(); ++i)
+        output[i] *= factor[i];
+    return output;
 }
 
 Routing routeToken(const kernels::Router& router, const Values& correction, const Values& logits)

@@ -26,16 +26,20 @@ struct GroupedAttention {
     Values logSums, output;
 };
 /// Of whole sequences.
+/// `sinks` one per head, or none.
 GroupedAttention groupedAttentionForward(const GroupedAttentionShape& shape, const Values& query, const Values& key,
-                                         const Values& value);
+                                         const Values& value, const Values& sinks = {});
 struct GroupedAttentionGrads {
-    Values query, key, value;
+    Values query, key, value, sinks;
 };
 GroupedAttentionGrads groupedAttentionInputGrad(const GroupedAttentionShape& shape, const Values& query,
-                                                const Values& key, const Values& value, const Values& outputGrad);
+                                                const Values& key, const Values& value, const Values& outputGrad,
+                                                const Values& sinks = {});
 
 Values activationForward(ActivationKind kind, const Values& input);
 Values activationInputGrad(ActivationKind kind, const Values& input, const Values& outputGrad);
+/// Of a gated MLP; the clamped one has no form without a factor.
+Values gatedForward(ActivationKind kind, const Values& gate, const Values& factor);
 
 /// Of one token: the chosen experts, best first, and their weights.
 struct Routing {

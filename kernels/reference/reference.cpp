@@ -294,4 +294,44 @@ void adamWStep(const kernels::AdamWSettings& settings, int step, Values& paramet
     }
 }
 
+void rmsPropStep(const kernels::RmsPropSettings& settings, Values& parameters, const Values& gradients, Values& squares,
+                 Values& last)
+{
+    const double keep = settings.smoothing;
+    for (std::size_t i = 0; i < parameters.size(); ++i) {
+        last[i] = gradients[i];
+        squares[i] = keep * squares[i] + (1 - keep) * gradients[i] * gradients[i];
+        parameters[i] -= settings.learningRate * gradients[i] / (std::sqrt(squares[i]) + settings.epsilon);
+    }
+}
+
+Values predictMomentum(double distance, const Values& parameters, const Values& momentum)
+{
+    Values ahead = parameters;
+    for (std::size_t i = 0; i < ahead.size(); ++i)
+        ahead[i] -= distance * momentum[i];
+    return ahead;
+}
+
+Values predictRmsProp(double distance, double epsilon, const Values& parameters, const Values& squares,
+                      const Values& last)
+{
+    Values ahead = parameters;
+    for (std::size_t i = 0; i < ahead.size(); ++i)
+        ahead[i] -= distance * last[i] / (std::sqrt(squares[i]) + epsilon);
+    return ahead;
+}
+
+Values predictAdam(const kernels::AdamWSettings& settings, int step, double distance, const Values& parameters,
+                   const Values& firstMoment, const Values& secondMoment)
+{
+    Values ahead = parameters;
+    for (std::size_t i = 0; i < ahead.size(); ++i) {
+        const double mean = firstMoment[i] / (1 - std::pow(double(settings.beta1), step)),
+                     square = secondMoment[i] / (1 - std::pow(double(settings.beta2), step));
+        ahead[i] -= distance * mean / (std::sqrt(square) + settings.epsilon);
+    }
+    return ahead;
+}
+
 } // namespace pipewright::reference

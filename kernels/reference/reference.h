@@ -65,5 +65,13 @@ void sgdMomentumStep(const kernels::SgdSettings& settings, Values& parameters, c
                      Values& momentum);
 void adamWStep(const kernels::AdamWSettings& settings, int step, Values& parameters, const Values& gradients,
                Values& firstMoment, Values& secondMoment);
+void rmsPropStep(const kernels::RmsPropSettings& settings, Values& parameters, const Values& gradients, Values& squares,
+                 Values& last);
+/// Parameters `distance` further on: learning rate times steps.
+Values predictMomentum(double distance, const Values& parameters, const Values& momentum);
+Values predictRmsProp(double distance, double epsilon, const Values& parameters, const Values& squares,
+                      const Values& last);
+Values predictAdam(const kernels::AdamWSettings& settings, int step, double distance, const Values& parameters,
+                   const Values& firstMoment, const Values& secondMoment);
 
 } // namespace pipewright::reference

@@ -250,6 +250,69 @@ private slots:
                 < slopes);
     }
 
+    void cappedScoresAndSinksAreWhatTheirReferenceSaysAndThatIsRight()
+    {
+        for (const bool withSinks : {false, true}) {
+            GroupedAttentionShape shape = attentionShape(2, 71, 4, 2, 3, 2, 0, true);
+            shape.softCap = 0.75f; // small enough to be felt
+            const Operands of(shape);
+            const Values sinks = withSinks ? someValues(4, 9, 2) : Values();
+            const auto loss = [&](const Values& q, const Values& k, const Values& v, const Values& s) {
+                return dot(reference::groupedAttentionForward(shape, q, k, v, s).output, of.outputGrad);
+            };
+            const reference::GroupedAttention expected =
+                reference::groupedAttentionForward(shape, of.query, of.key, of.value, sinks);
+            const reference::GroupedAttentionGrads grads =
+                reference::groupedAttentionInputGrad(shape, of.query, of.key, of.value, of.outputGrad, sinks);
+            QVERIFY(distance(grads.key,
+                             finiteDifferences(of.key, [&](auto& x) { return loss(of.query, x, of.value, sinks); }))
+                    < slopes);
+            if (withSinks)
+                QVERIFY(distance(grads.sinks,
+                                 finiteDifferences(sinks, [&](auto& x) { return loss(of.query, of.key, of.value, x); }))
+                        < slopes);
+
+            const auto q = single(of.query), k = single(of.key), v = single(of.value), dy = single(of.outputGrad),
+                       s = single(sinks);
+            std::vector<float> logSums(shape.numbers(), NAN), y(shape.outputs(), NAN), dots(shape.numbers(), NAN);
+            std::vector<float> dq(q.size(), NAN), dk(k.size(), NAN), dv(v.size(), NAN), ds(s.size(), 0.5f);
+            kernels::run(kernels::GroupedAttentionForward{shape, q, k, v, logSums, y, {}, s});
+            kernels::run(
+                kernels::GroupedAttentionInputGrad{shape, q, k, v, logSums, y, dy, dq, dk, dv, dots, {}, {}, s, ds});
+            Values expectedSinks = grads.sinks;
+            for (double& value : expectedSinks)
+                value += 0.5;
+            QVERIFY(distance(y, expected.output) < 2 * tolerance);
+            QVERIFY(distance(logSums, expected.logSums) < 2 * tolerance);
+            QVERIFY(distance(dq, grads.query) < 5 * tolerance);
+            QVERIFY(distance(dk, grads.key) < 5 * tolerance);
+            QVERIFY(distance(dv, grads.value) < 5 * tolerance);
+            if (withSinks)
+                QVERIFY(distance(ds, expectedSinks) < 5 * tolerance);
+        }
+    }
+
+    void clampedMlpsAreWhatTheirReferenceSaysAndThatIsRight()
+    {
+        // Beyond both limits too, and not so near to them that a step of the differences crosses one.
+        Values gate = someValues(300, 1, 10), factor = someValues(300, 2, 10);
+        const Values dy = someValues(300, 3);
+        for (Values* values : {&gate, &factor})
+            for (double& value : *values)
+                if (std::abs(std::abs(value) - 7) < 0.01)
+                    value = 1;
+        const auto kind = ActivationKind::ClampedSilu;
+        std::vector<float> y(300, NAN), dGate(300, NAN), dFactor(300, NAN);
+        kernels::run(kernels::GatedForward{kind, single(gate), single(factor), y});
+        kernels::run(kernels::GatedInputGrad{kind, single(gate), single(factor), single(dy), dGate, dFactor});
+        QVERIFY(distance(y, reference::gatedForward(kind, gate, factor)) < 2 * tolerance);
+        const auto loss = [&](const Values& g, const Values& u) {
+            return dot(reference::gatedForward(kind, g, u), dy);
+        };
+        QVERIFY(distance(dGate, finiteDifferences(gate, [&](auto& x) { return loss(x, factor); })) < 10 * tolerance);
+        QVERIFY(distance(dFactor, finiteDifferences(factor, [&](auto& x) { return loss(gate, x); })) < 10 * tolerance);
+    }
+
     void groupedAttentionWithEqualHeadsIsThePlainOne()
     {
         const kernels::AttentionShape plain{2, 19, 3, 5};

@@ -104,6 +104,46 @@ private Q_SLOTS:
         QVERIFY(distance(logitsGrad, finiteDifferences(logits, loss)) < 5 * tolerance);
     }
 
+    void theChoiceIsCorrectedTowardsWhoIsVisitedTooSeldom()
+    {
+        const std::vector<std::int32_t> begin{0, 2, 2, 8, 10};
+        std::vector<float> counts{1, 0, 0, 0}, values{0.5f, 0.5f, 0.5f, 0.5f};
+        kernels::run(kernels::CountCopies{begin, counts});
+        QCOMPARE(counts, (std::vector<float>{3, 0, 6, 2}));
+        counts[0] = 2.75f; // exactly the mean of 2.75, 0, 6 and 2.25
+        counts[3] = 2.25f;
+        kernels::run(kernels::BalanceStep{0.125f, counts, values});
+        QCOMPARE(values, (std::vector<float>{0.5f, 0.625f, 0.375f, 0.625f}));
+    }
+
+    void aLoadBalancingTermHasItsSlope()
+    {
+        const int tokens = 7, experts = 5;
+        const kernels::Router router{experts, 2};
+        const Values logits = someValues(tokens * experts, 1, 2);
+        std::vector<float> p = single(logits), weight(tokens * 2), none(tokens * experts, NAN), with = none;
+        std::vector<std::int32_t> choice(tokens * 2), row(tokens * 2), begin(experts + 1);
+        kernels::run(kernels::RouteTokens{router, {}, p, choice, row, weight, begin});
+        const std::vector<float> dy(tokens, 1), outputs(tokens * 2, 0.5f);
+        kernels::run(kernels::RouteTokensGrad{router, 1, p, choice, row, dy, outputs, none});
+        kernels::run(kernels::RouteTokensGrad{router, 1, p, choice, row, dy, outputs, with, 0.25f, begin});
+        const auto term = [&](const Values& at) {
+            double sum = 0;
+            for (int t = 0; t < tokens; ++t) {
+                double all = 0;
+                for (int e = 0; e < experts; ++e)
+                    all += std::exp(at[t * experts + e]);
+                for (int e = 0; e < experts; ++e)
+                    sum += 0.25 * (begin[e + 1] - begin[e]) * std::exp(at[t * experts + e]) / all;
+            }
+            return sum;
+        };
+        std::vector<float> difference(with);
+        for (std::size_t i = 0; i < with.size(); ++i)
+            difference[i] -= none[i];
+        QVERIFY(distance(difference, finiteDifferences(logits, term)) < 10 * tolerance);
+    }
+
     void copiesGoToTheirExpertsAndBack()
     {
         const int tokens = 4, each = 2, width = 3;
@@ -139,6 +179,18 @@ private Q_SLOTS:
         kernels::run(kernels::ExpertsInputGrad{shape, begin, single(dy), single(w), dx, Store::Replace});
         kernels::run(kernels::ExpertsInputGrad{shape, begin, single(dy), single(w), added, Store::Add});
         kernels::run(kernels::ExpertsWeightGrad{shape, begin, single(x), single(dy), dw});
+        const Values b = someValues(3 * 3, 4); // the stride is longer than a bias
+        std::vector<float> biased(10, NAN), db(9, 0.25f), unused(w.size());
+        kernels::run(kernels::ExpertsForward{shape, begin, single(x), single(w), biased, single(b), 3});
+        kernels::run(kernels::ExpertsWeightGrad{shape, begin, single(x), single(dy), unused, db, 3});
+        Values expectedDb(9, 0.25);
+        for (const int e : {0, 2})
+            for (int r = begin[e]; r < begin[e + 1]; ++r)
+                for (int i = 0; i < 2; ++i) {
+                    QVERIFY(std::abs(biased[r * 2 + i] - y[r * 2 + i] - b[e * 3 + i]) < 1e-6);
+                    expectedDb[e * 3 + i] += dy[r * 2 + i];
+                }
+        QVERIFY(distance(db, expectedDb) < tolerance);
         Values expectedY, expectedDx, expectedDw(w.size(), 0.25);
         for (const int e : {0, 2}) {
             const int rows = begin[e + 1] - begin[e];

@@ -308,6 +308,9 @@ private slots:
     {
         Values p = someValues(77, 1), m(77), v(77), q = p, momentum(77);
         std::vector<float> fp = single(p), fm(77), fv(77), fq = fp, fMomentum(77);
+        Values r = p, squares(77), last(77);
+        std::vector<float> fr = fp, fSquares(77), fLast(77);
+        const kernels::RmsPropSettings rms{.learningRate = 0.1f, .smoothing = 0.9f, .epsilon = 1e-6f};
         const kernels::AdamWSettings adam{.learningRate = 0.01f, .weightDecay = 0.1f};
         const kernels::SgdSettings sgd{.learningRate = 0.05f, .momentum = 0.9f, .weightDecay = 0.01f};
         for (int step = 1; step <= 5; ++step) {
@@ -316,9 +319,22 @@ private slots:
             kernels::run(kernels::AdamWStep{adam, step, fp, single(gradient), fm, fv});
             reference::sgdMomentumStep(sgd, q, gradient, momentum);
             kernels::run(kernels::SgdMomentumStep{sgd, fq, single(gradient), fMomentum});
+            reference::rmsPropStep(rms, r, gradient, squares, last);
+            kernels::run(kernels::RmsPropStep{rms, fr, single(gradient), fSquares, fLast});
         }
         QVERIFY(distance(fp, p) < tolerance && distance(fm, m) < tolerance && distance(fv, v) < tolerance);
         QVERIFY(distance(fq, q) < tolerance && distance(fMomentum, momentum) < tolerance);
+        QVERIFY(distance(fr, r) < 5 * tolerance && distance(fSquares, squares) < tolerance
+                && distance(fLast, last) == 0);
+        // Where three more steps would lead.
+        std::vector<float> aheadP = fp, aheadQ = fq, aheadR = fr;
+        kernels::run(kernels::PredictAdam{adam, 5, 0.03f, fm, fv, aheadP});
+        kernels::run(kernels::PredictMomentum{0.15f, fMomentum, aheadQ});
+        kernels::run(kernels::PredictRmsProp{0.3f, 1e-6f, fSquares, fLast, aheadR});
+        QVERIFY(distance(aheadP, reference::predictAdam(adam, 5, 0.03, p, m, v)) < 5 * tolerance);
+        QVERIFY(distance(aheadQ, reference::predictMomentum(0.15, q, momentum)) < 5 * tolerance);
+        QVERIFY(distance(aheadR, reference::predictRmsProp(0.3, 1e-6, r, squares, last)) < 5 * tolerance);
+        QVERIFY(distance(aheadP, p) > 1e-3 && distance(aheadQ, q) > 1e-3 && distance(aheadR, r) > 1e-3);
     }
 
     void resultsDoNotDependOnWhereTheBuffersLie_data()

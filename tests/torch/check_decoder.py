@@ -45,11 +45,31 @@ def configuration(shape):
         num_attention_heads=shape["heads"], num_key_value_heads=shape["key_value_heads"], head_dim=shape["head_size"],
         intermediate_size=shape["ffn"], rms_norm_eps=shape.get("norm_epsilon", 1e-5),
         max_position_embeddings=shape["sequence"], tie_word_embeddings=shape.get("tied_head", True),
-        hidden_act={"silu": "silu", "gelu": "gelu", "gelu_tanh": "gelu_pytorch_tanh"}[shape.get("activation", "silu")],
+        hidden_act={"silu": "silu", "gelu": "gelu", "gelu_tanh": "gelu_pytorch_tanh",
+                    "clamped_silu": "silu"}[shape.get("activation", "silu")],
         rope_parameters=rotary(shape), attn_implementation="eager")
     if shape.get("bias", True) or not shape.get("gated_mlp", False) or shape.get("learned_positions", True):
         raise SystemExit("only decoders with RMS norms, rotary positions and gated MLPs are compared here")
     window = dict(sliding_window=shape["window"]) if shape.get("window", 0) else {}
+    every = shape.get("full_attention_every", 0)
+    kinds = dict(layer_types=["full_attention" if every and (layer + 1) % every == 0 else "sliding_attention"
+                              for layer in range(shape["layers"])])
+    if shape.get("attention_sinks", False):
+        usual["intermediate_size"] = shape["expert_ffn"]
+        return transformers.GptOssForCausalLM, transformers.GptOssConfig(
+            **usual, **window, **kinds, num_local_experts=shape["experts"],
+            num_experts_per_tok=shape["experts_per_token"], attention_bias=True, experts_implementation="eager")
+    if is_gemma(shape):
+        usual["hidden_activation"] = usual.pop("hidden_act")
+        if shape.get("query_key_norm", False):
+            local = {"rope_type": "default", "rope_theta": float(shape["local_rotary_base"])}
+            usual["rope_parameters"] = {"full_attention": usual["rope_parameters"], "sliding_attention": local}
+            return transformers.Gemma3ForCausalLM, transformers.Gemma3TextConfig(
+                **usual, **window, **kinds, query_pre_attn_scalar=shape["query_scale"])
+        return transformers.Gemma2ForCausalLM, transformers.Gemma2Config(
+            **usual, **window, **kinds, query_pre_attn_scalar=shape["query_scale"],
+            attn_logit_softcapping=float(shape["attention_soft_cap"]),
+            final_logit_softcapping=float(shape["logits_soft_cap"]))
     if shape.get("experts", 0):
         usual.update(num_experts_per_tok=shape["experts_per_token"], output_router_logits=False,
                      experts_implementation="eager")
@@ -79,6 +99,10 @@ def configuration(shape):
     return transformers.LlamaForCausalLM, transformers.LlamaConfig(**usual)
 
 
+def is_gemma(shape):
+    return shape.get("embedding_scale", 1) != 1
+
+
 def latent_parts(shape):
     """How latent attention's tensors are cut: ours has all heads' keys before all heads' values."""
     own, rope, size = shape["head_size"], shape.get("rotary_head_size", 0), shape.get("value_head_size", 0)
@@ -99,14 +123,23 @@ def latent_parts(shape):
     }
 
 
-def published(shape, ours):
-    """Our tensors under the names, and cut as, published files have them."""
+def published(shape, ours, above=0):
+    """Our tensors under the names, and cut as, published files have them; Gemma's norms are `above` less than ours."""
     size, width = shape["head_size"], shape["ffn"]
     heads = [shape["heads"] * size, shape["key_value_heads"] * size, shape["key_value_heads"] * size]
     theirs = {}
     latent = latent_parts(shape)
+    oss = shape.get("attention_sinks", False)
+    both = shape.get("post_norm", False)
+
+    def interleaved(value):  # GPT-OSS: gate and factor of an expert take turns
+        gate, factor = value.reshape(shape["experts"], 2, shape["expert_ffn"], -1).unbind(1)
+        return torch.stack([gate, factor], 2).flatten(1, 2)
+
     for name, value in ours.items():
         layer, part = name.split("/")
+        if is_gemma(shape) and part.endswith(".gamma"):
+            value = value - above
         if layer == "embedding":
             theirs["model.embed_tokens.weight"] = value
             continue
@@ -125,13 +158,27 @@ def published(shape, ours):
             theirs[at + "mlp.shared_experts.gate_proj.weight"], theirs[at + "mlp.shared_experts.up_proj.weight"] = \
                 value.chunk(2)
         elif part == "router.correction":
-            continue  # a buffer there; it begins with zeros on both sides, and no gradient changes it
+            continue  # a buffer there, and no gradient changes it
+        elif oss and part == "experts.fc1.weight":  # rows of ours are columns there
+            theirs[at + "mlp.experts.gate_up_proj"] = interleaved(value).transpose(1, 2)
+        elif oss and part == "experts.fc1.bias":
+            theirs[at + "mlp.experts.gate_up_proj_bias"] = interleaved(value)[:, :, 0]
+        elif oss and part == "experts.fc2.weight":
+            theirs[at + "mlp.experts.down_proj"] = value.reshape(shape["experts"], shape["hidden"], -1).transpose(1, 2)
+        elif oss and part == "experts.fc2.bias":
+            theirs[at + "mlp.experts.down_proj_bias"] = value
+        elif oss and part.startswith("router."):
+            theirs[f"{at}mlp.{part}"] = value
         elif part == "experts.fc1.weight":  # gate and up of every expert in one tensor
             theirs[at + "mlp.experts.gate_up_proj"] = value.reshape(shape["experts"], -1, shape["hidden"])
         elif part == "experts.fc2.weight":
             theirs[at + "mlp.experts.down_proj"] = value.reshape(shape["experts"], shape["hidden"], -1)
         else:
-            theirs[at + {"ln1.gamma": "input_layernorm.weight", "ln2.gamma": "post_attention_layernorm.weight",
+            theirs[at + {"ln1.gamma": "input_layernorm.weight",
+                         "ln2.gamma": "pre_feedforward_layernorm.weight" if both else "post_attention_layernorm.weight",
+                         "attentionNorm.gamma": "post_attention_layernorm.weight",
+                         "mlpNorm.gamma": "post_feedforward_layernorm.weight",
+                         "sinks": "self_attn.sinks", "projection.bias": "self_attn.o_proj.bias",
                          "queryNorm.gamma": "self_attn.q_norm.weight", "keyNorm.gamma": "self_attn.k_norm.weight",
                          "projection.weight": "self_attn.o_proj.weight", "fc2.weight": "mlp.down_proj.weight",
                          "router.weight": "mlp.gate.weight",
@@ -148,7 +195,13 @@ def check(path):
     shape = json.loads(metadata["model"])
     model_class, config = configuration(shape)
     model = model_class(config).double()
-    weights = published(shape, tensors_of(tensors, "parameters.last/"))
+    model.eval()  # no dropout, and no jitter of routers
+    ours = tensors_of(tensors, "parameters.last/")
+    weights = published(shape, ours, above=1)
+    buffers = dict(model.named_buffers())
+    for name, value in ours.items():
+        if name.endswith("router.correction"):
+            buffers[f"model.layers.{name.split('/')[0].removeprefix('layer ')}.mlp.gate.e_score_correction_bias"].copy_(value)
     wanted = dict(model.named_parameters(remove_duplicate=False))
     if set(weights) != set(wanted):
         raise SystemExit(f"tensors of one side only: {sorted(set(weights) ^ set(wanted))}")
@@ -158,11 +211,19 @@ def check(path):
 
     step = tensors["losses"].shape[0] - 1
     inputs, targets = tensors["inputs"][step].long(), tensors["targets"][step].long()
-    loss = 0
+    balance = shape.get("router_balance", 0)
+    loss = term = 0
     for tokens, classes in zip(inputs, targets):
-        logits = model(tokens.reshape(-1, shape["sequence"])).logits
+        more = dict(output_router_logits=True) if balance else {}
+        result = model(tokens.reshape(-1, shape["sequence"]), **more)
+        logits = result.logits
         loss = loss + torch.nn.functional.cross_entropy(logits.reshape(-1, logits.shape[-1]), classes) / len(inputs)
-    loss.backward()
+        if balance:  # the package's own, layer by layer
+            from transformers.models.mixtral.modeling_mixtral import load_balancing_loss_func
+            terms = [load_balancing_loss_func((of,), shape["experts"], shape["experts_per_token"])
+                     for of in result.router_logits]
+            term = term + balance * sum(terms) / len(terms) / len(inputs)
+    (loss + term).backward()
 
     worst, where = abs(tensors["losses"][step].item() - loss.item()) / loss.item(), "loss"
     for name, gradient in published(shape, tensors_of(tensors, "gradients/")).items():

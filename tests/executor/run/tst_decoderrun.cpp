@@ -57,6 +57,13 @@ ModelShape deepseek()
     return shape;
 }
 
+ModelShape inBf16(ModelShape shape)
+{
+    shape.dataType = DataType::Bf16;
+    shape.widened = true;
+    return shape;
+}
+
 RunResult trained(const Design& design)
 {
     RunOptions options;
@@ -105,6 +112,73 @@ private slots:
         }
     }
 
+    void bf16TrainsToTheBitsOfTheReferenceInItsBytes_data()
+    {
+        QTest::addColumn<QByteArray>("family");
+        for (const char* family : {"gpipe", "1f1b", "interleaved-1f1b", "zb-h1", "v-half", "zb-v", "chimera"})
+            QTest::newRow(family) << QByteArray(family);
+    }
+    void bf16TrainsToTheBitsOfTheReferenceInItsBytes()
+    {
+        QFETCH(QByteArray, family);
+        for (const ModelShape& shape : {qwen(), deepseek()}) {
+            const Design design = withBytes(test::tinyDesign(family.toStdString(), 4, 8, inBf16(shape)));
+            const RunResult result = trained(design);
+            verifyRun(design, result);
+            QCOMPARE(result.gradients->within, bf16GradientBound);
+            // As fp32 trains, within what bf16 can hold of the values, and not the same.
+            const RunResult exact = trained(withBytes(test::tinyDesign(family.toStdString(), 4, 8, shape)));
+            for (std::size_t step = 0; step < exact.losses.size(); ++step)
+                QVERIFY(std::abs(result.losses[step] / exact.losses[step] - 1) < 1e-2);
+            QVERIFY(result.losses != exact.losses);
+        }
+    }
+
+    void bf16SaysWhatItNeedsBesideAndNoUpdatesAmidTheStep()
+    {
+        ModelShape shape = inBf16(qwen());
+        shape.widened = false;
+        const RunResult result = trained(test::tinyDesign("1f1b", 2, 4, shape));
+        QVERIFY(result.gradients->bitEqual);
+        QCOMPARE(result.peakBytes, result.predictedPeakBytes);
+        QVERIFY(std::any_of(result.notes.begin(), result.notes.end(),
+                            [](const Diagnostic& note) { return note.where == "model.widened"; }));
+        QVERIFY_THROWS_EXCEPTION(Error, trained(test::tinyDesign("pipedream-2bw", 2, 8, shape)));
+        QVERIFY_THROWS_EXCEPTION(Error, trained(test::tinyDesign("seq1f1b", 2, 8, shape)));
+    }
+
+    void aModelThatThisMachineCannotHoldIsTimedUnlessToldOtherwise()
+    {
+        ModelShape shape = runnable(test::llamaShape());
+        QVERIFY(checkForBackend(withBytes(test::tinyDesign("1f1b", 2, 4, shape)), {"host"}).trains);
+        shape.hidden = 65536;
+        shape.ffn = 4 * shape.hidden;
+        const Design large = test::tinyDesign("1f1b", 2, 4, shape);
+        const BackendCheck check = checkForBackend(large, {"host"});
+        QVERIFY(!check.trains && !hasErrors(check.found));
+        QVERIFY(check.found.front().hint.find("--scale") != std::string::npos);
+        QVERIFY(checkForBackend(large, {"host", RunOptions::Maths::Training}).trains);
+    }
+
+    void expertsAreCorrectedTowardsBalance()
+    {
+        // Routers that learn nothing keep visiting the same experts; the correction changes that.
+        ModelShape shape = deepseek();
+        shape.layers = 2;
+        shape.denseLayers = 0;
+        shape.routerBiasRate = 0.01;
+        RunOptions options;
+        options.steps = 2;
+        options.maths = RunOptions::Maths::Training;
+        const RunResult moved = run(withBytes(test::tinyDesign("zb-h1", 2, 4, shape)), options);
+        QVERIFY2(moved.gradients->bitEqual, moved.gradients->worst.c_str());
+        shape.routerBiasRate = 0.5; // larger than any difference of scores
+        const RunResult far = run(withBytes(test::tinyDesign("zb-h1", 2, 4, shape)), options);
+        QVERIFY2(far.gradients->bitEqual, far.gradients->worst.c_str());
+        QCOMPARE(far.losses[0], moved.losses[0]);
+        QVERIFY(far.losses[1] != moved.losses[1]);
+    }
+
     void updatesAmidTheStepTrainToo()
     {
         const Design design = test::tinyDesign("pipedream-2bw", 2, 8, runnable(test::llamaShape()));
@@ -123,7 +197,7 @@ private slots:
     void recomputationMakesTheSameAgain()
     {
         QFETCH(int, recompute);
-        for (const ModelShape& shape : {qwen(), deepseek()}) {
+        for (const ModelShape& shape : {qwen(), deepseek(), inBf16(qwen())}) {
             const Design kept = withBytes(test::tinyDesign("zb-h1", 4, 8, shape));
             const RunResult usual = trained(kept);
             const Design design = withBytes(

@@ -17,7 +17,7 @@ namespace {
 std::string smallScale(const ModelShape& shape)
 {
     std::string scale = "layers=6,hidden=24,heads=4,ffn=20,vocabulary=256,sequence=12,microbatch_size=1,"
-                        "data_type=fp32,dropout=off";
+                        "dropout=off";
     scale += shape.keyValueHeads == shape.heads ? ",key_value_heads=4" : ",key_value_heads=2";
     scale += ",head_size=6";
     if (shape.experts > 0)
@@ -42,12 +42,16 @@ private slots:
     void everyPresetTrainsAtReducedSize_data()
     {
         QTest::addColumn<QByteArray>("preset");
+        QTest::addColumn<QByteArray>("type");
         for (const Preset& preset : PresetLibrary().list(PresetKind::Model))
-            QTest::newRow(preset.name.c_str()) << QByteArray::fromStdString(preset.name);
+            for (const char* type : {"fp32", "bf16"})
+                QTest::addRow("%s in %s", preset.name.c_str(), type)
+                    << QByteArray::fromStdString(preset.name) << QByteArray(type);
     }
     void everyPresetTrainsAtReducedSize()
     {
         QFETCH(QByteArray, preset);
+        QFETCH(QByteArray, type);
         const ModelShape full = PresetLibrary().model(preset.toStdString());
         const bool classifier = full.architecture == Architecture::Classifier;
         for (const char* family : {"1f1b", "zb-h1", "v-half", "interleaved-1f1b"}) {
@@ -57,12 +61,16 @@ private slots:
             request.microbatches = 4;
             request.model = preset.toStdString();
             const ScaledDesign scaled =
-                scaledDesign(makeDesign(request), classifier ? "hidden=16,ffn=20" : smallScale(full));
+                scaledDesign(makeDesign(request),
+                             (classifier ? "hidden=16,ffn=20" : smallScale(full)) + ",data_type=" + type.toStdString());
             RunOptions options;
             options.steps = 2;
             options.maths = RunOptions::Maths::Training;
             options.runtime.checkMemory = true;
             const RunResult result = run(scaled.design, options);
+            const bool saidSo = std::any_of(result.notes.begin(), result.notes.end(),
+                                            [](const Diagnostic& note) { return note.where == "model.widened"; });
+            QCOMPARE(saidSo, type == "bf16"); // what is computed in fp32 copies, and nothing is in silence
             QVERIFY2(result.gradients->bitEqual, result.gradients->worst.c_str());
             QCOMPARE(result.peakBytes, result.predictedPeakBytes);
             for (std::size_t d = 0; d < result.heldBytes.size(); ++d)

@@ -27,6 +27,7 @@ public:
     /// One microbatch's share of the loss.
     double loss(std::span<const std::int32_t> tokens, std::span<const std::int32_t> targets, int microbatches) const
     {
+        m_balance = 0;
         Values x = m_shape.architecture == Architecture::Vision ? pictures(tokens) : words(tokens);
         for (int layer = 1; layer <= m_shape.layers; ++layer) {
             residual(layer, "ln1", "attentionNorm", x, [&](const Values& in) {
@@ -37,9 +38,10 @@ public:
             });
         }
         const Values scores = scoresOf(x);
-        return reference::crossEntropyForward(int(targets.size()), int(scores.size() / targets.size()), scores, targets,
-                                              1.0 / (double(m_shape.countedTargets()) * microbatches))
-            .loss;
+        return m_balance / microbatches / std::max(expertLayersOf(m_shape), 1)
+               + reference::crossEntropyForward(int(targets.size()), int(scores.size() / targets.size()), scores,
+                                                targets, 1.0 / (double(m_shape.countedTargets()) * microbatches))
+                     .loss;
     }
 
 private:
@@ -49,8 +51,11 @@ private:
         const Values positions =
             m_shape.learnedPositions ? at(0, "positions.weight") : Values(std::size_t(length * m_hidden));
         Values x = reference::embeddingForward(length, m_hidden, tokens, at(0, "table.weight"), positions);
-        if (m_shape.architecture != Architecture::Encoder)
+        if (m_shape.architecture != Architecture::Encoder) {
+            for (double& value : x)
+                value *= double(float(m_shape.embeddingScale));
             return x;
+        }
         const Values segments = at(0, "segments.weight");
         for (int row = 0; row < m_rows; ++row)
             for (int i = 0; i < m_hidden; ++i) // the first half is the longer one
@@ -94,7 +99,11 @@ private:
         Values last = m_shape.architecture == Architecture::Vision ? firsts(x) : x;
         if (encoder)
             last = reference::activationForward(kindOf(m_shape.activation), linear(head, "transform", last));
-        return linear(head, "projection", norm(head, "norm", m_hidden, last));
+        Values logits = linear(head, "projection", norm(head, "norm", m_hidden, last));
+        for (double& logit : logits)
+            if (m_shape.logitsSoftCap > 0)
+                logit = m_shape.logitsSoftCap * std::tanh(logit / m_shape.logitsSoftCap);
+        return logits;
     }
     template<class Part>
     void residual(int layer, const std::string& before, const std::string& behind, Values& x, Part part) const
@@ -151,8 +160,10 @@ private:
         std::vector<float> none;
         if (m_shape.learnedPositions)
             return x;
-        return reference::rotate({frequenciesOf(m_shape.rotary), int(m_shape.sequence), 0, count, int(m_shape.headSize),
-                                  0, int(m_shape.headSize), false, false, none},
+        const bool local = m_shape.localRotaryBase > 0 && windowOf(m_shape, layer - 1) > 0;
+        const Rotary rotary = local ? Rotary{.base = m_shape.localRotaryBase} : m_shape.rotary;
+        return reference::rotate({frequenciesOf(rotary), int(m_shape.sequence), 0, count, int(m_shape.headSize), 0,
+                                  int(m_shape.headSize), false, false, none},
                                  x);
     }
     Values attention(int layer, const Values& x) const
@@ -163,12 +174,15 @@ private:
             int(m_shape.microbatchSize), int(m_shape.sequence), m_shape.heads, m_shape.keyValueHeads, size, size};
         shape.causal = m_shape.architecture == Architecture::Decoder;
         shape.window = int(windowOf(m_shape, layer - 1));
-        shape.scale = float(1 / std::sqrt(double(size)) * std::pow(m_shape.rotary.attentionFactor, 2));
+        shape.softCap = float(m_shape.attentionSoftCap);
+        shape.scale = float(1 / std::sqrt(m_shape.queryScale > 0 ? m_shape.queryScale : double(size))
+                            * std::pow(m_shape.rotary.attentionFactor, 2));
         const Values context =
             reference::groupedAttentionForward(
                 shape, heads(layer, "query", columns(qkv, queries + 2 * keys, 0, queries), m_shape.heads),
                 heads(layer, "key", columns(qkv, queries + 2 * keys, queries, keys), m_shape.keyValueHeads),
-                columns(qkv, queries + 2 * keys, queries + keys, keys))
+                columns(qkv, queries + 2 * keys, queries + keys, keys),
+                m_shape.attentionSinks ? at(layer, "sinks") : Values())
                 .output;
         return linear(layer, "projection", context);
     }
@@ -216,23 +230,20 @@ private:
         const Values up = linear(layer, "fc1", x);
         if (!m_shape.gatedMlp)
             return linear(layer, "fc2", reference::activationForward(kindOf(m_shape.activation), up));
-        Values wide = reference::activationForward(kindOf(m_shape.activation), columns(up, 2 * ffn, 0, ffn));
-        const Values factor = columns(up, 2 * ffn, ffn, ffn);
-        for (std::size_t i = 0; i < wide.size(); ++i)
-            wide[i] *= factor[i];
-        return linear(layer, "fc2", wide);
+        return linear(layer, "fc2",
+                      reference::gatedForward(kindOf(m_shape.activation), columns(up, 2 * ffn, 0, ffn),
+                                              columns(up, 2 * ffn, ffn, ffn)));
     }
 
     /// A gated MLP of one token or several, of weights that are not the layer's only ones.
-    Values gated(const Values& x, const Values& fc1, const Values& fc2) const
+    Values gated(const Values& x, const Values& fc1, const Values& fc2, const Values& bias1 = {},
+                 const Values& bias2 = {}) const
     {
         const int ffn = int(fc2.size()) / m_hidden, rows = int(x.size()) / m_hidden;
-        const Values up = reference::linearForward({rows, m_hidden, 2 * ffn}, x, fc1, {});
-        Values wide = reference::activationForward(kindOf(m_shape.activation), columns(up, 2 * ffn, 0, ffn));
-        const Values factor = columns(up, 2 * ffn, ffn, ffn);
-        for (std::size_t i = 0; i < wide.size(); ++i)
-            wide[i] *= factor[i];
-        return reference::linearForward({rows, ffn, m_hidden}, wide, fc2, {});
+        const Values up = reference::linearForward({rows, m_hidden, 2 * ffn}, x, fc1, bias1);
+        const Values wide = reference::gatedForward(kindOf(m_shape.activation), columns(up, 2 * ffn, 0, ffn),
+                                                    columns(up, 2 * ffn, ffn, ffn));
+        return reference::linearForward({rows, ffn, m_hidden}, wide, fc2, bias2);
     }
     Values experts(int layer, const Values& x) const
     {
@@ -243,6 +254,7 @@ private:
             const auto size = std::ptrdiff_t(all.size()) / parts;
             return Values(all.begin() + part * size, all.begin() + (part + 1) * size);
         };
+        std::vector<double> copies(std::size_t(m_shape.experts)), likely(copies.size());
         Values result = has(layer, "shared.fc1.weight")
                             ? gated(x, at(layer, "shared.fc1.weight"), at(layer, "shared.fc2.weight"))
                             : Values(x.size());
@@ -250,16 +262,31 @@ private:
             const Values token = partOf(x, row, m_rows);
             const reference::Routing routing =
                 reference::routeToken(routerOf(m_shape), correction, partOf(logits, row, m_rows));
+            Values chances = partOf(logits, row, m_rows);
+            double sum = 0;
+            for (double& chance : chances)
+                sum += chance = std::exp(chance);
+            for (std::size_t e = 0; e < copies.size(); ++e)
+                likely[e] += chances[e] / sum / m_rows;
+            for (const int expert : routing.choice)
+                copies[std::size_t(expert)] += 1;
+            const auto biasOf = [&](const char* name, std::size_t k) {
+                return has(layer, name) ? partOf(at(layer, name), routing.choice[k], m_shape.experts) : Values();
+            };
             for (std::size_t k = 0; k < routing.choice.size(); ++k) {
                 const Values out = gated(token, partOf(fc1, routing.choice[k], m_shape.experts),
-                                         partOf(fc2, routing.choice[k], m_shape.experts));
+                                         partOf(fc2, routing.choice[k], m_shape.experts), biasOf("experts.fc1.bias", k),
+                                         biasOf("experts.fc2.bias", k));
                 for (int i = 0; i < m_hidden; ++i)
                     result[std::size_t(row * m_hidden + i)] += routing.weight[k] * out[std::size_t(i)];
             }
         }
+        for (std::size_t e = 0; e < copies.size(); ++e)
+            m_balance += m_shape.routerBalance * m_shape.experts * copies[e] / m_rows * likely[e];
         return result;
     }
 
+    mutable double m_balance = 0; ///< the load-balancing term so far
     const ModelShape& m_shape;
     const ParameterLayout& m_layout;
     const Values& m_parameters;

@@ -1,0 +1,375 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "executor/training/storedstage.h"
+
+#include "core/base/diagnostic.h"
+#include "core/workload/recomputedtensors.h"
+#include "core/workload/transformer.h"
+#include "executor/training/roundingoperations.h"
+
+#include <algorithm>
+#include <cassert>
+
+namespace pipewright {
+
+namespace {
+
+constexpr std::array<BufferKind, 5> bufferKinds{BufferKind::SavedUntilInputGrad, BufferKind::SavedUntilWeightGrad,
+                                                BufferKind::SavedFromInputGrad, BufferKind::RecomputedUntilInputGrad,
+                                                BufferKind::RecomputedUntilWeightGrad};
+
+std::size_t indexOf(BufferKind kind)
+{
+    return static_cast<std::size_t>(std::find(bufferKinds.begin(), bufferKinds.end(), kind) - bufferKinds.begin());
+}
+
+BufferKind bufferOf(Lifetime lifetime, bool recomputed)
+{
+    switch (lifetime) {
+    case Lifetime::UntilInputGrad:
+        return recomputed ? BufferKind::RecomputedUntilInputGrad : BufferKind::SavedUntilInputGrad;
+    case Lifetime::UntilWeightGrad:
+        return recomputed ? BufferKind::RecomputedUntilWeightGrad : BufferKind::SavedUntilWeightGrad;
+    case Lifetime::FromInputGrad: break;
+    }
+    return BufferKind::SavedFromInputGrad;
+}
+
+bool isRecomputedKind(BufferKind kind)
+{
+    return kind == BufferKind::RecomputedUntilInputGrad || kind == BufferKind::RecomputedUntilWeightGrad;
+}
+
+template<class To, class From>
+std::span<To> viewed(std::span<From> values)
+{
+    return {reinterpret_cast<To*>(values.data()), values.size_bytes() / sizeof(To)};
+}
+
+/// What came from the neighbour, and by skip connections.
+void widenSum(const kernels::Operations& on, std::span<const std::byte> values,
+              std::span<const std::span<const std::byte>> skips, std::span<float> sum)
+{
+    on.run(kernels::Widen{viewed<const std::uint16_t>(values), sum});
+    for (const std::span<const std::byte> skip : skips) {
+        on.run(kernels::Widen{viewed<const std::uint16_t>(skip), sum, kernels::Store::Add});
+        on.run(kernels::RoundToBf16{sum});
+    }
+}
+
+/// Their views, for as long as the pass runs.
+std::vector<std::span<const float>> floatsOf(std::span<const std::span<const std::byte>> stored)
+{
+    std::vector<std::span<const float>> result;
+    for (const std::span<const std::byte> values : stored)
+        result.push_back(viewed<const float>(values));
+    return result;
+}
+
+} // namespace
+
+StoredStage::StoredStage(const Workload& workload, int first, int last, int microbatches, Recompute recompute)
+    : m_parameters(workload, first, last), m_recompute(recompute),
+      m_activation(workload.shape.tokens() * workload.shape.hidden)
+{
+    if (workload.shape.dataType == DataType::Fp32) {
+        m_maths = std::make_shared<const StageMaths>(workload, first, last, microbatches, recompute);
+        m_hasEmbedding = m_maths->hasEmbedding();
+        m_hasHead = m_maths->hasHead();
+        return;
+    }
+    if (!workload.shape.widened)
+        throw Error("model.widened", "bf16 values have no arithmetic here without fp32 copies",
+                    "write \"widened\": true in the model");
+    ModelShape shape = workload.shape;
+    shape.dataType = DataType::Fp32;
+    shape.widened = false;
+    const Workload wide = makeWorkload(shape, workload.optimizer, workload.source);
+    for (int index = first; index < last; ++index)
+        addLayer(workload, wide, index, microbatches);
+    m_hasEmbedding = m_layers.front().maths.hasEmbedding();
+    m_hasHead = m_layers.back().maths.hasHead();
+    m_workspace = passWorkspace(
+        workload.shape, std::span(workload.layers).subspan(std::size_t(first), std::size_t(last - first)), recompute);
+}
+
+void StoredStage::addLayer(const Workload& workload, const Workload& wide, int index, int microbatches)
+{
+    const std::size_t before = m_layers.empty() ? 0 : m_layers.back().firstParameter + m_layers.back().parameters;
+    StageMaths maths(wide, index, index + 1, microbatches);
+    const std::size_t count = maths.parameters().count();
+    Layer layer{std::move(maths), before, count, {}, {}};
+    for (const SavedTensor& tensor : workload.layers[std::size_t(index)].saved) {
+        const BufferKind buffer = bufferOf(tensor.lifetime, isRecomputed(tensor, m_recompute));
+        Bytes& end = m_bytes[indexOf(buffer)];
+        const auto kept = static_cast<std::size_t>(tensor.lifetime);
+        layer.kept[kept].push_back({buffer, end, tensor.elements, tensor.bytesPerElement});
+        layer.copies[kept] += tensor.elements * bytesOf(DataType::Fp32);
+        end += tensor.bytes();
+    }
+    m_layers.push_back(std::move(layer));
+}
+
+Bytes StoredStage::parameterBytes() const
+{
+    return Bytes(m_parameters.count()) * bytesOf(isWidened() ? DataType::Bf16 : DataType::Fp32);
+}
+
+Bytes StoredStage::activationBytes() const
+{
+    return m_activation * bytesOf(isWidened() ? DataType::Bf16 : DataType::Fp32);
+}
+
+Bytes StoredStage::bytes(BufferKind kind) const
+{
+    if (!isWidened())
+        return m_maths->layout().bytes(kind);
+    if (kind == BufferKind::SequenceGradient)
+        return 0; // whole sequences only
+    const std::size_t index = indexOf(kind);
+    assert(index < m_bytes.size());
+    return m_bytes[index];
+}
+
+Bytes StoredStage::workspace(Op op) const
+{
+    if (!isWidened())
+        return m_maths->layout().workspace(op);
+    switch (op) {
+    case Op::F: return m_workspace.forward;
+    case Op::B: return m_workspace.backward;
+    case Op::I: return m_workspace.inputGrad;
+    case Op::W: return m_workspace.weightGrad;
+    case Op::R: return m_workspace.recompute;
+    case Op::U: break;
+    }
+    return 0;
+}
+
+void StoredStage::store(const kernels::Operations& on, std::span<const float> values,
+                        std::span<std::byte> parameters) const
+{
+    if (isWidened())
+        on.run(kernels::Narrow{values, viewed<std::uint16_t>(parameters)});
+    else
+        on.copy(values, viewed<float>(parameters));
+}
+
+std::span<float> StoredStage::streamIn(std::span<std::byte> workspace) const
+{
+    return viewed<float>(workspace).first(std::size_t(m_activation));
+}
+
+StoredStage::Copies StoredStage::copiesOf(const Layer& layer, std::span<std::byte> workspace,
+                                          const kernels::Operations& on, bool withParameters,
+                                          std::initializer_list<Kept> kept) const
+{
+    Copies copies;
+    const auto take = [&workspace](Bytes bytes) {
+        assert(std::size_t(bytes) <= workspace.size());
+        const std::span<std::byte> part = workspace.first(std::size_t(bytes));
+        workspace = workspace.subspan(std::size_t(bytes));
+        return part;
+    };
+    if (withParameters)
+        copies.parameters = viewed<float>(take(Bytes(layer.parameters * sizeof(float))));
+    for (const Kept one : kept) {
+        std::span<std::byte>& part = one == UntilInputGrad    ? copies.memory.savedUntilInputGrad
+                                     : one == UntilWeightGrad ? copies.memory.savedUntilWeightGrad
+                                                              : copies.memory.savedFromInputGrad;
+        part = take(layer.copies[one]);
+    }
+    copies.memory.workspace = workspace;
+    copies.memory.operations = &on;
+    return copies;
+}
+
+std::span<std::byte> StoredStage::placeIn(const StageMemory& stored, const Place& place) const
+{
+    const auto buffer = [&]() -> std::span<std::byte> {
+        switch (indexOf(place.buffer)) {
+        case 0: return stored.savedUntilInputGrad;
+        case 1: return stored.savedUntilWeightGrad;
+        case 2: return stored.savedFromInputGrad;
+        case 3: return stored.recomputedUntilInputGrad;
+        case 4: return stored.recomputedUntilWeightGrad;
+        }
+        return {};
+    }();
+    const auto bytes = std::size_t(place.elements * place.width);
+    assert(std::size_t(place.at) + bytes <= buffer.size());
+    return buffer.subspan(std::size_t(place.at), bytes);
+}
+
+namespace {
+
+std::span<std::byte> copyOfKept(const StageMemory& copies, int kept)
+{
+    return kept == 0 ? copies.savedUntilInputGrad : kept == 1 ? copies.savedUntilWeightGrad : copies.savedFromInputGrad;
+}
+
+} // namespace
+
+void StoredStage::widen(const Layer& layer, Kept kept, const StageMemory& stored, const Copies& copies) const
+{
+    const kernels::Operations& on = *stored.operations;
+    std::span<float> wide = viewed<float>(copyOfKept(copies.memory, kept));
+    for (const Place& place : layer.kept[kept]) {
+        const auto count = std::size_t(place.elements);
+        const std::span<std::byte> from = placeIn(stored, place);
+        if (place.width == bytesOf(DataType::Bf16))
+            on.run(kernels::Widen{viewed<const std::uint16_t>(from), wide.first(count)});
+        else
+            on.run(kernels::Copy{from.data(), wide.data(), from.size()});
+        wide = wide.subspan(count);
+    }
+}
+
+void StoredStage::narrow(const Layer& layer, Kept kept, const StageMemory& stored, const Copies& copies,
+                         bool recomputed) const
+{
+    const kernels::Operations& on = *stored.operations;
+    std::span<float> wide = viewed<float>(copyOfKept(copies.memory, kept));
+    for (const Place& place : layer.kept[kept]) {
+        const auto count = std::size_t(place.elements);
+        if (isRecomputedKind(place.buffer) == recomputed) {
+            const std::span<std::byte> to = placeIn(stored, place);
+            if (place.width == bytesOf(DataType::Bf16))
+                on.run(kernels::Narrow{wide.first(count), viewed<std::uint16_t>(to)});
+            else
+                on.run(kernels::Copy{wide.data(), to.data(), to.size()});
+        }
+        wide = wide.subspan(count);
+    }
+}
+
+void StoredStage::widenParameters(const Layer& layer, std::span<const std::byte> parameters, const Copies& copies) const
+{
+    copies.memory.operations->run(kernels::Widen{
+        viewed<const std::uint16_t>(parameters).subspan(layer.firstParameter, layer.parameters), copies.parameters});
+}
+
+void StoredStage::runForward(std::span<const std::byte> parameters, const StoredInput& input, const StageMemory& memory,
+                             std::span<std::byte> output, bool recomputes) const
+{
+    const RoundingOperations on(*memory.operations);
+    const std::span<float> stream = streamIn(memory.workspace);
+    const std::span<std::byte> room = memory.workspace.subspan(stream.size_bytes());
+    if (!m_hasEmbedding)
+        widenSum(on, input.activation, input.skips, stream);
+    for (const Layer& layer : m_layers) {
+        const Copies copies = copiesOf(layer, room, on, true, {UntilInputGrad, UntilWeightGrad});
+        widenParameters(layer, parameters, copies);
+        layer.maths.forward(copies.parameters, {input.tokens, stream, input.targets, input.loss}, copies.memory,
+                            stream);
+        narrow(layer, UntilInputGrad, memory, copies, recomputes);
+        narrow(layer, UntilWeightGrad, memory, copies, recomputes);
+    }
+    if (!m_hasHead && !recomputes)
+        on.run(kernels::Narrow{stream, viewed<std::uint16_t>(output)});
+}
+
+void StoredStage::forward(std::span<const std::byte> parameters, const StoredInput& input, const StageMemory& memory,
+                          std::span<std::byte> output) const
+{
+    if (isWidened())
+        runForward(parameters, input, memory, output, false);
+    else
+        m_maths->forward(
+            viewed<const float>(parameters),
+            {input.tokens, viewed<const float>(input.activation), input.targets, input.loss, floatsOf(input.skips)},
+            memory, viewed<float>(output));
+}
+
+void StoredStage::recompute(std::span<const std::byte> parameters, const StoredInput& input,
+                            const StageMemory& memory) const
+{
+    if (!isWidened()) {
+        m_maths->recompute(
+            viewed<const float>(parameters),
+            {input.tokens, viewed<const float>(input.activation), input.targets, input.loss, floatsOf(input.skips)},
+            memory);
+        return;
+    }
+    switch (m_recompute) {
+    case Recompute::None: break;
+    case Recompute::Selective: {
+        const RoundingOperations on(*memory.operations);
+        for (const Layer& layer : m_layers) {
+            const Copies copies = copiesOf(layer, memory.workspace, on, true, {UntilInputGrad, UntilWeightGrad});
+            widenParameters(layer, parameters, copies);
+            for (const Kept kept : {UntilInputGrad, UntilWeightGrad})
+                widen(layer, kept, memory, copies);
+            layer.maths.recomputeCores(copies.parameters, copies.memory);
+            for (const Kept kept : {UntilInputGrad, UntilWeightGrad})
+                narrow(layer, kept, memory, copies, true);
+        }
+        break;
+    }
+    case Recompute::Full: runForward(parameters, input, memory, {}, true); break;
+    }
+}
+
+void StoredStage::inputGrad(std::span<const std::byte> parameters, const StageMemory& memory,
+                            std::span<const std::byte> outputGrad, std::span<std::byte> inputGrad,
+                            std::span<float> gradients, std::span<const std::span<const std::byte>> skipGrads) const
+{
+    if (!isWidened()) {
+        m_maths->inputGrad(viewed<const float>(parameters), memory, viewed<const float>(outputGrad),
+                           viewed<float>(inputGrad), gradients, floatsOf(skipGrads));
+        return;
+    }
+    const RoundingOperations on(*memory.operations);
+    const std::span<float> stream = streamIn(memory.workspace);
+    const std::span<std::byte> room = memory.workspace.subspan(stream.size_bytes());
+    if (!m_hasHead)
+        widenSum(on, outputGrad, skipGrads, stream);
+    for (auto layer = m_layers.rbegin(); layer != m_layers.rend(); ++layer) {
+        const Copies copies = copiesOf(*layer, room, on, true, {UntilInputGrad, UntilWeightGrad, FromInputGrad});
+        widenParameters(*layer, parameters, copies);
+        widen(*layer, UntilInputGrad, memory, copies);
+        widen(*layer, UntilWeightGrad, memory, copies);
+        layer->maths.inputGrad(copies.parameters, copies.memory, stream, stream,
+                               gradients.subspan(layer->firstParameter, layer->parameters));
+        narrow(*layer, FromInputGrad, memory, copies, false);
+    }
+    if (!m_hasEmbedding)
+        on.run(kernels::Narrow{stream, viewed<std::uint16_t>(inputGrad)});
+}
+
+void StoredStage::weightGrad(const StageMemory& memory, std::span<float> gradients) const
+{
+    if (!isWidened()) {
+        m_maths->weightGrad(memory, gradients);
+        return;
+    }
+    for (const Layer& layer : m_layers) {
+        const Copies copies =
+            copiesOf(layer, memory.workspace, *memory.operations, false, {UntilWeightGrad, FromInputGrad});
+        widen(layer, UntilWeightGrad, memory, copies);
+        widen(layer, FromInputGrad, memory, copies);
+        layer.maths.weightGrad(copies.memory, gradients.subspan(layer.firstParameter, layer.parameters));
+    }
+}
+
+void StoredStage::backward(std::span<const std::byte> parameters, const StageMemory& memory,
+                           std::span<const std::byte> outputGrad, std::span<std::byte> inputGrad,
+                           std::span<float> gradients, std::span<const std::span<const std::byte>> skipGrads) const
+{
+    this->inputGrad(parameters, memory, outputGrad, inputGrad, gradients, skipGrads);
+    weightGrad(memory, gradients);
+}
+
+int StoredStage::correct(const StageMemory& memory) const
+{
+    if (!isWidened())
+        return m_maths->correct(memory);
+    if (!m_hasHead)
+        return 0;
+    const Layer& layer = m_layers.back();
+    std::vector<std::byte> room(std::size_t(layer.copies[UntilInputGrad]));
+    const Copies copies = copiesOf(layer, room, *memory.operations, false, {UntilInputGrad});
+    widen(layer, UntilInputGrad, memory, copies);
+    return layer.maths.correct(copies.memory);
+}
+
+} // namespace pipewright

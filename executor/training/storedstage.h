@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// The passes of a stage on memory as the model stores it. An fp32 stage is computed where its values lie. A bf16 one is
+// widened layer by layer: parameters, tensors and the values between layers become fp32 copies in the pass's workspace
+// (core/workload/widenedlayers.h), the fp32 maths of that one layer run on them, with every result that is handed on
+// rounded to bf16 (roundingoperations.h), and what is kept goes back into two bytes each. So no kernel knows of bf16.
+// Gradients of parameters, their sums, norms and losses are fp32 in both.
+#pragma once
+
+#include "core/workload/widenedlayers.h"
+#include "executor/training/stagemaths.h"
+
+#include <array>
+#include <memory>
+
+namespace pipewright {
+
+/// As StageInput, the values as they are stored.
+struct StoredInput {
+    std::span<const std::int32_t> tokens;
+    std::span<const std::byte> activation;
+    std::span<const std::int32_t> targets;
+    std::span<float> loss{};
+    std::span<const std::span<const std::byte>> skips{};
+};
+
+class StoredStage {
+public:
+    /// As StageMaths, in the workload's data type. A bf16 workload says that it is widened.
+    StoredStage(const Workload& workload, int first, int last, int microbatches, Recompute recompute = Recompute::None);
+
+    bool isWidened() const { return !m_layers.empty(); }
+    const ParameterLayout& parameters() const { return m_parameters; }
+    Bytes parameterBytes() const;
+    Bytes activationBytes() const;
+    /// Of a saved, recomputed or sequence buffer of one microbatch.
+    Bytes bytes(BufferKind kind) const;
+    Bytes workspace(Op op) const;
+    bool hasEmbedding() const { return m_hasEmbedding; }
+    bool hasHead() const { return m_hasHead; }
+
+    /// Parameters as they are stored: a copy, or narrowed.
+    void store(const kernels::Operations& on, std::span<const float> values, std::span<std::byte> parameters) const;
+
+    // The passes, as StageMaths has them.
+    void forward(std::span<const std::byte> parameters, const StoredInput& input, const StageMemory& memory,
+                 std::span<std::byte> output) const;
+    void recompute(std::span<const std::byte> parameters, const StoredInput& input, const StageMemory& memory) const;
+    void inputGrad(std::span<const std::byte> parameters, const StageMemory& memory,
+                   std::span<const std::byte> outputGrad, std::span<std::byte> inputGrad, std::span<float> gradients,
+                   std::span<const std::span<const std::byte>> skipGrads = {}) const;
+    void weightGrad(const StageMemory& memory, std::span<float> gradients) const;
+    void backward(std::span<const std::byte> parameters, const StageMemory& memory,
+                  std::span<const std::byte> outputGrad, std::span<std::byte> inputGrad, std::span<float> gradients,
+                  std::span<const std::span<const std::byte>> skipGrads = {}) const;
+    /// After F on the host, of the microbatch that it was for.
+    int correct(const StageMemory& memory) const;
+
+private:
+    enum Kept { UntilInputGrad, UntilWeightGrad, FromInputGrad }; ///< as Lifetime
+
+    /// A tensor as it is stored: where in its buffer.
+    struct Place {
+        BufferKind buffer;
+        Bytes at;
+        std::int64_t elements;
+        int width; ///< bytes of an element
+    };
+    struct Layer {
+        StageMaths maths;
+        std::size_t firstParameter, parameters;
+        std::array<std::vector<Place>, 3> kept; ///< in the order of the fp32 copy
+        std::array<Bytes, 3> copies;            ///< bytes of these
+    };
+    /// The fp32 copies of one layer in a pass's workspace.
+    struct Copies {
+        std::span<float> parameters;
+        StageMemory memory;
+    };
+    Copies copiesOf(const Layer& layer, std::span<std::byte> workspace, const kernels::Operations& on,
+                    bool withParameters, std::initializer_list<Kept> kept) const;
+    std::span<std::byte> placeIn(const StageMemory& stored, const Place& place) const;
+    void widen(const Layer& layer, Kept kept, const StageMemory& stored, const Copies& copies) const;
+    /// Of the tensors of one lifetime, those that this pass writes.
+    void narrow(const Layer& layer, Kept kept, const StageMemory& stored, const Copies& copies, bool recomputed) const;
+    void widenParameters(const Layer& layer, std::span<const std::byte> parameters, const Copies& copies) const;
+    std::span<float> streamIn(std::span<std::byte> workspace) const;
+    void addLayer(const Workload& workload, const Workload& wide, int index, int microbatches);
+    /// F and full R.
+    void runForward(std::span<const std::byte> parameters, const StoredInput& input, const StageMemory& memory,
+                    std::span<std::byte> output, bool recomputes) const;
+
+    ParameterLayout m_parameters;
+    Recompute m_recompute;
+    bool m_hasEmbedding = false, m_hasHead = false;
+    std::shared_ptr<const StageMaths> m_maths; ///< of all layers, where values are stored in fp32
+    std::vector<Layer> m_layers;               ///< one by one, where they are widened
+    std::int64_t m_activation = 0;             ///< elements
+    std::array<Bytes, 5> m_bytes{};            ///< of the stored buffers, as bufferKinds lists them
+    PassWorkspace m_workspace;
+};
+
+} // namespace pipewright

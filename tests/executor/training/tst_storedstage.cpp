@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Stages that are stored in bf16: their gradients are those of fp32 within what bf16 can hold, the halves of the
+// backward are the whole to the bit, and the bytes are those that costs are made of.
+#include "core/base/diagnostic.h"
+#include "core/design/stagecosts.h"
+#include "executor/training/counterrandom.h"
+#include "executor/training/storedstage.h"
+#include "gptreference.h"
+#include "testmain.h"
+
+#include <QTest>
+
+#include <cmath>
+
+using namespace pipewright;
+using namespace pipewright::test;
+
+namespace {
+
+ModelShape inBf16(ModelShape shape)
+{
+    shape.dataType = DataType::Bf16;
+    shape.widened = true;
+    return shape;
+}
+
+/// A stage's memory for one microbatch, filled with what must not be read before it is written.
+struct StoredRoom {
+    explicit StoredRoom(const StoredStage& stage)
+        : output(std::size_t(stage.activationBytes()), std::byte{0xff}), inputGrad(output)
+    {
+        const auto fill = [](std::vector<std::byte>& buffer, Bytes bytes) {
+            buffer.assign(std::size_t(bytes), std::byte{0xff});
+        };
+        fill(kept[0], stage.bytes(BufferKind::SavedUntilInputGrad));
+        fill(kept[1], stage.bytes(BufferKind::SavedUntilWeightGrad));
+        fill(kept[2], stage.bytes(BufferKind::SavedFromInputGrad));
+        for (const Op op : {Op::F, Op::I, Op::W})
+            workspaces[std::size_t(op)].resize(std::size_t(stage.workspace(op)));
+    }
+    StageMemory memory(Op op)
+    {
+        std::vector<std::byte>& own = workspaces[std::size_t(op)];
+        std::fill(own.begin(), own.end(), std::byte{0xff});
+        return {kept[0], kept[1], kept[2], own};
+    }
+    std::array<std::vector<std::byte>, 3> kept;
+    std::array<std::vector<std::byte>, 8> workspaces;
+    std::vector<std::byte> output, inputGrad;
+};
+
+struct Batch {
+    explicit Batch(const ModelShape& shape) : inputs(std::size_t(shape.inputs())), targets(std::size_t(shape.targets()))
+    {
+        const bool vision = shape.architecture == Architecture::Vision;
+        for (std::size_t i = 0; i < inputs.size(); ++i)
+            inputs[i] =
+                std::int32_t(CounterRandom(3, "tokens").bits(i) % std::uint64_t(vision ? 256 : shape.vocabulary));
+        for (std::size_t i = 0; i < targets.size(); ++i)
+            targets[i] = std::int32_t(CounterRandom(3, "targets").bits(i) % std::uint64_t(shape.vocabulary));
+    }
+    std::vector<std::int32_t> inputs, targets;
+};
+
+/// A whole model as one stage, or cut behind a layer in two: its loss and gradients.
+struct Trained {
+    Trained(const ModelShape& shape, int cut, bool inHalves)
+    {
+        const Workload workload = workloadOf(shape);
+        const int all = shape.layers + 2;
+        std::vector<StoredStage> stages;
+        stages.emplace_back(workload, 0, cut, 1);
+        if (cut < all)
+            stages.emplace_back(workload, cut, all, 1);
+        std::vector<StoredRoom> rooms;
+        std::vector<std::vector<std::byte>> weights;
+        std::vector<std::vector<float>> sums;
+        const Batch batch(shape);
+        std::span<const std::byte> activation;
+        for (const StoredStage& stage : stages) {
+            std::vector<float> values(stage.parameters().count());
+            stage.parameters().initialise(values, 5);
+            for (float& value : values)
+                value *= 2; // every term counts
+            std::vector<std::byte>& stored = weights.emplace_back(std::size_t(stage.parameterBytes()));
+            stage.store(kernels::hostOperations(), values, stored);
+            sums.emplace_back(values.size());
+            StoredRoom& room = rooms.emplace_back(stage);
+            stage.forward(stored, {batch.inputs, activation, batch.targets, {&loss, 1}}, room.memory(Op::F),
+                          room.output);
+            activation = room.output;
+        }
+        for (std::size_t s = stages.size(); s-- > 0;) {
+            const std::span<const std::byte> outputGrad = s + 1 < stages.size()
+                                                              ? std::span<const std::byte>(rooms[s + 1].inputGrad)
+                                                              : std::span<const std::byte>();
+            if (inHalves) {
+                stages[s].inputGrad(weights[s], rooms[s].memory(Op::I), outputGrad, rooms[s].inputGrad, sums[s]);
+                stages[s].weightGrad(rooms[s].memory(Op::W), sums[s]);
+            } else {
+                stages[s].backward(weights[s], rooms[s].memory(Op::I), outputGrad, rooms[s].inputGrad, sums[s]);
+            }
+        }
+        for (const std::vector<float>& of : sums)
+            gradients.insert(gradients.end(), of.begin(), of.end());
+    }
+    float loss = 0;
+    std::vector<float> gradients;
+};
+
+} // namespace
+
+class TestStoredStage : public QObject {
+    Q_OBJECT
+
+private slots:
+    void bf16TrainsAsFp32DoesWithinItsRounding_data()
+    {
+        QTest::addColumn<ModelShape>("shape");
+        QTest::newRow("GPT") << smallShape();
+        QTest::newRow("Llama") << llamaShape();
+        QTest::newRow("BERT") << encoderShape();
+        QTest::newRow("ViT") << visionShape();
+        ModelShape latent = llamaShape();
+        latent.headSize = 4;
+        latent.rotaryHeadSize = 6;
+        latent.valueHeadSize = 5;
+        latent.keyValueLatent = 7;
+        latent.keyValueHeads = latent.heads;
+        QTest::newRow("latent attention") << latent;
+    }
+    void bf16TrainsAsFp32DoesWithinItsRounding()
+    {
+        QFETCH(ModelShape, shape);
+        const Trained exact(shape, shape.layers + 2, false), whole(inBf16(shape), shape.layers + 2, false);
+        QVERIFY(std::abs(whole.loss / exact.loss - 1) < 2e-2);
+        QVERIFY(whole.loss != exact.loss); // it is not fp32 in silence
+        const double bound = 3e-2;         // some roundings of 2^-9 one after the other, as run.h says
+        const ParameterLayout layout(workloadOf(shape), 0, shape.layers + 2);
+        for (const Parameter& parameter : layout.parameters()) {
+            const auto ours = parameter.in(std::span(whole.gradients)),
+                       theirs = parameter.in(std::span(exact.gradients));
+            double difference = 0, size = 0;
+            for (std::size_t i = 0; i < ours.size(); ++i) {
+                difference += std::pow(double(ours[i]) - double(theirs[i]), 2);
+                size += std::pow(double(theirs[i]), 2);
+            }
+            QVERIFY2(
+                std::sqrt(difference) <= bound * std::sqrt(size),
+                qPrintable(QString("%1: off by %2").arg(parameter.name.c_str()).arg(std::sqrt(difference / size))));
+        }
+        // However it is cut, and whether the backward comes in halves.
+        const Trained halves(inBf16(shape), shape.layers + 2, true);
+        QCOMPARE(halves.loss, whole.loss);
+        QCOMPARE(halves.gradients, whole.gradients);
+        for (int cut = 1; cut <= shape.layers + 1; ++cut) {
+            const Trained two(inBf16(shape), cut, true);
+            QCOMPARE(two.loss, whole.loss);
+            QCOMPARE(two.gradients, whole.gradients);
+        }
+    }
+
+    void bytesAreThoseOfTheCosts()
+    {
+        for (const Recompute recompute : {Recompute::None, Recompute::Selective, Recompute::Full})
+            for (const ModelShape& shape : {inBf16(llamaShape()), inBf16(encoderShape()), inBf16(visionShape())}) {
+                const Workload workload = workloadOf(shape);
+                Costs costs;
+                applyBytes(workload, {2, 2}, {recompute, recompute}, costs);
+                for (int s = 0; s < 2; ++s) {
+                    const StoredStage stage(workload, 2 * s, 2 * s + 2, 1, recompute);
+                    const StageCosts& of = costs.stages[std::size_t(s)];
+                    QCOMPARE(stage.parameterBytes(), of.parameters);
+                    QCOMPARE(2 * stage.parameterBytes(), of.gradients);
+                    QCOMPARE(stage.bytes(BufferKind::SavedUntilInputGrad), of.savedUntilInputGrad);
+                    QCOMPARE(stage.bytes(BufferKind::SavedUntilWeightGrad), of.savedUntilWeightGrad);
+                    QCOMPARE(stage.bytes(BufferKind::SavedFromInputGrad), of.savedFromInputGrad);
+                    QCOMPARE(stage.bytes(BufferKind::RecomputedUntilInputGrad), of.recomputedUntilInputGrad);
+                    QCOMPARE(stage.bytes(BufferKind::RecomputedUntilWeightGrad), of.recomputedUntilWeightGrad);
+                    QCOMPARE(stage.workspace(Op::F), of.workspaceForward);
+                    QCOMPARE(stage.workspace(Op::I), of.workspaceInputGrad);
+                    QCOMPARE(stage.workspace(Op::B), of.workspaceBackward);
+                    QCOMPARE(stage.workspace(Op::W), of.workspaceWeightGrad);
+                    QCOMPARE(stage.workspace(Op::R), of.workspaceRecompute);
+                    if (s == 0)
+                        QCOMPARE(stage.activationBytes(), of.output);
+                }
+            }
+    }
+
+    void bf16AsItIsIsRefused()
+    {
+        ModelShape shape = inBf16(llamaShape());
+        shape.widened = false; // a device with bf16 arithmetic is meant
+        QVERIFY_THROWS_EXCEPTION(Error, StoredStage(workloadOf(shape), 0, 4, 1));
+    }
+};
+
+PIPEWRIGHT_TEST(TestStoredStage, NoApplication)
+#include "tst_storedstage.moc"
