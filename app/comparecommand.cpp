@@ -9,6 +9,7 @@
 
 #include "traces/analysis/comparison.h"
 #include "traces/analysis/replay.h"
+#include "traces/analysis/runtorun.h"
 #include "traces/store/tracereader.h"
 
 #include <fmt/format.h>
@@ -47,27 +48,6 @@ struct CompareOptions {
     double tolerance = -1;
     bool dark = false, force = false, json = false;
 };
-
-/// What a second run differs from the first by, without any prediction. An error below that is no error of the costs.
-struct RunToRun {
-    Nanoseconds first = 0, second = 0; ///< makespans of the steps of median length
-    double change = 0;                 ///< of the second against the first
-    double errorOfFirst = 0;           ///< of the prediction against the first
-};
-
-RunToRun runToRun(const std::string& firstRun, const Program& program, const Comparison& comparison, BlockTime by)
-{
-    const TraceReader first(firstRun, by);
-    RunToRun result{lengthOf(first.timeline(program, first.medianStep())), comparison.measuredMakespan};
-    if (result.first > 0) {
-        const auto share = [&](Nanoseconds length) {
-            return static_cast<double>(length) / static_cast<double>(result.first) - 1;
-        };
-        result.change = share(result.second);
-        result.errorOfFirst = share(comparison.predictedMakespan);
-    }
-    return result;
-}
 
 void print(const RunToRun& runs, const Comparison& comparison)
 {

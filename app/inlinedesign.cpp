@@ -2,13 +2,13 @@
 #include "app/inlinedesign.h"
 
 #include "app/command.h"
-#include "app/costsfrom.h"
 
 #include "core/base/diagnostic.h"
 #include "core/base/units.h"
 #include "core/design/redesign.h"
 #include "core/presets/modelfile.h"
 #include "core/workload/parallelism.h"
+#include "traces/analysis/costsfrom.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -74,6 +74,13 @@ InlineDesign::InlineDesign(Command command, bool acceptFile)
     group.option("--device", m_device, "device preset to run the model on").typeName("PRESET");
     group.option("--cluster", m_cluster, "cluster preset, or the file that devices --measure wrote: devices and links")
         .typeName("PRESET|FILE");
+    group.option("--efficiency", m_efficiency, "share of its peak rate that a device reaches (the preset's)")
+        .typeName("SHARE");
+    group
+        .option("--half-rate-width", m_halfRateWidth,
+                "width of a weight matrix with which its products reach half of that; 0: all widths are alike (the "
+                "preset's)")
+        .typeName("N");
     group.option("--sequence", m_sequence, "tokens per sequence").typeName("N");
     group.option("--microbatch-size", m_microbatchSize, "sequences per microbatch").typeName("N");
     group.option("--layers-per-stage", m_layersPerStage, "partition of the model, such as 3,3,2")
@@ -87,6 +94,18 @@ InlineDesign::InlineDesign(Command command, bool acceptFile)
         .option("--data-parallel", m_data,
                 "copies of the pipeline, each with M microbatches (as many as share out experts)")
         .typeName("N");
+    group
+        .option("--overlap-exchanges", m_overlapExchanges,
+                "share of what these exchange that runs beside their computing, as far as there is any: 0 to 1 (0)")
+        .typeName("SHARE");
+    group.option("--nodes", m_nodes, "of a cluster of nodes: how many (the preset's)").typeName("N");
+    group.option("--devices-per-node", m_devicesPerNode, "devices of a node").typeName("N");
+    group.option("--cards-per-node", m_cardsPerNode, "network cards that they share").typeName("N");
+    group.option("--nodes-per-switch", m_nodesPerSwitch, "nodes under one switch; 0: all").typeName("N");
+    group
+        .option("--oversubscription", m_oversubscription,
+                "between switches: what their nodes could send over what passes, from 1 on")
+        .typeName("X");
     group
         .option("--recompute", m_recompute,
                 "which activations R blocks make again before the backward: the attention's, or all, of every stage "
@@ -127,15 +146,30 @@ bool InlineDesign::isFile() const
 std::optional<Parallelism> InlineDesign::parallel() const
 {
     bool any = false;
-    for (const char* option :
-         {"--tensor-parallel", "--sequence-parallel", "--context-parallel", "--expert-parallel", "--data-parallel"})
+    for (const char* option : {"--tensor-parallel", "--sequence-parallel", "--context-parallel", "--expert-parallel",
+                               "--data-parallel", "--overlap-exchanges"})
         any = any || m_options.given(option);
     if (!any)
         return std::nullopt;
-    Parallelism parallel{m_tensor, m_splitTokens, m_context, m_expert, m_data};
+    Parallelism parallel{m_tensor, m_splitTokens, m_context, m_expert, m_data, m_overlapExchanges};
     if (!m_options.given("--data-parallel"))
         parallel.data = parallel.expert;
     return parallel;
+}
+
+NodeChange InlineDesign::nodes() const
+{
+    const auto number = [&](const char* option, int value) {
+        return m_options.given(option) ? std::optional(value) : std::nullopt;
+    };
+    NodeChange change;
+    change.count = number("--nodes", m_nodes);
+    change.devices = number("--devices-per-node", m_devicesPerNode);
+    change.cards = number("--cards-per-node", m_cardsPerNode);
+    change.perSwitch = number("--nodes-per-switch", m_nodesPerSwitch);
+    if (m_options.given("--oversubscription"))
+        change.oversubscription = m_oversubscription;
+    return change;
 }
 
 DesignRequest InlineDesign::request() const
@@ -203,6 +237,11 @@ DesignRequest InlineDesign::request() const
     request.sequence = number("--sequence", m_sequence);
     request.microbatchSize = number("--microbatch-size", m_microbatchSize);
     request.parallel = parallel();
+    request.nodes = nodes();
+    if (given("--efficiency"))
+        request.efficiency = m_efficiency;
+    if (given("--half-rate-width"))
+        request.halfRateWidth = m_halfRateWidth;
     if (given("--recompute"))
         request.recompute = parseRecompute(m_recompute, "--recompute");
     request.layersPerStage = m_layersPerStage;

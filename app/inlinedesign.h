@@ -27,6 +27,7 @@ private:
     bool isFile() const;
     DesignRequest request() const;
     std::optional<Parallelism> parallel() const;
+    NodeChange nodes() const;
 
     bool m_acceptFile;
     Command m_command, m_options;
@@ -39,6 +40,8 @@ private:
     std::string m_model, m_device, m_cluster, m_name, m_costsFrom, m_scale;
     int m_tensor = 1, m_context = 1, m_expert = 1, m_data = 1;
     bool m_splitTokens = false;
+    double m_overlapExchanges = 0, m_oversubscription = 1, m_efficiency = 0.5, m_halfRateWidth = 0;
+    int m_nodes = 1, m_devicesPerNode = 1, m_cardsPerNode = 1, m_nodesPerSwitch = 0;
     std::string m_recompute;
     std::vector<int> m_layersPerStage;
     std::string m_optimizer, m_predictionSteps, m_rounding, m_layout;

@@ -97,10 +97,13 @@ Json toJson(const Design& design, const Prediction& prediction, const Prediction
     if (!program.busOfLink.empty())
         object["buses"] = {{"names", busNames(program)}, {"discipline", busDiscipline()}};
     if (!(parallel == Parallelism{}))
-        object["parallel"] = {
-            {"tensor", parallel.tensor},   {"sequence", parallel.sequence},
-            {"context", parallel.context}, {"expert", parallel.expert},
-            {"data", parallel.data},       {"devices_in_all", program.devices.size() * members * parallel.data}};
+        object["parallel"] = {{"tensor", parallel.tensor},
+                              {"sequence", parallel.sequence},
+                              {"context", parallel.context},
+                              {"expert", parallel.expert},
+                              {"data", parallel.data},
+                              {"overlap", parallel.overlap},
+                              {"devices_in_all", program.devices.size() * members * parallel.data}};
     if (design.workload && design.costs.isFormula()) {
         object["tokens_per_second"] = tokensPerSecond(design, metrics.makespan);
         if (design.workload->shape.architecture != Architecture::Table) // a table says nothing of FLOPs

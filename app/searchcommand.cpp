@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "app/cancel.h"
 #include "app/command.h"
-#include "app/costsfrom.h"
 #include "app/noiseoptions.h"
 #include "app/progress.h"
 #include "app/table.h"
@@ -15,6 +14,7 @@
 #include "core/search/pareto.h"
 #include "core/search/partition.h"
 #include "core/search/variants.h"
+#include "traces/analysis/costsfrom.h"
 
 #include <fmt/format.h>
 

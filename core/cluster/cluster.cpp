@@ -9,7 +9,8 @@ bool DeviceSpec::operator==(const DeviceSpec& other) const
 {
     const bool sameGroup = group && other.group ? *group == *other.group : !group && !other.group;
     return sameGroup && name == other.name && memory == other.memory && peakFlops == other.peakFlops
-           && memoryBandwidth == other.memoryBandwidth && efficiency == other.efficiency;
+           && memoryBandwidth == other.memoryBandwidth && efficiency == other.efficiency
+           && halfRateWidth == other.halfRateWidth;
 }
 
 DeviceSpec asOneDevice(Cluster members)

@@ -21,6 +21,9 @@ struct DeviceSpec {
     double peakFlops = 0;       ///< FLOP/s, dense, at the workload's precision
     double memoryBandwidth = 0; ///< bytes/s
     double efficiency = 0.5;    ///< share of peakFlops that large matrix products reach end to end
+    /// The width of a weight matrix, on its narrower side, with which a product reaches half of that: one of width w
+    /// reaches w / (w + halfRateWidth) of it. 0: all widths are alike. Of single devices, not of a group's members.
+    double halfRateWidth = 0;
     /// A group of devices that hold every stage of this one together; the numbers above are then asOneDevice()'s.
     std::shared_ptr<const Cluster> group{};
     bool operator==(const DeviceSpec& other) const; ///< groups by what they hold

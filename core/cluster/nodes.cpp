@@ -20,6 +20,38 @@ bool isSlower(const LinkSpec& link, const LinkSpec& than)
 
 } // namespace
 
+Nodes withChange(const Cluster& cluster, const NodeChange& change)
+{
+    Nodes nodes = cluster.nodes;
+    if (!change.any())
+        return nodes;
+    if (nodes.devices == 0)
+        throw Error("--nodes, --devices-per-node, --cards-per-node, --nodes-per-switch, --oversubscription",
+                    fmt::format("the cluster {} is not made of nodes", cluster.name),
+                    "take one that is, such as --cluster h100-nodes");
+    const auto take = [](const char* option, const std::optional<int>& wanted, int least, int& field) {
+        if (!wanted)
+            return;
+        if (*wanted < least || *wanted > mostOfNodes)
+            throw Error(option, fmt::format("{} is out of range", *wanted),
+                        fmt::format("between {} and {}", least, mostOfNodes));
+        field = *wanted;
+    };
+    take("--nodes", change.count, 1, nodes.count);
+    take("--devices-per-node", change.devices, 1, nodes.devices);
+    take("--cards-per-node", change.cards, 1, nodes.cards);
+    take("--nodes-per-switch", change.perSwitch, 0, nodes.perSwitch);
+    if (change.oversubscription) {
+        if (!(*change.oversubscription >= 1 && *change.oversubscription <= mostOfNodes))
+            throw Error("--oversubscription", fmt::format("{} is out of range", *change.oversubscription),
+                        "1: switches pass all that their nodes can send; 2: half of it");
+        nodes.oversubscription = *change.oversubscription;
+    }
+    if (change.bandwidth)
+        nodes.network.bandwidth = *change.bandwidth;
+    return nodes;
+}
+
 NodeLayout::NodeLayout(const Cluster& cluster, const GroupSizes& sizes)
     : m_cluster(cluster), m_sizes(sizes), m_members(std::int64_t{sizes.tensor} * sizes.context)
 {

@@ -13,8 +13,22 @@
 #include "core/cluster/cluster.h"
 
 #include <cstdint>
+#include <optional>
 
 namespace pipewright {
+
+/// What is asked of how a cluster's devices stand in nodes; what is unset stays as it is.
+struct NodeChange {
+    std::optional<int> count, devices, cards;
+    std::optional<int> perSwitch; ///< 0: all nodes under one
+    std::optional<double> oversubscription;
+    std::optional<double> bandwidth; ///< of one card, bytes/s
+    bool any() const { return count || devices || cards || perSwitch || oversubscription || bandwidth; }
+};
+inline constexpr int mostOfNodes = 65'536; ///< nodes, devices of one, cards of one
+
+/// Throws Error, naming the option of the command line, for a cluster without nodes and for numbers that no nodes have.
+Nodes withChange(const Cluster& cluster, const NodeChange& change);
 
 struct GroupSizes {
     int tensor = 1, context = 1, data = 1, pipeline = 1;

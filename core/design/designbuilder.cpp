@@ -33,6 +33,20 @@ void checkRequest(const DesignRequest& request)
     if (request.overlapFactor && !(*request.overlapFactor > 0 && *request.overlapFactor <= 100))
         throw Error("--overlap-factor", fmt::format("{}", *request.overlapFactor),
                     "1: a pair takes as long as its blocks one after the other; 0.5: half of that");
+    if (request.nodes.any() && !request.cluster && !request.costsFrom)
+        throw Error("--nodes, --devices-per-node, --cards-per-node, --nodes-per-switch, --oversubscription",
+                    "say how the devices of a cluster stand, and none is given",
+                    "give one that is made of nodes, such as --cluster h100-nodes");
+    if (request.efficiency && !(*request.efficiency > 0 && *request.efficiency <= 1))
+        throw Error("--efficiency", fmt::format("{} is no share of the peak rate", *request.efficiency),
+                    "above 0, and 1 at most");
+    if (request.halfRateWidth && !(*request.halfRateWidth >= 0 && *request.halfRateWidth <= 1e6))
+        throw Error("--half-rate-width", fmt::format("{} is no width of a matrix", *request.halfRateWidth),
+                    "0: all widths are alike; 1400: a matrix so wide reaches half of the efficiency");
+    if ((request.efficiency || request.halfRateWidth) && !request.model && !request.device && !request.cluster
+        && !request.costsFrom)
+        throw Error("--efficiency, --half-rate-width", "say what a model costs on a device, and neither is given",
+                    "give --model PRESET, or --device or --cluster");
     if (request.parallel && !request.model && !request.device && !request.cluster && !request.costsFrom)
         throw Error("--tensor-parallel, --context-parallel, --expert-parallel, --data-parallel",
                     "are part of what a model costs on a machine, and none is given",
@@ -131,7 +145,7 @@ Workload workloadOf(const DesignRequest& request, int stages, int pieces)
 }
 
 /// A device alone stands in the cluster preset that is made of it, for its links.
-Cluster clusterOf(const DesignRequest& request, const ModelShape& shape)
+Cluster listedCluster(const DesignRequest& request, const ModelShape& shape)
 {
     const PresetLibrary library;
     if (request.cluster && request.device)
@@ -155,6 +169,22 @@ Cluster clusterOf(const DesignRequest& request, const ModelShape& shape)
     Cluster cluster;
     cluster.name = device.name;
     cluster.devices.assign(static_cast<std::size_t>(request.devices), device);
+    return cluster;
+}
+
+Cluster clusterOf(const DesignRequest& request, const ModelShape& shape)
+{
+    Cluster cluster = listedCluster(request, shape);
+    cluster.nodes = withChange(cluster, request.nodes);
+    for (std::size_t d = 0; d < cluster.devices.size(); ++d) {
+        DeviceSpec& device = cluster.devices[d];
+        if (device.group && (request.efficiency || request.halfRateWidth))
+            throw Error("--efficiency, --half-rate-width",
+                        fmt::format("device {} is a group, whose members have rates of their own", d),
+                        "set them in the cluster's file");
+        device.efficiency = request.efficiency.value_or(device.efficiency);
+        device.halfRateWidth = request.halfRateWidth.value_or(device.halfRateWidth);
+    }
     return cluster;
 }
 
@@ -263,6 +293,8 @@ void checkAgainst(const DesignRequest& request, const Design& from)
            "--forward, --input-grad, --weight-grad, --transfer", "the times are those");
     refuse(request.saved.has_value(), "--saved", "the bytes are those");
     refuse(request.device || request.cluster, "--device, --cluster", "the machine is the one");
+    refuse(request.efficiency || request.halfRateWidth, "--efficiency, --half-rate-width", "the times are those");
+    refuse(request.nodes.any(), "--nodes and what belongs to them", "the machine is the one");
     refuse(request.parallel.has_value(), "--tensor-parallel and other degrees", "the degrees are those");
     if (!from.dataflow.skips.empty())
         throw Error("--costs-from", "its skip connections join stages, and another schedule has other stages",

@@ -5,6 +5,7 @@
 // built-in backends can train stands in, so that every design made here can also be run.
 #pragma once
 
+#include "core/cluster/nodes.h"
 #include "core/design/design.h"
 #include "core/families/family.h"
 
@@ -29,8 +30,10 @@ struct DesignRequest : FamilyOptions {
     std::optional<std::string> model;           ///< a preset's name, or a file (presets/modelfile.h)
     std::optional<std::string> device, cluster; ///< presets: one kind of device, or all with their links
     std::optional<int> sequence, microbatchSize;
-    std::optional<Parallelism> parallel; ///< instead of the model's own
-    RecomputeChoice recompute;           ///< which stages make their activations again
+    std::optional<Parallelism> parallel;             ///< instead of the model's own
+    NodeChange nodes;                                ///< of a cluster that is made of nodes
+    std::optional<double> efficiency, halfRateWidth; ///< of the cluster's devices, in place of the presets'
+    RecomputeChoice recompute;                       ///< which stages make their activations again
     /// Transformer layers per stage, or all layers when embedding and head are counted too; even when empty.
     std::vector<int> layersPerStage;
 

@@ -55,6 +55,11 @@ MemberTimes::Seconds MemberTimes::exchanges(const Layer& layer) const
     return sum;
 }
 
+double MemberTimes::exposed(double seconds, double computing) const
+{
+    return seconds - std::min(m_parallel.overlap * seconds, computing);
+}
+
 double MemberTimes::dataSum(std::span<const Layer> layers, int gradientBytesPerParameter) const
 {
     double experts = 0, others = 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // What it takes the members of a group to exchange what their layers say (workload/parallelism.h), over links that
-// follow from where they stand (cluster/nodes.h). Collectives run as rings, or as measured ones of the cluster; none
-// overlaps with compute.
+// follow from where they stand (cluster/nodes.h). Collectives run as rings, or as measured ones of the cluster; so
+// much of each is hidden behind computing as Parallelism::overlap says.
 #pragma once
 
 #include "core/cluster/nodes.h"
@@ -22,6 +22,10 @@ public:
     };
     /// Of one microbatch.
     Seconds exchanges(const Layer& layer) const;
+
+    /// What remains of exchanges that take so long in a block that computes so long: the share that does not overlap,
+    /// and what finds no computing to hide behind. The sum over copies hides behind a stage's last backward.
+    double exposed(double seconds, double computing) const;
 
     /// To sum the gradients of these layers over the copies of the pipeline, once per step.
     double dataSum(std::span<const Layer> layers, int gradientBytesPerParameter) const;

@@ -118,21 +118,26 @@ void fillTimes(std::span<const Layer> layers, const DeviceSpec& device, const Me
 {
     const double rate = device.peakFlops * device.efficiency;
     double forward = 0, inputGrad = 0, weightGrad = 0, attention = 0;
+    MemberTimes::Seconds exchanged;
     for (const Layer& layer : layers) {
         attention += attentionCoreFlops(layer) / rate;
-        forward += layer.forwardFlops / rate;
-        inputGrad += layer.inputGradFlops / rate;
-        weightGrad += layer.weightGradFlops / rate;
+        forward += (layer.forwardFlops + device.halfRateWidth * layer.forwardFlopsPerWidth) / rate;
+        inputGrad += (layer.inputGradFlops + device.halfRateWidth * layer.inputGradFlopsPerWidth) / rate;
+        weightGrad += (layer.weightGradFlops + device.halfRateWidth * layer.weightGradFlopsPerWidth) / rate;
         if (gathersRows(layer.kind) && device.memoryBandwidth > 0) { // read and write the output, and the same back
             const double traffic = 2.0 * static_cast<double>(layer.outputBytes) / device.memoryBandwidth;
             forward += traffic;
             weightGrad += traffic;
         }
         const MemberTimes::Seconds exchanges = members.exchanges(layer);
-        forward += exchanges.forward;
-        inputGrad += exchanges.inputGrad;
-        weightGrad += exchanges.weightGrad;
+        exchanged.forward += exchanges.forward;
+        exchanged.inputGrad += exchanges.inputGrad;
+        exchanged.weightGrad += exchanges.weightGrad;
     }
+    const double backwardWork = inputGrad + weightGrad;
+    forward += members.exposed(exchanged.forward, forward);
+    inputGrad += members.exposed(exchanged.inputGrad, inputGrad);
+    weightGrad += members.exposed(exchanged.weightGrad, weightGrad);
     stage.forward = toNanoseconds(forward);
     stage.inputGrad = toNanoseconds(inputGrad);
     stage.weightGrad = toNanoseconds(weightGrad);
@@ -149,7 +154,7 @@ void fillTimes(std::span<const Layer> layers, const DeviceSpec& device, const Me
     const Bytes touched = 2 * (stage.parameters + stage.optimizerState) + stage.gradients;
     stage.update =
         toNanoseconds((device.memoryBandwidth > 0 ? static_cast<double>(touched) / device.memoryBandwidth : 0)
-                      + members.dataSum(layers, gradientBytesPerParameter));
+                      + members.exposed(members.dataSum(layers, gradientBytesPerParameter), backwardWork));
 }
 
 const DeviceSpec& deviceOf(const Cluster& cluster, const std::vector<int>& deviceOfStage, std::size_t stage)
@@ -186,7 +191,8 @@ std::string describeSource(const Cluster& cluster, const std::vector<int>& devic
 {
     const std::string groups = parallel == Parallelism{} ? "" : ", " + textOf(parallel);
     const auto describe = [](const DeviceSpec& device) {
-        return fmt::format("{} at {:.0f} % of peak", device.name, device.efficiency * 100);
+        return fmt::format("{} at {:.0f} % of peak", device.name, device.efficiency * 100)
+               + (device.halfRateWidth > 0 ? fmt::format(", half of that at width {:.0f}", device.halfRateWidth) : "");
     };
     const std::string first = describe(cluster.devices[deviceOfStage.front()]);
     for (const int device : deviceOfStage)

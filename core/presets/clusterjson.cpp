@@ -31,6 +31,8 @@ nlohmann::ordered_json deviceToJson(const DeviceSpec& device)
     json["peak_flops"] = plainNumber(device.peakFlops);
     json["memory_bandwidth"] = plainNumber(device.memoryBandwidth);
     json["efficiency"] = plainNumber(device.efficiency);
+    if (device.halfRateWidth > 0)
+        json["half_rate_width"] = plainNumber(device.halfRateWidth);
     return json;
 }
 
@@ -45,6 +47,9 @@ DeviceSpec readDevice(ObjectReader& reader)
         for (const DeviceSpec& member : members.devices)
             if (member.group)
                 reader.fault("group", "a group within a group", "list all devices in one group");
+            else if (member.halfRateWidth > 0)
+                reader.fault("group", "programs of a group do not know what narrow matrices cost",
+                             "leave half_rate_width out, and lower the efficiency");
         const std::string name = device.name;
         device = asOneDevice(std::move(members));
         device.name = name;
@@ -54,6 +59,7 @@ DeviceSpec readDevice(ObjectReader& reader)
     reader.readRate("peak_flops", device.peakFlops);
     reader.readRate("memory_bandwidth", device.memoryBandwidth);
     reader.readRate("efficiency", device.efficiency);
+    reader.readRate("half_rate_width", device.halfRateWidth);
     return device;
 }
 

@@ -172,6 +172,8 @@ OrderedJson parallelToJson(const Parallelism& parallel)
             json[key] = degree;
     if (parallel.sequence)
         json["sequence"] = true;
+    if (parallel.overlap != 0)
+        json["overlap"] = plainNumber(parallel.overlap);
     return json;
 }
 
@@ -227,6 +229,7 @@ Parallelism readParallel(ObjectReader&& reader)
     reader.read("expert", parallel.expert, 1, most);
     reader.read("data", parallel.data, 1, most);
     reader.read("sequence", parallel.sequence);
+    reader.readRate("overlap", parallel.overlap);
     if (std::string before; reader.read("recompute", before), !before.empty() && before != "none")
         reader.fault("recompute", "what a stage recomputes is part of the schedule, as R blocks",
                      "make the design anew with --recompute " + before);

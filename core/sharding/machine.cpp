@@ -52,6 +52,10 @@ Diagnostics checkCluster(const Cluster& cluster)
             found.push_back({Severity::Error, where + (device.peakFlops == 0 ? ".peak_flops" : ".efficiency"),
                              fmt::format("device {} ({}) has a rate of zero", d, device.name),
                              "give its \"peak_flops\" and \"efficiency\", or take it out of the cluster"});
+        if (device.halfRateWidth > 0)
+            found.push_back({Severity::Error, where + ".half_rate_width",
+                             "the programs of a group do not know what narrow matrices cost",
+                             "leave it out, and lower the efficiency"});
         if (!std::isfinite(device.memoryBandwidth) || device.memoryBandwidth < 0)
             found.push_back({Severity::Error, where + ".memory_bandwidth", "no memory bandwidth",
                              "give bytes per second; 0 is unlimited"});

@@ -58,6 +58,10 @@ void addWork(Layer& layer, std::int64_t rows, std::int64_t inner, std::int64_t c
     layer.forwardFlops += flops;
     layer.inputGradFlops += flops;
     layer.weightGradFlops += flops;
+    const double perWidth = flops / static_cast<double>(std::max<std::int64_t>(1, std::min(inner, columns)));
+    layer.forwardFlopsPerWidth += perWidth;
+    layer.inputGradFlopsPerWidth += perWidth;
+    layer.weightGradFlopsPerWidth += perWidth;
 }
 
 struct Linear {
@@ -298,7 +302,7 @@ Layer embeddingLayer(const ModelShape& shape)
         // One row of the position table belongs to the class token, which is a parameter, not a patch.
         const std::int64_t patches = shape.microbatchSize * (shape.sequence - 1);
         addLinear(layer, patches, {"patches", shape.patchElements, shape.hidden, true});
-        layer.inputGradFlops = 0; // input images have no gradient
+        layer.inputGradFlops = layer.inputGradFlopsPerWidth = 0; // input images have no gradient
         addParameter(layer, "classToken", 1, shape.hidden, Start::Zero);
         keep.untilWeightGrad("patches", patches * shape.patchElements);
     } else if (shape.architecture == Architecture::Classifier) {

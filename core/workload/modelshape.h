@@ -75,6 +75,7 @@ struct Parallelism {
     int context = 1;       ///< members with a part of every sequence each
     int expert = 1;        ///< data-parallel copies that share out the experts
     int data = 1;          ///< copies of the pipeline, which sum their gradients at the end of a step
+    double overlap = 0;    ///< share of what they exchange that runs beside computing, as far as there is any: 0 … 1
 
     int members() const { return tensor * context; } ///< of a stage's device
     std::int64_t devicesPerStage() const { return std::int64_t{members()} * data; }

@@ -80,8 +80,12 @@ Diagnostics checkParallelism(const ModelShape& shape)
          {std::pair{"tensor", p.tensor}, {"context", p.context}, {"expert", p.expert}, {"data", p.data}})
         if (degree < 1 || degree > most)
             fault(field, fmt::format("{} is no degree of parallelism", degree), fmt::format("between 1 and {}", most));
+    if (!(p.overlap >= 0 && p.overlap <= 1))
+        fault("overlap", fmt::format("{} is no share of the exchanges", p.overlap), "between 0, none, and 1, all");
     if (!wrong.empty() || p == Parallelism{})
         return wrong;
+    if (p.devicesPerStage() == 1)
+        fault("overlap", "no devices exchange anything that could overlap", "use it with a degree of parallelism");
     if (std::int64_t{p.tensor} * p.context > mostDevices || std::int64_t{p.tensor} * p.context * p.data > mostDevices)
         fault("data", fmt::format("more than {} devices for each of the schedule", mostDevices), "use smaller degrees");
     const bool classifier = shape.architecture == Architecture::Classifier;
@@ -176,6 +180,8 @@ std::string textOf(const Parallelism& p)
         parts.push_back(fmt::format("expert {}", p.expert));
     if (p.data > 1)
         parts.push_back(fmt::format("data {}", p.data));
+    if (p.overlap > 0)
+        parts.push_back(fmt::format("{:.3g} % of exchanges beside computing", 100 * p.overlap));
     return fmt::format("{}", fmt::join(parts, ", "));
 }
 

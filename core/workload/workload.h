@@ -91,6 +91,8 @@ struct Layer {
     std::string name; ///< "layer 3", "embedding", "head"
     LayerKind kind = LayerKind::Other;
     double forwardFlops = 0, inputGradFlops = 0, weightGradFlops = 0;
+    /// Of the FLOPs, products with weights over the narrower side of each weight matrix: how much narrow ones weigh.
+    double forwardFlopsPerWidth = 0, inputGradFlopsPerWidth = 0, weightGradFlopsPerWidth = 0;
     Nanoseconds forwardTime = 0, inputGradTime = 0, weightGradTime = 0, backwardTime = 0; ///< of a table; then no FLOPs
     std::int64_t parameters = 0;                  ///< held by this layer (a tied head holds a copy of the embedding)
     std::vector<LayerParameter> parameterTensors; ///< these, where they are not divided among devices; not of a table

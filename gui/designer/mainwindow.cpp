@@ -107,6 +107,7 @@ void MainWindow::connectViews()
     connect(m_run, &RunController::finished, this, &MainWindow::takeRun);
     on(m_actions->openOverlay, &MainWindow::openOverlay);
     on(m_actions->calibrate, &MainWindow::calibrateFromOverlay);
+    on(m_actions->costsFrom, &MainWindow::chooseCosts);
     connect(m_actions->traceLanes, &QAction::triggered, this, [this] {
         if (m_document.overlay())
             openTrace(m_document.overlay()->path);

@@ -68,6 +68,8 @@ public:
     ~MainWindow() override;
 
     Document& document() { return m_document; }
+    /// Of a recorded run or a design of the same model, carried over to the present schedule.
+    void takeCostsFrom(const QString& path);
     TimelineView& timeline() { return *m_timeline; }
     Minimap& minimap() { return *m_minimap; }
     Tray& tray() { return *m_tray; }
@@ -135,6 +137,7 @@ public Q_SLOTS:
     void openPart(Breadcrumb::Part part); ///< of the title: its page
     void showGradients();                 ///< of the overlaid run
     void calibrateFromOverlay();
+    void chooseCosts();
     void exportReport();
     void queryOverlay();
     void showDiagnostics();

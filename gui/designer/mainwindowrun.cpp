@@ -3,6 +3,7 @@
 // lanes, calibration and report.
 #include "core/base/textfile.h"
 #include "core/design/costorigins.h"
+#include "core/design/redesign.h"
 #include "gui/designer/firsthints.h"
 #include "gui/designer/mainwindow.h"
 #include "gui/designer/numberbar.h"
@@ -17,6 +18,7 @@
 #include "gui/trace/runerrors.h"
 #include "gui/widgets/words.h"
 #include "traces/analysis/calibration.h"
+#include "traces/analysis/costsfrom.h"
 #include "traces/export/report.h"
 
 #include <nlohmann/json.hpp>
@@ -203,6 +205,32 @@ void MainWindow::calibrateFromOverlay()
         m_numbers->setHint(text);
     } catch (const std::exception& error) {
         complain(tr("Cannot calibrate"), proseText(error));
+    }
+}
+
+void MainWindow::chooseCosts()
+{
+    const QString folder = m_options.traceFolder.isEmpty() ? dataFolder(QStringLiteral("runs")) : m_options.traceFolder;
+    const QString path = QFileDialog::getOpenFileName(this, tr("Take costs from a run or a design"), folder,
+                                                      tr("Recordings and designs (*.db *.json);;All files (*)"));
+    if (!path.isEmpty())
+        takeCostsFrom(path);
+}
+
+void MainWindow::takeCostsFrom(const QString& path)
+{
+    try {
+        const WaitCursor wait;
+        Design design = withCostsFrom(m_document.design(), readCostsFrom(path.toStdString()));
+        QString text = tr("Costs of %1").arg(QFileInfo(path).fileName());
+        if (const std::string gaps = hostGapsText(design); !gaps.empty())
+            text += tr("; the host takes %1").arg(QString::fromStdString(gaps));
+        if (const std::string estimates = estimatesText(design); !estimates.empty())
+            text += tr("; estimated, not measured: %1").arg(QString::fromStdString(estimates));
+        m_document.replaceDesign(std::move(design), tr("Take the costs of %1").arg(QFileInfo(path).fileName()));
+        m_numbers->setHint(text);
+    } catch (const std::exception& error) {
+        complain(tr("These costs cannot be taken"), proseText(error));
     }
 }
 

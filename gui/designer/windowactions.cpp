@@ -64,6 +64,10 @@ WindowActions::WindowActions(QUndoStack* stack, QWidget* window)
                         tr("Show the prediction alone"));
     calibrate = make(tr("Take the measured costs"), {QKeySequence(Qt::CTRL | Qt::Key_K)},
                      tr("Calibrate: the overlaid run's durations become the design's costs"));
+    costsFrom =
+        make(tr("Take costs from…"), {},
+             tr("This machine's costs: those of a recorded run of any schedule of the same model, or of another "
+                "design, carried over to this one"));
     traceLanes = make(tr("Blocks and kernels of the run…"), {QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_K)},
                       tr("The overlaid run as lanes: blocks, below them what the GPUs ran, calls of the host, memory"));
     recordedRun = make(tr("See a recorded run"), {},
@@ -114,7 +118,7 @@ WindowActions::WindowActions(QUndoStack* stack, QWidget* window)
     for (QAction* action : {model, search, improveSelection, buildingBlock, compare, tradeOffs, experiment, sharding})
         exploreMenu->addAction(action);
     overlayMenu = new QMenu(tr("Overlay"), window);
-    for (QAction* action : {openOverlay, clearOverlay, calibrate, traceLanes})
+    for (QAction* action : {openOverlay, clearOverlay, calibrate, costsFrom, traceLanes})
         overlayMenu->addAction(action);
     viewMenu = new QMenu(tr("View"), window);
     viewMenu->addAction(palette);
@@ -164,7 +168,8 @@ QList<ShortcutList::Group> WindowActions::groups() const
         {tr("File"), {newSchedule, open, recordedRun, save, saveAs, picture, print, quit}},
         {tr("Edit"), {undo, redo, history, place, completeRest, emptyTimeline, takeSuggestion, find}},
         {tr("Explore"), {model, search, improveSelection, buildingBlock, compare, tradeOffs, experiment, sharding}},
-        {tr("Run and compare"), QList<QAction*>{run, openOverlay, clearOverlay, calibrate, traceLanes} + m_sides},
+        {tr("Run and compare"),
+         QList<QAction*>{run, openOverlay, clearOverlay, calibrate, costsFrom, traceLanes} + m_sides},
         {tr("Window"), QList<QAction*>{palette, diagnostics, theme, shortcuts} + panels() + QList<QAction*>{hints}}};
     return groups + m_views;
 }

@@ -50,6 +50,7 @@ public:
     QAction* openOverlay;
     QAction* clearOverlay;
     QAction* calibrate;
+    QAction* costsFrom;
     QAction* traceLanes;
     QAction* recordedRun;
     QAction* hints;

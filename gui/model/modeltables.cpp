@@ -4,6 +4,7 @@
 #include "core/predict/stagememory.h"
 #include "gui/memory/memorybars.h"
 #include "gui/model/modelwindow.h"
+#include "gui/model/nodefields.h"
 #include "gui/model/parallelismfields.h"
 #include "gui/model/partitionbar.h"
 #include "gui/widgets/valuetable.h"
@@ -160,6 +161,7 @@ void ModelWindow::fillDevices()
             {share && share->multiprocessors > 0 ? QString::number(share->multiprocessors) : QString(), true,
              share ? tr("Empty: the whole GPU")
                    : tr("Empty: left open. The first number is taken for every device, on GPU 0")});
+        rows.back().push_back({spec.halfRateWidth > 0 ? QString::number(spec.halfRateWidth) : QString(), true, unused});
     }
     m_devices->setRows(rows);
     describeMapping();
@@ -217,6 +219,7 @@ void ModelWindow::fillGroups()
 {
     const Design& design = m_document.design();
     m_groups->setEnabled(design.workload.has_value());
+    m_nodes->setValue(design.cluster.nodes);
     const Parallelism parallel = design.workload ? design.workload->shape.parallel : Parallelism{};
     m_groups->setValue(parallel);
     const auto copies = parallel.devicesPerStage();

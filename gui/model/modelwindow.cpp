@@ -8,6 +8,7 @@
 #include "core/presets/modeljson.h"
 #include "core/workload/parallelism.h"
 #include "gui/memory/memorybars.h"
+#include "gui/model/nodefields.h"
 #include "gui/model/parallelismfields.h"
 #include "gui/model/partitionbar.h"
 #include "gui/model/thismachine.h"
@@ -48,7 +49,7 @@ double parseShare(const QString& text)
 }
 
 constexpr int recomputeColumn = 10; // of the stages
-constexpr int gpuColumn = 6, multiprocessorsColumn = 7;
+constexpr int gpuColumn = 6, multiprocessorsColumn = 7, halfRateColumn = 8;
 constexpr int mixedRecompute = 3; // of the choices for all stages: they differ
 
 int parseNumber(const QString& text, const std::string& where, int low, int high)
@@ -74,15 +75,17 @@ ModelWindow::ModelWindow(Document& document, QWidget* parent)
           tr("Layers"),
           {tr("layer"), tr("stage"), tr("forward"), tr("backward"), tr("parameters"), tr("saved"), tr("output")},
           this)),
-      m_devices(new ValueTable(tr("Devices"),
-                               {tr("device"), tr("name"), tr("memory"), tr("peak rate"), tr("efficiency"),
-                                tr("memory bandwidth"), tr("runs on GPU"), tr("multiprocessors")},
-                               this)),
+      m_devices(
+          new ValueTable(tr("Devices"),
+                         {tr("device"), tr("name"), tr("memory"), tr("peak rate"), tr("efficiency"),
+                          tr("memory bandwidth"), tr("runs on GPU"), tr("multiprocessors"), tr("half-rate width")},
+                         this)),
       m_mapping(makeCaption({}, TextSize::Small, this)),
       m_machine(new ThisMachine([this] { return m_document.design().schedule.devices(); }, this)),
       m_links(new ValueTable(tr("Links"), {tr("between"), tr("name"), tr("latency"), tr("bandwidth")}, this)),
-      m_groups(new ParallelismFields(240, this)), m_inGroups(makeCaption({}, TextSize::Small, this)),
-      m_memory(new MemoryBars(this)), m_source(makeCaption({}, TextSize::Small, this)), m_fault(new QLabel(this))
+      m_groups(new ParallelismFields(240, this)), m_nodes(new NodeFields(240, this)),
+      m_inGroups(makeCaption({}, TextSize::Small, this)), m_memory(new MemoryBars(this)),
+      m_source(makeCaption({}, TextSize::Small, this)), m_fault(new QLabel(this))
 {
     setWindowTitle(tr("Model and cluster"));
     setWindowFlag(Qt::WindowMinMaxButtonsHint);
@@ -117,6 +120,9 @@ ModelWindow::ModelWindow(Document& document, QWidget* parent)
                               "backward; full: R makes all of them again from the stage's input"));
     m_devices->setColumnTip(3, tr("Dense arithmetic at the model's precision"));
     m_devices->setColumnTip(4, tr("Share of the peak rate that large matrix products reach end to end"));
+    m_devices->setColumnTip(halfRateColumn,
+                            tr("The width of a weight matrix, on its narrower side, with which a product reaches half "
+                               "of that efficiency; empty: all widths are alike"));
     m_devices->setColumnTip(gpuColumn, tr("Which GPU of the machine the CUDA backend runs the device on, counted from "
                                           "0. Several devices may share one."));
     m_devices->setColumnTip(
@@ -241,7 +247,16 @@ QWidget* ModelWindow::buildGroups()
     layout->setSpacing(10);
     layout->addWidget(m_inGroups);
     layout->addWidget(m_groups);
+    layout->addWidget(makeHeading(tr("Nodes"), page));
+    layout->addWidget(m_nodes);
     layout->addStretch(1);
+    connect(m_nodes, &NodeFields::edited, this, [this] {
+        commit(tr("Set how devices stand in nodes"), [&] {
+            Cluster cluster = m_document.design().cluster;
+            cluster.nodes = withChange(cluster, m_nodes->value());
+            return withCluster(m_document.design(), std::move(cluster));
+        });
+    });
     connect(m_groups, &ParallelismFields::edited, this, [this] {
         const Parallelism wanted = m_groups->value();
         const QString text = QString::fromStdString(textOf(wanted));
@@ -425,6 +440,9 @@ void ModelWindow::setDeviceValue(int device, int column, const QString& text)
         case 3: spec.peakFlops = parseFlops(value, "peak rate"); break;
         case 4: spec.efficiency = parseShare(text); break;
         case 5: spec.memoryBandwidth = parseBandwidth(value, "memory bandwidth"); break;
+        case halfRateColumn:
+            spec.halfRateWidth = text.isEmpty() ? 0 : parseNumber(text, "half-rate width", 0, 1'000'000);
+            break;
         default: break;
         }
         return withCluster(m_document.design(), std::move(cluster));

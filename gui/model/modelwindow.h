@@ -15,6 +15,7 @@ class QTabWidget;
 namespace pipewright {
 
 class MemoryBars;
+class NodeFields;
 class ParallelismFields;
 class PartitionBar;
 class ThisMachine;
@@ -33,6 +34,7 @@ public:
     ValueTable& links() { return *m_links; }
     MemoryBars& memory() { return *m_memory; }
     ParallelismFields& groups() { return *m_groups; }
+    NodeFields& nodes() { return *m_nodes; }
     ThisMachine& machine() { return *m_machine; }
     QTabWidget* tabs() const { return m_tabs; }
     QString fault() const;   ///< why the last edit was refused
@@ -85,6 +87,7 @@ private:
     ThisMachine* m_machine;
     ValueTable* m_links;
     ParallelismFields* m_groups;
+    NodeFields* m_nodes;
     QLabel* m_inGroups;
     MemoryBars* m_memory;
     QLabel* m_source;

@@ -43,12 +43,17 @@ ParallelismFields::ParallelismFields(int fieldWidth, QWidget* parent)
     m_context = spin(tr("Context parallel"), tr("Devices of a stage that share every sequence"));
     m_expert = spin(tr("Expert parallel"), tr("Copies of the pipeline that share out the experts"));
     m_data = spin(tr("Data parallel"), tr("Copies of the pipeline, which sum their gradients after a step"));
+    m_overlap = spin(tr("Exchanges overlapped"),
+                     tr("Share of what these exchange that runs beside their computing, as far as there is any"));
+    m_overlap->setRange(0, 100);
+    m_overlap->setSuffix(tr(" %"));
     connect(m_sequence, &QCheckBox::toggled, this, &ParallelismFields::edited);
 }
 
 Parallelism ParallelismFields::value() const
 {
-    return {m_tensor->value(), m_sequence->isChecked(), m_context->value(), m_expert->value(), m_data->value()};
+    return {m_tensor->value(), m_sequence->isChecked(), m_context->value(),
+            m_expert->value(), m_data->value(),         m_overlap->value() / 100.0};
 }
 
 void ParallelismFields::setValue(const Parallelism& parallel)
@@ -59,6 +64,7 @@ void ParallelismFields::setValue(const Parallelism& parallel)
     m_context->setValue(parallel.context);
     m_expert->setValue(parallel.expert);
     m_data->setValue(parallel.data);
+    m_overlap->setValue(qRound(parallel.overlap * 100));
 }
 
 } // namespace pipewright

@@ -30,6 +30,7 @@ private:
     QSpinBox* m_context;
     QSpinBox* m_expert;
     QSpinBox* m_data;
+    QSpinBox* m_overlap;
 };
 
 } // namespace pipewright

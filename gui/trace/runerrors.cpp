@@ -7,8 +7,10 @@
 #include "gui/widgets/factlist.h"
 #include "gui/widgets/words.h"
 #include "traces/analysis/causetext.h"
+#include "traces/analysis/runtorun.h"
 
 #include <QComboBox>
+#include <QFileDialog>
 #include <QFileInfo>
 #include <QHBoxLayout>
 #include <QLabel>
@@ -109,8 +111,11 @@ void RunErrors::build()
     report->setToolTip(tr("This comparison as one HTML page with pictures, numbers, causes and notes"));
     auto* query = new QPushButton(tr("SQL…"), this);
     query->setToolTip(tr("Ask the recording with SQL"));
+    auto* first = new QPushButton(tr("First run…"), this);
+    first->setToolTip(tr("The run that the costs were measured in: how much two runs differ by themselves"));
+    connect(first, &QPushButton::clicked, this, &RunErrors::chooseFirstRun);
     auto* buttons = new QHBoxLayout;
-    for (QPushButton* button : {report, query}) {
+    for (QPushButton* button : {report, query, first}) {
         button->setAutoDefault(false);
         button->setFocusPolicy(Qt::TabFocus);
         buttons->addWidget(button);
@@ -195,6 +200,41 @@ void RunErrors::chooseStep(int index)
     }
 }
 
+void RunErrors::chooseFirstRun()
+{
+    const Document::Overlay* overlay = m_document.overlay();
+    const QString path = QFileDialog::getOpenFileName(this, tr("The run that the costs were measured in"),
+                                                      overlay ? QFileInfo(overlay->path).absolutePath() : QString(),
+                                                      tr("Recordings (*.db);;All files (*)"));
+    if (!path.isEmpty())
+        setFirstRun(path);
+}
+
+void RunErrors::setFirstRun(const QString& path)
+{
+    m_firstRun = path;
+    refresh();
+}
+
+std::vector<Fact> RunErrors::factsOfFirstRun(const Comparison& comparison) const
+{
+    if (m_firstRun.isEmpty() || !m_document.prediction())
+        return {};
+    const QString name = QFileInfo(m_firstRun).completeBaseName();
+    try {
+        const RunToRun runs = runToRun(m_firstRun.toStdString(), m_document.prediction()->program, comparison);
+        return {{tr("from run to run"), signedPercent(runs.change),
+                 tr("This run's makespan against that of %1, %2, without any prediction: an error below that is no "
+                    "error of the costs")
+                     .arg(name, durationText(runs.first)),
+                 Tone::Plain},
+                {tr("against %1").arg(name), signedPercent(runs.errorOfFirst),
+                 tr("The predicted makespan, as a share of the first run's"), Tone::Plain}};
+    } catch (const std::exception& error) {
+        return {{tr("from run to run"), tr("not known"), proseText(error), Tone::Bad}};
+    }
+}
+
 void RunErrors::refresh()
 {
     const Document::Overlay* overlay = m_document.overlay();
@@ -258,6 +298,8 @@ void RunErrors::refresh()
              tr("CUPTI's own work in this step, part of what was measured: %1 records").arg(totals.overheads),
              Tone::Plain});
     }
+    for (Fact& fact : factsOfFirstRun(comparison))
+        facts.push_back(std::move(fact));
     if (comparison.unmatched > 0)
         facts.push_back({tr("blocks not recorded"), QString::number(comparison.unmatched),
                          tr("The run was cut short or records were dropped"), Tone::Bad});

@@ -20,6 +20,7 @@ namespace pipewright {
 class CauseTable;
 class ErrorTable;
 class FactList;
+struct Fact;
 class NoteList;
 
 class RunErrors : public QWidget {
@@ -34,6 +35,8 @@ public:
     QComboBox* stepPicker() const { return m_step; }
     const FactList& facts() const { return *m_facts; }
     QString verdict() const;
+    /// The run that the design's costs were measured in: how much the machine changed since is set beside the error.
+    void setFirstRun(const QString& path);
     /// The range of a new note: the measured range of the timeline, else the visible one.
     void setStretch(std::function<std::pair<Nanoseconds, Nanoseconds>()> stretch) { m_stretch = std::move(stretch); }
 
@@ -49,6 +52,8 @@ private:
     void refresh();
     void fillSteps();
     void chooseStep(int index);
+    void chooseFirstRun();
+    std::vector<Fact> factsOfFirstRun(const Comparison& comparison) const;
 
     Document& m_document;
     QLabel* m_heading;
@@ -59,7 +64,8 @@ private:
     CauseTable* m_causes;
     ErrorTable* m_table;
     NoteList* m_notes;
-    QString m_notesOf; ///< the trace whose notes are shown
+    QString m_firstRun; ///< empty: none was named
+    QString m_notesOf;  ///< the trace whose notes are shown
     std::function<std::pair<Nanoseconds, Nanoseconds>()> m_stretch;
 };
 

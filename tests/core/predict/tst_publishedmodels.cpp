@@ -2,6 +2,7 @@
 // The models of the zero-bubble tables (arXiv 2401.10241) and of the controllable-memory tables (arXiv 2405.15362) from
 // their presets: measured memory and live activations beside what is predicted.
 #include "core/predict/predict.h"
+#include "core/predict/throughput.h"
 #include "makers/designs.h"
 #include "testmain.h"
 #include "testpaths.h"
@@ -132,6 +133,50 @@ private Q_SLOTS:
             qInfo("%s", qPrintable(line)); // longer than a failure's text may be
         QVERIFY2(same, "the table should be as above");
         QVERIFY(worst < 0.17);
+    }
+
+    /// The controllable-memory paper's 38.5B model on 32 A100s with 512 microbatches: MFU as measured beside predicted,
+    /// with the share of the peak rate that fits 1F1B.
+    void controllableMemoryThroughput()
+    {
+        struct Row {
+            const char *title, *family;
+            Recompute recompute;
+            double measured;
+        };
+        constexpr Row rows[] = {{"1F1B", "1f1b", Recompute::None, 47.1},
+                                {"1F1B, recomputing", "1f1b", Recompute::Full, 37.2},
+                                {"V-Min", "v-min", Recompute::None, 43.7},
+                                {"V-Half", "v-half", Recompute::None, 51.8},
+                                {"V-ZB", "v-zb", Recompute::None, 53.2}};
+        const auto utilization = [](const Row& row, double efficiency) {
+            DesignRequest r = test::requestFor(row.family, 32, 512);
+            r.model = "gpt-38.5b";
+            r.cluster = "a100-nodes";
+            r.recompute = {row.recompute, {}};
+            r.efficiency = efficiency;
+            const Design design = makeDesign(r);
+            return 100 * modelFlopsUtilization(design, predict(design).metrics.makespan);
+        };
+        const double share = 0.5 * rows[0].measured / utilization(rows[0], 0.5);
+        std::string table = "| schedule | measured MFU | predicted | error |\n| --- | ---: | ---: | ---: |\n";
+        std::vector<double> found;
+        for (const Row& row : rows) {
+            found.push_back(utilization(row, share));
+            const double error = found.back() / row.measured - 1;
+            QVERIFY(std::abs(error) < 0.08);
+            table += fmt::format("| {} | {:.1f} % | {:.1f} % | {:+.1f} % |\n", row.title, row.measured, found.back(),
+                                 100 * error);
+        }
+        for (std::size_t i = 0; i < found.size(); ++i) // the order is as measured
+            for (std::size_t j = 0; j < i; ++j)
+                QCOMPARE(found[i] > found[j], rows[i].measured > rows[j].measured);
+        QFile file(PIPEWRIGHT_SOURCE_DIR "/resources/experiments/published-steps.md");
+        QVERIFY(file.open(QIODevice::ReadOnly));
+        const bool same = QString::fromUtf8(file.readAll()).contains(QString::fromStdString(table));
+        for (const QString& line : QString::fromStdString(same ? "" : table).split('\n'))
+            qInfo("%s", qPrintable(line));
+        QVERIFY2(same, "the table should be as above");
     }
 
     void controllableMemoryActivations_data()

@@ -6,6 +6,7 @@
 #include "gui/memory/memorybars.h"
 #include "gui/model/modelwindow.h"
 #include "gui/model/newschedule.h"
+#include "gui/model/nodefields.h"
 #include "gui/model/parallelismfields.h"
 #include "gui/model/partitionbar.h"
 #include "gui/model/thismachine.h"
@@ -18,6 +19,7 @@
 #include <QApplication>
 #include <QCheckBox>
 #include <QComboBox>
+#include <QDoubleSpinBox>
 #include <QLineEdit>
 #include <QPushButton>
 #include <QSignalSpy>
@@ -153,6 +155,53 @@ private Q_SLOTS:
             fixture.document.undoStack()->undo();
         QCOMPARE(fixture.document.design(), before);
         QCOMPARE(groups.value(), Parallelism{});
+    }
+
+    void howDevicesStandInNodesIsEdited()
+    {
+        Fixture fixture;
+        NodeFields& nodes = fixture.window->nodes();
+        QVERIFY(!nodes.isEnabled()); // of one node
+        DesignRequest request = test::requestFor("1f1b", 4, 4);
+        request.model = "llama-3-8b";
+        request.cluster = "h100-nodes";
+        request.parallel = Parallelism{8, true, 1, 1, 4};
+        fixture.document.reset(makeDesign(request));
+        QVERIFY(nodes.isEnabled());
+        const Design before = fixture.document.design();
+        auto* cards = named<QSpinBox>(nodes, "Network cards per node");
+        QCOMPARE(cards->value(), 8);
+        cards->setValue(1);
+        QCOMPARE(fixture.document.design().cluster.nodes.cards, 1);
+        QVERIFY(fixture.document.design().costs.stages[1].update > before.costs.stages[1].update);
+        named<QSpinBox>(nodes, "Nodes under one switch")->setValue(2);
+        named<QDoubleSpinBox>(nodes, "Oversubscription")->setValue(4);
+        QCOMPARE(fixture.document.design().cluster.nodes.perSwitch, 2);
+        QCOMPARE(fixture.document.design().cluster.nodes.oversubscription, 4.0);
+        auto* count = named<QSpinBox>(nodes, "Nodes");
+        count->setValue(2); // 4 stages of 8, four times, are 128 devices
+        QVERIFY2(fixture.window->fault().contains(QLatin1String("2 nodes of 8 have 16")),
+                 qPrintable(fixture.window->fault()));
+        QCOMPARE(count->value(), 512);
+        for (int i = 0; i < 3; ++i)
+            fixture.document.undoStack()->undo();
+        QCOMPARE(fixture.document.design(), before);
+        QCOMPARE(cards->value(), 8);
+
+        named<QSpinBox>(fixture.window->groups(), "Exchanges overlapped")->setValue(100);
+        QCOMPARE(fixture.document.design().workload->shape.parallel.overlap, 1.0);
+        QVERIFY(fixture.document.design().costs.stages[1].forward < before.costs.stages[1].forward);
+    }
+
+    void narrowMatricesAreAColumnOfTheDevices()
+    {
+        Fixture fixture;
+        const Nanoseconds before = fixture.document.design().costs.stages[0].forward;
+        fixture.type(fixture.window->devices(), 0, 8, QStringLiteral("1400"));
+        QCOMPARE(fixture.document.design().cluster.devices[0].halfRateWidth, 1400.0);
+        QVERIFY(fixture.document.design().costs.stages[0].forward > before);
+        fixture.clear(fixture.window->devices(), 0, 8);
+        QCOMPARE(fixture.document.design().costs.stages[0].forward, before);
     }
 
     void everyStageSaysWhatItRecomputes()

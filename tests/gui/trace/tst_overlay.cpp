@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // A recorded run laid over the design: the table of errors, causes, steps, notes and the report.
+#include "core/design/redesign.h"
+#include "core/families/family.h"
 #include "gui/designer/mainwindowfixture.h"
 #include "gui/designer/numberbar.h"
 #include "gui/designer/windowactions.h"
@@ -25,6 +27,7 @@
 #include <QMouseEvent>
 #include <QTabWidget>
 #include <QTreeWidget>
+#include <QUndoStack>
 #include <QWheelEvent>
 
 using namespace pipewright;
@@ -95,6 +98,48 @@ private Q_SLOTS:
         const QString hint = fixture.window.numbers().hint();
         QVERIFY2(hint.contains(QLatin1String("Medians over 4 steps")), qPrintable(hint));
         QVERIFY(QString::fromStdString(fixture.document().design().costs.source).contains(QLatin1String("run.db")));
+    }
+
+    /// Measured in one run, seen in a second: what the machine itself did in between stands beside the error.
+    void theFirstRunSaysHowMuchRunsDifferByThemselves()
+    {
+        MainWindowFixture fixture;
+        RunErrors& errors = fixture.window.runErrors();
+        const QString first = recordRun(fixture.document(), fixture.folder.filePath(QStringLiteral("first.db")), 1.0);
+        const QString second =
+            recordRun(fixture.document(), fixture.folder.filePath(QStringLiteral("second.db")), 1.25);
+        fixture.document().setOverlay(first);
+        const Nanoseconds before = fixture.document().overlay()->comparison.measuredMakespan;
+        fixture.document().setOverlay(second);
+        const Nanoseconds now = fixture.document().overlay()->comparison.measuredMakespan;
+        QVERIFY(now > before);
+        QVERIFY(errors.facts().value(QStringLiteral("from run to run")).isEmpty());
+        errors.setFirstRun(first);
+        QCOMPARE(errors.facts().value(QStringLiteral("from run to run")),
+                 signedPercent(double(now) / double(before) - 1));
+        QCOMPARE(errors.facts().value(QStringLiteral("against first")), signedPercent(0));
+        errors.setFirstRun(fixture.folder.filePath(QStringLiteral("gone.db")));
+        QCOMPARE(errors.facts().value(QStringLiteral("from run to run")), QStringLiteral("not known"));
+    }
+
+    /// Another family takes what was recorded of this one, as one undo step.
+    void costsOfARecordedRunAreTakenByAnotherSchedule()
+    {
+        MainWindowFixture fixture;
+        const QString run = recordRun(fixture.document(), fixture.folder.filePath(QStringLiteral("run.db")), 2.0);
+        const Design recorded = fixture.document().design();
+        fixture.document().replaceDesign(withFamily(recorded, *findFamily("gpipe")), QStringLiteral("GPipe"));
+        const Design before = fixture.document().design();
+        fixture.window.takeCostsFrom(run);
+        const Design& after = fixture.document().design();
+        QCOMPARE(after.schedule, before.schedule);
+        QVERIFY(after.costs.source.starts_with("measured"));
+        for (std::size_t stage = 0; stage < after.costs.stages.size(); ++stage) {
+            const Nanoseconds twice = 2 * recorded.costs.stages[stage].forward;
+            QVERIFY(std::abs(after.costs.stages[stage].forward - twice) <= twice / 100);
+        }
+        fixture.document().undoStack()->undo();
+        QCOMPARE(fixture.document().design(), before);
     }
 
     void aSlowRunIsExplainedStepByStepWithNotesAndAReport()

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "app/costsfrom.h"
+#include "traces/analysis/costsfrom.h"
 
 #include "core/files/designfile.h"
 #include "traces/analysis/calibration.h"
@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <fstream>
 
-namespace pipewright::app {
+namespace pipewright {
 
 Design readCostsFrom(const std::string& path)
 {
@@ -19,4 +19,4 @@ Design readCostsFrom(const std::string& path)
     return calibrate(trace.design(), trace, std::filesystem::path(path).filename().string());
 }
 
-} // namespace pipewright::app
+} // namespace pipewright

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// How the devices of a cluster stand in nodes, as fields: nodes, devices and network cards of one, and the switches
+// between them. It checks nothing; who takes the value does (withChange() of core/cluster/nodes.h).
+#pragma once
+
+#include "core/cluster/nodes.h"
+
+#include <QWidget>
+
+class QDoubleSpinBox;
+class QSpinBox;
+
+namespace pipewright {
+
+class NodeFields : public QWidget {
+    Q_OBJECT
+
+public:
+    explicit NodeFields(int fieldWidth, QWidget* parent = nullptr);
+
+    NodeChange value() const;
+    void setValue(const Nodes& nodes); ///< without a signal; without nodes the fields cannot be used
+
+Q_SIGNALS:
+    void edited(); ///< by a person; a number once it is typed
+
+private:
+    QSpinBox* m_count;
+    QSpinBox* m_devices;
+    QSpinBox* m_cards;
+    QSpinBox* m_perSwitch;
+    QDoubleSpinBox* m_bandwidth; ///< GB/s
+    QDoubleSpinBox* m_oversubscription;
+};
+
+} // namespace pipewright

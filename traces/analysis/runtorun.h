@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// What two runs of one schedule differ by without any prediction. An error of costs that were measured in the first,
+// seen in the second, is no error of the costs while it is below that.
+#pragma once
+
+#include "traces/analysis/comparison.h"
+#include "traces/store/tracereader.h"
+
+#include <string>
+
+namespace pipewright {
+
+struct RunToRun {
+    Nanoseconds first = 0, second = 0; ///< makespans of the steps of median length
+    double change = 0;                 ///< of the second against the first
+    double errorOfFirst = 0;           ///< of the prediction against the first
+};
+
+/// `comparison` is of the second run. Throws Error for a trace that cannot be read, or is of another program.
+RunToRun runToRun(const std::string& firstRun, const Program& program, const Comparison& comparison,
+                  BlockTime by = BlockTime::Events);
+
+} // namespace pipewright
