@@ -49,4 +49,11 @@ public:
 
 Bytes totalBytes(const std::vector<Region>& regions);
 
+/// A time that another process sent, brought into a range of decades in which sums of some cannot overflow.
+constexpr Nanoseconds plausible(Nanoseconds time)
+{
+    constexpr Nanoseconds most = Nanoseconds{1} << 60;
+    return time < -most ? -most : time > most ? most : time;
+}
+
 } // namespace pipewright

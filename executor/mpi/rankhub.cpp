@@ -277,11 +277,13 @@ void RankHub::received(int from, const Message& message)
                                message.task != 0};
             break;
         case AllReduce:
-            m_shares[from] = {message.time, message.a, std::bit_cast<double>(message.b), message.task != 0};
+            m_shares[from] = {plausible(message.time), plausible(message.a), std::bit_cast<double>(message.b),
+                              message.task != 0};
             ++m_come;
             break;
         case Met:
-            m_agreed = {message.time, message.a, std::bit_cast<double>(message.b), message.task != 0};
+            m_agreed = {plausible(message.time), plausible(message.a), std::bit_cast<double>(message.b),
+                        message.task != 0};
             ++m_metRound;
             break;
         case Cancel: m_cancelled.store(true, std::memory_order_release); break;
@@ -324,15 +326,15 @@ void RankHub::receivedClock(int from, const Message& message)
 {
     Other& own = other(m_self);
     if (message.kind == Clock) {
-        other(from).offset = message.a;
-        other(from).uncertainty = message.b;
+        other(from).offset = plausible(message.a);
+        other(from).uncertainty = plausible(message.b);
         other(from).clockKnown = true;
         return;
     }
-    const Nanoseconds now = steadyNow(), roundTrip = now - message.time;
+    const Nanoseconds now = steadyNow(), asked = plausible(message.time), roundTrip = now - asked;
     if (m_pings == 0 || roundTrip / 2 < own.uncertainty) {
         own.uncertainty = roundTrip / 2;
-        own.offset = message.a - (message.time + roundTrip / 2);
+        own.offset = plausible(message.a) - (asked + roundTrip / 2);
     }
     if (++m_pings < pings) {
         m_letters.push_back({0, {.kind = Ping, .time = steadyNow()}, {}, {}});

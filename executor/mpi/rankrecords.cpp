@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "executor/mpi/rankrecords.h"
 
+#include "core/base/diagnostic.h"
+#include "executor/mpi/mesh.h"
+
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstring>
 #include <string_view>
@@ -77,13 +82,13 @@ void GatheringSink::takeMessages()
         const Nanoseconds offset = m_peers.clockOffset(message.from);
         if (message.kind == Tasks) {
             for (TaskRecord record : recordsOf<TaskRecord>(message)) {
-                record.start += offset;
-                record.end += offset;
+                record.start = plausible(record.start) + offset;
+                record.end = plausible(record.end) + offset;
                 m_tasks.push_back(record);
             }
         } else if (message.kind == Memory) {
             for (MemoryRecord record : recordsOf<MemoryRecord>(message)) {
-                record.time += offset;
+                record.time = plausible(record.time) + offset;
                 m_memory.push_back(record);
             }
         } else if (message.kind == GpuNames) {
@@ -93,10 +98,15 @@ void GatheringSink::takeMessages()
             for (std::size_t end = 0; (end = text.find('\0')) != text.npos; text.remove_prefix(end + 1))
                 names.emplace_back(text.substr(0, end));
         } else if (message.kind == Gpu) {
-            for (const SentGpuRecord& r : recordsOf<SentGpuRecord>(message))
-                m_gpu.push_back({r.step, r.task, r.kind, m_gpuNames[message.from].at(r.name), r.device, r.stream,
-                                 r.start + offset, r.end + offset, r.bytes, r.copyKind, r.toDevice, r.correlation,
-                                 r.graphNode, r.thread, message.from});
+            const std::vector<std::string>& names = m_gpuNames[message.from];
+            for (const SentGpuRecord& r : recordsOf<SentGpuRecord>(message)) {
+                if (r.name >= names.size())
+                    throw Error(fmt::format("rank {}", message.from), "sent a record of a GPU's work without its name",
+                                "start all ranks with the same version of the program");
+                m_gpu.push_back({r.step, r.task, r.kind, names[r.name], r.device, r.stream, plausible(r.start) + offset,
+                                 plausible(r.end) + offset, r.bytes, r.copyKind, r.toDevice, r.correlation, r.graphNode,
+                                 r.thread, message.from});
+            }
         } else {
             m_others.push_back(std::move(message));
         }
@@ -147,8 +157,9 @@ std::vector<std::pair<int, RankSummary>> unpack(const std::vector<PeerMessage>& 
     for (const PeerMessage& message : messages) {
         if (message.kind == BufferBytes && !message.bytes.empty()) {
             const Region to = placeOf(message.number);
-            std::memcpy(to.data, message.bytes.data(),
-                        std::min(message.bytes.size(), static_cast<std::size_t>(to.bytes)));
+            if (to.data != nullptr) // null: of a buffer that is none of the program's
+                std::memcpy(to.data, message.bytes.data(),
+                            std::min(message.bytes.size(), static_cast<std::size_t>(to.bytes)));
         }
         if (message.kind == Summary && message.bytes.size() == sizeof(RankSummary)) {
             auto& [from, summary] = summaries.emplace_back(message.from, RankSummary{});

@@ -11,6 +11,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <stdexcept>
 
 namespace pipewright {
 
@@ -56,6 +57,14 @@ float valueOf(const unsigned char* bytes, int width, const std::string& type)
         return std::bit_cast<float>(static_cast<std::uint32_t>(bits));
     return type == "BF16" ? std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16)
                           : fromHalf(static_cast<std::uint32_t>(bits));
+}
+
+/// Throws where it is none, or below 0: a conversion of something else has no defined result.
+std::uint64_t wholeNumber(const nlohmann::json& value)
+{
+    if (!value.is_number_unsigned())
+        throw std::invalid_argument("no whole number");
+    return value.get<std::uint64_t>();
 }
 
 [[noreturn]] void refuse(const std::string& file, std::string what)
@@ -106,9 +115,15 @@ void SafetensorsFile::addFile(const std::string& file)
             continue;
         Tensor tensor;
         try {
-            const auto offsets = entry.at("data_offsets").get<std::vector<std::uint64_t>>();
-            tensor = {file, entry.at("dtype").get<std::string>(), entry.at("shape").get<std::vector<std::int64_t>>(),
-                      8 + header + offsets.at(0), 8 + header + offsets.at(1)};
+            const nlohmann::json& offsets = entry.at("data_offsets");
+            const std::uint64_t begin = wholeNumber(offsets.at(0)), end = wholeNumber(offsets.at(1));
+            if (begin > size || end > size)
+                refuse(file, fmt::format("the tensor \"{}\" lies outside of the file", name));
+            tensor = {file, entry.at("dtype").get<std::string>(), {}, 8 + header + begin, 8 + header + end};
+            for (const nlohmann::json& extent : entry.at("shape"))
+                tensor.shape.push_back(static_cast<std::int64_t>(wholeNumber(extent)));
+        } catch (const Error&) {
+            throw;
         } catch (const std::exception&) {
             refuse(file, fmt::format("the tensor \"{}\" has no type, shape and place", name));
         }

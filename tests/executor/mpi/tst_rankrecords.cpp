@@ -66,6 +66,34 @@ private Q_SLOTS:
             QVERIFY(to.graphNode == from.graphNode && to.thread == from.thread);
         }
     }
+
+    void whatARankSendsIsNotTakenOnTrust()
+    {
+        const std::vector<std::byte> bytes(96, std::byte{1}); // as a record of a GPU's work whose name never came
+        constexpr std::uint32_t bufferBytes = 2, gpu = 5;
+        QVERIFY(unpack({{1, bufferBytes, 1 << 30, bytes}}, [](BufferId) { return Region{}; }).empty());
+        auto meshes = createLocalMeshes(2);
+        std::array<std::unique_ptr<RankHub>, 2> all;
+        {
+            std::jthread other([&] { all[1] = std::make_unique<RankHub>(std::move(meshes[1]), 20'000'000'000); });
+            all[0] = std::make_unique<RankHub>(std::move(meshes[0]), 20'000'000'000);
+        }
+        struct Nowhere final : RecordSink {
+            void append(const std::vector<TaskRecord>&) override {}
+            void append(const std::vector<MemoryRecord>&) override {}
+            void append(const StepRecord&) override {}
+            void commit() override {}
+        } nowhere;
+        GatheringSink gathering(*all[0], nowhere);
+        {
+            std::jthread other([&] {
+                all[1]->post(gpu, 0, bytes);
+                all[1]->barrier();
+            });
+            all[0]->barrier();
+        }
+        QVERIFY_THROWS_EXCEPTION(Error, gathering.commit());
+    }
 };
 
 PIPEWRIGHT_TEST(TestRankRecords, QCoreApplication)
