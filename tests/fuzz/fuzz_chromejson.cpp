@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // A Chrome trace that is accepted has slices with ends behind their starts on lanes that exist, and can be laid out.
+#include "structured.h"
 #include "survive.h"
 #include "traces/import/chromejson.h"
 #include "traces/import/recognisedblocks.h"
@@ -22,4 +23,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         laidOut += row.activities.size();
     fuzz::require(laidOut == trace.activities.size());
     return 0;
+}
+
+extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size, std::size_t most, unsigned seed)
+{
+    return fuzz::mutateJson(data, size, most, seed);
 }

@@ -2,6 +2,7 @@
 // A PyTorch CSV that is accepted gives a valid schedule that is the same after writing and reading it.
 #include "core/exchange/pytorchcsv.h"
 #include "core/schedule/validate.h"
+#include "structured.h"
 #include "survive.h"
 
 using namespace pipewright;
@@ -21,4 +22,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
             fuzz::require(importPytorchCsv(comms.text, "again").design.schedule == schedule);
     }
     return 0;
+}
+
+extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size, std::size_t most, unsigned seed)
+{
+    return fuzz::mutateTable(data, size, most, seed);
 }

@@ -2,6 +2,7 @@
 // Lines of the zero-bubble tools that are accepted give a valid schedule.
 #include "core/exchange/saillines.h"
 #include "core/schedule/validate.h"
+#include "structured.h"
 #include "survive.h"
 
 using namespace pipewright;
@@ -13,4 +14,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     if (fuzz::survives([&] { imported = importSailLines(text, "file"); }))
         fuzz::require(!hasErrors(validate(imported.design.schedule)));
     return 0;
+}
+
+extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size, std::size_t most, unsigned seed)
+{
+    return fuzz::mutateTable(data, size, most, seed);
 }

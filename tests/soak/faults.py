@@ -227,19 +227,22 @@ def limits(work, random):
     work.require_nobody_left()
 
 
-def free_port():
-    with socket.socket() as one, socket.socket() as other:
-        one.bind(("127.0.0.1", 0))
-        port = one.getsockname()[1]
+def free_port(random):
+    """And the one behind it. Below those that the system gives to whoever connects: such a one, connected to itself,
+    would hold the port."""
+    while True:
+        port = random.randrange(12_000, 30_000)
         try:
-            other.bind(("127.0.0.1", port + 1))
+            for each in (port, port + 1):
+                with socket.socket() as taken:
+                    taken.bind(("127.0.0.1", each))
+            return port
         except OSError:
-            return free_port()
-        return port
+            pass
 
 
-def start_ranks(work, ranks, *words):
-    port = free_port()
+def start_ranks(work, random, ranks, *words):
+    port = free_port(random)
     return [work.start("run", "design.json", "--backend", "mpi", "-o", "trace.db", "--force", *words, RANK=str(rank),
                        WORLD_SIZE=str(ranks), MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
             for rank in range(ranks)]
@@ -249,7 +252,7 @@ def start_ranks(work, ranks, *words):
 def rank_ends(work, random):
     """One of several ranks dies, is stopped or asked to end, at any time: all end."""
     ranks = design(work, random)
-    processes = start_ranks(work, ranks, "--steps", "400", "--deadline", "4s", *maths(random, True), "--progress",
+    processes = start_ranks(work, random, ranks, "--steps", "400", "--deadline", "4s", *maths(random, True), "--progress",
                             "none")
     time.sleep(random.random() * random.choice([0.1, 2, 4]))
     victim = random.choice(processes)
@@ -274,7 +277,7 @@ def rank_ends(work, random):
 def strangers(work, random):
     """Whoever reaches the port and knows no secret is neither let in nor able to hold up those who are."""
     ranks = design(work, random)
-    port = free_port()
+    port = free_port(random)
     environment = dict(WORLD_SIZE=str(ranks), MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
     words = ["run", "design.json", "--backend", "mpi", "--steps", "2", "-o", "trace.db", "--force", "--deadline", "20s"]
     processes = [work.start(*words, RANK="0", **environment)]
