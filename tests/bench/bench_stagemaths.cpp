@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Time of the three passes of one byte-gpt transformer layer, and the share of it that is matrix products.
-// The rate counts the workload's FLOPs, which are those of the matrix products only.
+// Time of the three passes of one byte-gpt transformer layer, and the share of it that is matrix products; and of a
+// whole layer like Llama's by its width, which tests/bench/torchlayer.py sets beside PyTorch's. The rate counts the
+// workload's FLOPs, which are those of the matrix products only.
 #include "core/workload/transformer.h"
 #include "executor/training/stagemaths.h"
 #include "kernels/calls.h"
@@ -21,8 +22,26 @@ std::vector<float> ramp(std::size_t count)
     return values;
 }
 
+/// 512 tokens, heads of 64 values of which four share a key, a gated MLP of 11/4 of the width.
+ModelShape llamaLayer(std::int64_t width)
+{
+    ModelShape shape;
+    shape.hidden = width;
+    shape.headSize = 64;
+    shape.heads = int(width / 64);
+    shape.keyValueHeads = shape.heads / 4;
+    shape.ffn = width * 11 / 4;
+    shape.gatedMlp = true;
+    shape.activation = Activation::Silu;
+    shape.bias = shape.queryKeyValueBias = shape.learnedPositions = shape.tiedHead = false;
+    shape.sequence = 512;
+    shape.microbatchSize = 1;
+    shape.attention = AttentionMemory::Streamed;
+    return shape;
+}
+
 struct LayerBench {
-    Workload workload = makeWorkload(ModelShape{}, Optimizer::AdamW, "bench");
+    Workload workload;
     StageMaths maths{workload, 1, 2, 1};
     std::vector<std::byte> a = room(BufferKind::SavedUntilInputGrad), b = room(BufferKind::SavedUntilWeightGrad),
                            c = room(BufferKind::SavedFromInputGrad), d = room(BufferKind::Workspace);
@@ -30,7 +49,7 @@ struct LayerBench {
     std::vector<float> parameters = std::vector<float>(maths.parameters().count()), gradients = parameters;
     std::vector<float> input = ramp(maths.activationElements()), output = input, inputGrad = input;
 
-    LayerBench()
+    explicit LayerBench(const ModelShape& shape = {}) : workload(makeWorkload(shape, Optimizer::AdamW, "bench"))
     {
         maths.parameters().initialise(parameters, 1);
         maths.forward(parameters, {{}, input, {}}, memory, output);
@@ -68,6 +87,18 @@ void weightGrad(benchmark::State& state)
         bench.maths.weightGrad(bench.memory, bench.gradients);
     rate(state, bench.workload.layers[1].weightGradFlops);
 }
+/// Forward and both gradients.
+void llama(benchmark::State& state)
+{
+    LayerBench bench(llamaLayer(state.range(0)));
+    for (auto _ : state) {
+        bench.maths.forward(bench.parameters, {{}, bench.input, {}}, bench.memory, bench.output);
+        bench.maths.backward(bench.parameters, bench.memory, bench.input, bench.inputGrad, bench.gradients);
+    }
+    const Layer& layer = bench.workload.layers[1];
+    rate(state, layer.forwardFlops + layer.inputGradFlops + layer.weightGradFlops);
+}
+BENCHMARK(llama)->Arg(512)->Arg(1024)->Arg(2048)->Unit(benchmark::kMillisecond);
 BENCHMARK(forward)->Unit(benchmark::kMicrosecond);
 BENCHMARK(inputGrad)->Unit(benchmark::kMicrosecond);
 BENCHMARK(weightGrad)->Unit(benchmark::kMicrosecond);
