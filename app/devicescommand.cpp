@@ -12,8 +12,10 @@
 #include "executor/cuda/gpushares.h"
 #include "executor/cuda/loader.h"
 #include "executor/machine/machinemeasure.h"
+#include "executor/torch/torchstate.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -120,7 +122,8 @@ Json toJson(const CudaStatus& cuda, const std::optional<Mapping>& mapping)
     return entry;
 }
 
-void print(const HostDevice& host, const CudaStatus& cuda, const std::optional<Mapping>& mapping)
+void print(const HostDevice& host, const CudaStatus& cuda, const std::optional<Mapping>& mapping,
+           const TorchState& torch)
 {
     printText("host  on   {}: {} threads{}, {} of memory\n", host.name, host.threads,
               host.cores > 0 ? fmt::format(" on {} cores", host.cores) : std::string(), formatSize(host.memory));
@@ -132,9 +135,26 @@ void print(const HostDevice& host, const CudaStatus& cuda, const std::optional<M
                   mapping->located.design.schedule.devices());
     const std::string whyNoMpi = whyNoRanks();
     printText("mpi   {}  {}\n", whyNoMpi.empty() ? "on " : "off", whyNoMpi.empty() ? ranksDescription() : whyNoMpi);
+    if (!torch.reason.empty())
+        printText("torch off  {}\n", torch.reason);
+    else
+        printText("torch on   PyTorch {} in Python {}, with {} and {}\n", torch.torch, torch.python,
+                  fmt::join(torch.backends, ", "), torch.gpus == 1 ? "1 GPU" : fmt::format("{} GPUs", torch.gpus));
 }
 
-Json toJson(const HostDevice& host, const CudaStatus& cuda, const std::optional<Mapping>& mapping)
+Json toJson(const TorchState& torch)
+{
+    if (!torch.reason.empty())
+        return {{"available", false}, {"reason", torch.reason}};
+    return {{"available", true},
+            {"name", "PyTorch " + torch.torch},
+            {"python", torch.python},
+            {"backends", torch.backends},
+            {"gpus", torch.gpus}};
+}
+
+Json toJson(const HostDevice& host, const CudaStatus& cuda, const std::optional<Mapping>& mapping,
+            const TorchState& torch)
 {
     Json entry{{"available", true}, {"name", host.name}, {"threads", host.threads}};
     if (host.cores > 0)
@@ -143,7 +163,7 @@ Json toJson(const HostDevice& host, const CudaStatus& cuda, const std::optional<
     const std::string whyNoMpi = whyNoRanks();
     const Json mpi = whyNoMpi.empty() ? Json{{"available", true}, {"name", ranksDescription()}}
                                       : Json{{"available", false}, {"reason", whyNoMpi}};
-    return {{"host", std::move(entry)}, {"cuda", toJson(cuda, mapping)}, {"mpi", mpi}};
+    return {{"host", std::move(entry)}, {"cuda", toJson(cuda, mapping)}, {"mpi", mpi}, {"torch", toJson(torch)}};
 }
 
 struct DevicesOptions {
@@ -159,11 +179,12 @@ struct DevicesOptions {
         command.option("--devices", devices, "with --measure: how many (host: a thread for each core, 2 to 8)")
             .typeName("N")
             .range(1, 64);
+        command.option("--python", python, "the interpreter that is asked for PyTorch (python3)").typeName("PATH");
         command.option("--progress", progressStyle, "auto, bar, json or none").typeName("STYLE");
         command.flag("--force", force, "replace the file if it exists");
         command.flag("--json", json, "print one JSON object");
     }
-    std::string file, output, backend = "host", progressStyle = "auto";
+    std::string file, output, backend = "host", progressStyle = "auto", python = "python3";
     int devices = 0;
     bool measure = false, force = false, json = false;
 };
@@ -291,10 +312,11 @@ void addDevicesCommand(CommandLine& line, int& exitCode)
         const HostDevice host = lookAtHost();
         const CudaStatus cuda = probeCuda();
         const std::optional<Mapping> mapping = mappingOf(options->file, cuda);
+        const TorchState torch = torchState(options->python);
         if (options->json)
-            printJson(toJson(host, cuda, mapping));
+            printJson(toJson(host, cuda, mapping, torch));
         else
-            print(host, cuda, mapping);
+            print(host, cuda, mapping, torch);
         if (mapping)
             printDiagnostics(mapping->diagnostics);
         exitCode = mapping && hasErrors(mapping->diagnostics) ? exitFinding : exitSuccess;

@@ -15,6 +15,7 @@
 #include "core/program/compile.h"
 #include "executor/experiment/experimentreport.h"
 #include "executor/runtime/clock.h"
+#include "executor/torch/torchexperiment.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -35,6 +36,12 @@ struct Options {
         command.option("--seeds", seeds, "seeds 1 to K (1)").typeName("K");
         command.option("--data", data, "text to train on, or a folder of files to classify (the program's own)")
             .typeName("PATH");
+        command.option("--backend", backend, "host: the built-in models (host)").typeName("host|torch");
+        command
+            .option("--module", module,
+                    "torch: your module, FILE.py:build; its file has data, loss and optimizer, and held_back() if any")
+            .typeName("FILE.py:build");
+        command.option("--python", python, "torch: the interpreter (python3)").typeName("PATH");
         rate = command.option("--learning-rate", learningRate, "of all designs' optimizers (toy: 0.125)").typeName("X");
         momentumOption =
             command.option("--momentum", momentum, "of SGD, and Adam's first one (toy: 0.5)").typeName("U");
@@ -59,6 +66,7 @@ struct Options {
     Command command;
     std::vector<std::string> files, outputs;
     int steps = 100, seeds = 1;
+    std::string backend = "host", module, python = "python3";
     std::string data, optimizer, table, database, toy, progress = "auto";
     double learningRate = 0, momentum = 0, start = 0.5, target = 1, dampening = 0, beta2 = 0.999, epsilon = 1e-8;
     std::vector<double> inputs{1};
@@ -172,8 +180,9 @@ void printTable(const std::vector<ExperimentRun>& runs)
                       !line.bitEqual   ? ""
                       : *line.bitEqual ? "yes"
                                        : "no",
-                      fmt::format("{:.3g}", line.updatesPerSecond.mean), formatSize(line.peakBytes),
-                      joined(line.staleness), joined(line.copies)});
+                      fmt::format("{:.3g}", line.updatesPerSecond.mean),
+                      line.peakBytes > 0 ? formatSize(line.peakBytes) : "not recorded", joined(line.staleness),
+                      joined(line.copies)});
     table.print();
 }
 
@@ -236,8 +245,65 @@ void showFinished(ProgressPrinter& printer, const ExperimentRun& run)
     printer.writeLine(Json{{"finished", object}}.dump());
 }
 
+/// Runs what `options` describe, on what the designs are.
+Experiment runWithProgress(const Options& given, const std::vector<Design>& designs, ExperimentOptions options)
+{
+    std::unique_ptr<ExperimentStore> database;
+    if (!given.database.empty())
+        database = std::make_unique<ExperimentStore>(given.database);
+    ProgressPrinter printer(given.progress);
+    const Nanoseconds start = steadyNow();
+    options.cancel = cancelOnSignals();
+    options.progress = [&](const ExperimentProgress& now) { show(printer, now, start); };
+    options.finished = [&](const ExperimentRun& run) {
+        if (database)
+            database->add(recordOf(run));
+        showFinished(printer, run);
+    };
+    if (given.backend == "host")
+        return runExperiment(designs, options);
+    return runTorchExperiment(designs, {options.updates, options.seeds, given.module, given.python, options.cancel,
+                                        options.progress, options.finished});
+}
+
+/// Of runs through PyTorch: what copies of weights take, and how far predicted ones were off.
+void printWeightErrors(const std::vector<ExperimentRun>& runs)
+{
+    TextTable table({"design", "seed", "weights kept, by stage", "predicted weights off by (RMSE)", "unpredicted"});
+    const auto numbers = [](const std::vector<double>& values) {
+        std::vector<std::string> parts;
+        for (const double value : values)
+            parts.push_back(std::isfinite(value) ? fmt::format("{:.2e}", value) : "–");
+        return fmt::format("{}", fmt::join(parts, " "));
+    };
+    for (const ExperimentRun& run : runs) {
+        std::vector<std::string> bytes;
+        for (const Bytes each : run.weightBytes)
+            bytes.push_back(formatSize(each));
+        table.addRow({run.name, std::to_string(run.seed), fmt::format("{}", fmt::join(bytes, ", ")),
+                      numbers(run.predictionErrors), numbers(run.staleErrors)});
+    }
+    printText("\n");
+    table.print();
+}
+
+void checkBackend(const Options& given)
+{
+    if (given.backend != "host" && given.backend != "torch")
+        throw Error("--backend", "\"" + given.backend + "\" runs no experiments", "use host or torch");
+    if (given.backend == "host") {
+        refuseAll(given, {"--module", "--python"}, "is of experiments through PyTorch", "add --backend torch");
+        return;
+    }
+    if (given.module.empty())
+        throw Error("--module", "is missing", "--backend torch trains your own module: FILE.py:build");
+    refuseAll(given, {"--data", "--optimizer", "--learning-rate", "--momentum"}, "is in the module's file",
+              "change it there");
+}
+
 int runTraining(const Options& given)
 {
+    checkBackend(given);
     refuseAll(given, {"--inputs", "--start", "--target", "--dampening", "--beta2", "--epsilon"}, "is of toys only",
               "add --toy MODEL, or leave it out");
     ExperimentOptions options;
@@ -258,23 +324,11 @@ int runTraining(const Options& given)
         predictOrFind(located);
         designs.push_back(located.design);
     }
-    options.data = given.data.empty() ? defaultData(designs.front()) : given.data;
-    std::unique_ptr<ExperimentStore> database;
-    if (!given.database.empty())
-        database = std::make_unique<ExperimentStore>(given.database);
-    Experiment experiment;
-    {
-        ProgressPrinter printer(given.progress);
-        const Nanoseconds start = steadyNow();
-        options.cancel = cancelOnSignals();
-        options.progress = [&](const ExperimentProgress& now) { show(printer, now, start); };
-        options.finished = [&](const ExperimentRun& run) {
-            if (database)
-                database->add(recordOf(run));
-            showFinished(printer, run);
-        };
-        experiment = runExperiment(designs, options);
-    }
+    if (given.backend == "torch")
+        options.data = given.module;
+    else
+        options.data = given.data.empty() ? defaultData(designs.front()) : given.data;
+    const Experiment experiment = runWithProgress(given, designs, options);
     writeOutputs(given, experiment);
     if (!experiment.runs.empty())
         printDiagnostics(whatIsUnfair(experiment.runs));
@@ -289,6 +343,8 @@ int runTraining(const Options& given)
         printJson(object);
     } else if (!experiment.runs.empty()) {
         printTable(experiment.runs);
+        if (given.backend == "torch")
+            printWeightErrors(experiment.runs);
     }
     if (!experiment.cancelled)
         return exitSuccess;

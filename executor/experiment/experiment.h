@@ -42,7 +42,12 @@ struct ExperimentRun {
     double predictedUpdatesPerSecond = 0;             ///< from the design's costs
     std::vector<Bytes> peakBytes, predictedPeakBytes; ///< per device
     std::vector<StageWeights> weights;                ///< empty without U blocks
-    bool readsAgree = true;                           ///< every block read the version that was compiled
+    /// Per stage, of weights predicted through PyTorch: root mean squared error against those that came, and what it
+    /// would have been without predicting; NaN where nothing is predicted. And what the copies of the weights took at
+    /// most.
+    std::vector<double> predictionErrors{}, staleErrors{};
+    std::vector<Bytes> weightBytes{};
+    bool readsAgree = true;                     ///< every block read the version that was compiled
     std::optional<bool> bitEqual{};             ///< whether the final weights are those of the reference of this seed
     std::vector<std::vector<float>> parameters; ///< per stage, at the end
     bool cancelled = false;                     ///< it broke off: only what is known before a run is filled in

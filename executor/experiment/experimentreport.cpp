@@ -171,6 +171,17 @@ JsonValue toJson(const ExperimentRun& run)
                      {"reads_agree", run.readsAgree},
                      {"bit_equal_to_reference", nullptr},
                      {"weights", std::move(stages)}};
+    const auto numbers = [](const std::vector<double>& values) {
+        JsonValue list = JsonValue::array();
+        for (const double value : values)
+            list.push_back(std::isfinite(value) ? JsonValue(value) : JsonValue());
+        return list;
+    };
+    if (!run.weightBytes.empty()) {
+        object["weight_bytes"] = run.weightBytes;
+        object["prediction_rmse"] = numbers(run.predictionErrors);
+        object["unpredicted_rmse"] = numbers(run.staleErrors);
+    }
     if (!run.classifies)
         object["perplexity"] = std::exp(run.heldBackLoss);
     if (run.bitEqual)

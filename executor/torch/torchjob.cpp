@@ -3,6 +3,7 @@
 
 #include "core/exchange/exchange.h"
 #include "core/json/jsonvalue.h"
+#include "core/schedule/ordergraph.h"
 #include "core/schedule/weightplan.h"
 #include "core/workload/parallelism.h"
 #include "executor/torch/python.h"
@@ -27,6 +28,8 @@ std::string firstBlock(const Schedule& schedule, Asked asked)
     return "schedule";
 }
 
+} // namespace
+
 void requirePossible(const Design& design, const TorchOptions& options)
 {
     const Schedule& schedule = design.schedule;
@@ -34,10 +37,15 @@ void requirePossible(const Design& design, const TorchOptions& options)
         throw Error("--ranks",
                     fmt::format("{} ranks, and the design has {} devices", options.ranks, schedule.devices()),
                     "every device is a rank: leave it out, or make the design for so many devices");
-    if (hasUpdates(schedule))
-        throw Error(firstBlock(schedule, [](const Block& block) { return block.op == Op::U; }),
-                    "PyTorch's pipeline updates every stage once, behind the step",
-                    "take a family without updates amid the step, such as 1f1b or zb-v");
+    if (hasUpdates(schedule)) {
+        if (!schedule.dataParallelDevices.empty() || schedule.shardedStates)
+            throw Error(firstBlock(schedule, [](const Block& block) { return block.op == Op::U; }),
+                        "several devices work on a stage, and a rank has its stages for itself",
+                        "make the design with --layout pipeline, or single");
+        const auto half = [](const Block& block) { return block.op == Op::I || block.op == Op::W; };
+        if (const std::string place = firstBlock(schedule, half); place != "schedule")
+            throw Error(place, "where weights are updated amid the step, backwards run whole", "use full backwards");
+    }
     if (schedule.replicas() > 1)
         throw Error(firstBlock(schedule, [](const Block& block) { return block.replica > 0; }),
                     "PyTorch's pipeline has one copy of the model", "take a family without replicas");
@@ -58,13 +66,44 @@ void requirePossible(const Design& design, const TorchOptions& options)
                     "make the design without degrees of parallelism; your module may use DTensor itself");
 }
 
-/// Whether the design's model stands for the person's module: not for the model that stands in where none was named.
+JsonValue versionsOf(const Design& design)
+{
+    const Schedule& schedule = design.schedule;
+    Diagnostics diagnostics;
+    const OrderGraph graph(schedule, design.dataflow.skips, false, diagnostics);
+    const WeightPlan plan = planWeights(schedule, graph, false, diagnostics);
+    if (hasErrors(diagnostics))
+        throw Error(std::move(diagnostics));
+    JsonValue versions;
+    versions["rule"] = nameOf(schedule.weightPolicy.rule);
+    versions["optimizer"] = factsOf(schedule.weightPolicy.optimizer).name;
+    versions["batches"] = plan.batches;
+    for (int device = 0; device < schedule.devices(); ++device) {
+        JsonValue order = JsonValue::array();
+        for (BlockIndex b = graph.firstOfDevice[device]; b < graph.firstOfDevice[device + 1]; ++b) {
+            const Block& block = graph.blocks[b];
+            const WeightRead& read = plan.reads[b];
+            JsonValue entry{{"op", std::string(1, letter(block.op))},
+                            {"stage", block.stage},
+                            {"microbatch", block.microbatch},
+                            {"version", read.version},
+                            {"steps", read.steps},
+                            {"update", read.update}};
+            if (read.madeBy != noBlock) {
+                const Block& maker = graph.blocks[read.madeBy];
+                entry["made_by"] = {std::string(1, letter(maker.op)), maker.stage, maker.microbatch};
+            }
+            order.push_back(std::move(entry));
+        }
+        versions["order"].push_back(std::move(order));
+    }
+    return versions;
+}
+
 bool isOfModule(const Design& design)
 {
     return design.workload && !design.workload->source.starts_with("built in");
 }
-
-} // namespace
 
 std::string torchJob(const Design& design, const TorchOptions& options, Diagnostics& notes)
 {
@@ -78,7 +117,18 @@ std::string torchJob(const Design& design, const TorchOptions& options, Diagnost
     job["device_of_stage"] = design.schedule.deviceOfStage;
     job["layers_per_stage"] = design.layersPerStage.empty() ? JsonValue() : JsonValue(design.layersPerStage);
     job["partition_of_module"] = isOfModule(design);
+    const bool updates = hasUpdates(design.schedule);
+    if (updates) {
+        job["versions"] = versionsOf(design);
+        if (!design.schedule.pins.empty())
+            notes.push_back({Severity::Note,
+                             "schedule.pins",
+                             "blocks begin when what they need is there, and wait for no earliest start",
+                             {}});
+    }
     for (const char* format : {"pytorch-comms-csv", "pytorch-2.14-comms-csv"}) {
+        if (updates)
+            break; // not PyTorch's schedule runtime, which has no updates amid the step
         ExportedText order = exportFormat(format).write(design, {});
         job["orders"][format] = std::move(order.text);
         if (std::string_view(format) == "pytorch-comms-csv")

@@ -5,6 +5,7 @@
 
 #include "core/base/diagnostic.h"
 #include "core/design/design.h"
+#include "core/json/jsonvalue.h"
 #include "executor/run/run.h"
 
 #include <atomic>
@@ -29,9 +30,18 @@ struct TorchOptions {
     std::function<void(const RunProgress&)> progress = {}; ///< after each step
 };
 
-/// Throws Error with what PyTorch cannot run of the design: two copies of the model, updates amid the step, pieces of
-/// sequences, skip connections, stages on several devices; the place is the block. `notes` gets what differs.
+/// With updates amid the step the ranks get their lists of blocks with the version of the weights that each reads
+/// (pipewright/versionedrun.py); other orders go through PyTorch's schedule runtime. Throws Error with what cannot run
+/// of the design: two copies of the model, pieces of sequences, skip connections, stages on several devices; the place
+/// is the block. `notes` gets what differs.
 std::string torchJob(const Design& design, const TorchOptions& options, Diagnostics& notes);
+
+/// Throws Error for such a design.
+void requirePossible(const Design& design, const TorchOptions& options);
+/// The ranks' own lists of blocks, with the weights that each reads, of a schedule that updates amid the step.
+JsonValue versionsOf(const Design& design);
+/// Whether the design's model stands for the person's module: not for the model that stands in where none was named.
+bool isOfModule(const Design& design);
 
 /// For the person's own torchrun or srun: the job is in a file, and every rank records into a folder.
 std::string torchCommandText(const TorchOptions& options, int ranks, const std::string& job, const std::string& folder);

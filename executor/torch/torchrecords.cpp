@@ -40,7 +40,7 @@ TorchRecords::TorchRecords(const Program& program, RecordSink* sink) : m_sink(si
         if (task.kind == TaskKind::Compute)
             m_tasks[{letter(task.op), task.stage, task.microbatch}] = id;
         else if (task.kind == TaskKind::Update)
-            m_tasks[{'U', task.stage, 0}] = id;
+            m_tasks[{'U', task.stage, task.microbatch}] = id;
         else if (task.kind == TaskKind::Transfer) // a transfer states the stage that made its value
             m_transfers[{letter(task.op), task.stage + (task.op == Op::F ? 1 : -1), task.microbatch}] = id;
     }

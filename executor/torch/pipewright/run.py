@@ -312,7 +312,10 @@ def main(arguments=None):
             raise Refused("torch", f"cannot be imported by {sys.executable}: {error}",
                           "install PyTorch, or name another interpreter with --python") from error
         torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "1")))
-        runner = Runner(job, stream, options.meet)
+        kind = Runner
+        if job.get("versions"):
+            from .versionedrun import VersionedRunner as kind
+        runner = kind(job, stream, options.meet)
         runner.prepare()
         runner.run()
     except BaseException as error:

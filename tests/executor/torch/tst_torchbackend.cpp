@@ -2,6 +2,8 @@
 // The launcher of PyTorch's ranks, with a program that speaks their protocol in the place of Python.
 #include "core/program/compile.h"
 #include "executor/torch/torchbackend.h"
+#include "executor/torch/torchjob.h"
+#include "executor/torch/torchstate.h"
 #include "fakepython.h"
 #include "makers/designs.h"
 #include "testmain.h"
@@ -12,6 +14,7 @@
 #include <nlohmann/json.hpp>
 
 #include <fstream>
+#include <map>
 
 using namespace pipewright;
 using namespace pipewright::test;
@@ -231,8 +234,6 @@ while :; do sleep 1000; done
     {
         QTest::addColumn<QString>("family");
         QTest::addColumn<QString>("said");
-        QTest::newRow("updates amid the step") << "pipedream"
-                                               << "updates every stage once";
         QTest::newRow("two copies of the model") << "chimera"
                                                  << "has one copy of the model";
         QTest::newRow("pieces of sequences") << "seq1f1b"
@@ -248,6 +249,70 @@ while :; do sleep 1000; done
         compare(fault, qPrintable(said));
         compare(fault, "device 0, "); // the first block of its kind
         QVERIFY(!python.wrote("started"));
+    }
+
+    /// PipeDream's backward reads what its forward read; PipeOptim's forward reads a prediction of its own making.
+    void whichWeightsABlockReadsIsPartOfTheJob()
+    {
+        Diagnostics notes;
+        const auto versions = [&](const char* family) {
+            return nlohmann::json::parse(torchJob(familyDesign(family, 2, 4), {}, notes)).at("versions");
+        };
+        const nlohmann::json stashed = versions("pipedream");
+        QCOMPARE(stashed.at("optimizer").get<std::string>(), std::string("sgd"));
+        QCOMPARE(stashed.at("batches").at(1).size(), std::size_t(4)); // an update per microbatch
+        std::map<std::pair<int, int>, int> forward;
+        int backwards = 0, updates = 0, behind = 0;
+        for (const auto& rank : stashed.at("order"))
+            for (const auto& block : rank) {
+                const std::pair<int, int> at(block.at("stage"), block.at("microbatch"));
+                const int version = block.at("version");
+                if (block.at("op") == "F") {
+                    forward[at] = version;
+                } else if (block.at("op") == "B") {
+                    QCOMPARE(version, forward.at(at));
+                    behind += block.at("update").get<int>() - version;
+                    ++backwards;
+                } else {
+                    QCOMPARE(block.at("update").get<int>(), at.second);
+                    ++updates;
+                }
+            }
+        QCOMPARE(backwards, 8);
+        QCOMPARE(updates, 8);
+        QCOMPARE(behind, 3); // stage 0 is one update behind, but for the first microbatch
+        const nlohmann::json predicted = versions("pipeoptim");
+        const nlohmann::json& first = predicted.at("order").at(0).at(0);
+        QCOMPARE(first.at("steps").get<int>(), 1);
+        QVERIFY(first.at("made_by") == nlohmann::json({"F", 0, 0}));
+        QVERIFY(notes.empty());
+    }
+
+    void aRankHasItsStagesForItself()
+    {
+        DesignRequest request = requestFor("cdp-v1", 2, 4);
+        request.layout = WorkerLayout::Workers;
+        const FakePython python("touch \"$HERE/started\"\n");
+        compare(faultOf(makeDesign(request), optionsFor(python)), "several devices work on a stage");
+        QVERIFY(!python.wrote("started"));
+    }
+
+    void whatThisPythonsPytorchCanRunIsAskedOfIt()
+    {
+        const FakePython there(
+            R"(echo '{"about": {"torch": "2.15", "python": "3.11", "backends": ["gloo", "nccl"], "gpus": 2}}' >&3
+)");
+        const TorchState state = torchState(optionsFor(there).python);
+        QCOMPARE(state.reason, std::string());
+        QCOMPARE(state.torch, std::string("2.15"));
+        QCOMPARE(state.backends.size(), std::size_t(2));
+        QCOMPARE(state.gpus, 2);
+        const FakePython without(R"(echo '{"about": {"reason": "cannot import torch"}}' >&3
+)");
+        QCOMPARE(torchState(optionsFor(without).python).reason, std::string("cannot import torch"));
+        compare(torchState("/no/such/python").reason, "/no/such/python");
+        const FakePython silent("exit 0\n");
+        compare(torchState(optionsFor(silent).python).reason, "said nothing of PyTorch");
     }
 
     void ranksAreAsManyAsDevices()

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What weight policies do to the learning of a person's module: `pipewright experiment … --backend torch`.
+
+    python -m pipewright.experiment JOB --record PLACE
+
+All stages stand in this one process; the blocks run in an order that the designs' devices could take, and so every read,
+every update and every prediction is what the ranks would do. A run of a design is one pass through all its updates. Update
+u trains on the rows of `batch(u)`, cut into the microbatches of that design's updates, so that all designs see the same
+rows in the same order. The file may also have `held_back()`, which returns inputs and targets that are never trained on.
+"""
+
+import argparse
+import json
+import os
+import sys
+import traceback
+
+from .errors import Refused
+from .record import Stream
+
+
+def main(arguments=None):
+    parser = argparse.ArgumentParser(prog="python -m pipewright.experiment", description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("job")
+    parser.add_argument("--record", required=True, metavar="PLACE", help="a folder, or fd:NUMBER")
+    options = parser.parse_args(arguments)
+    stream = Stream(options.record, 0)
+    where = ""
+    try:
+        with open(options.job, encoding="utf-8") as file:
+            jobs = json.load(file)
+        try:
+            import torch
+        except ImportError as error:
+            raise Refused("torch", f"cannot be imported by {sys.executable}: {error}",
+                          "install PyTorch, or name another interpreter with --python") from error
+        from .localrun import LocalRunner, plain
+
+        torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "1")))
+        for number, run in enumerate(jobs["runs"]):
+            where = run["name"]
+            job = {**jobs["common"], **run}
+            if "versions" not in job:
+                job["versions"] = plain(job["stages"], job["updates"], job["batch"])
+            job["versions"]["optimizer"] = None if job.get("any_optimizer") else job["optimizer"]
+            runner = LocalRunner(job, stream, lambda update, loss: stream.line(run=number, update=update, loss=loss))
+            for note in runner.source.notes:
+                stream.line(note=note)
+            stream.line(run=number, report=runner.report())
+        stream.line(done=True)
+    except BaseException as error:
+        cause = error
+        while cause.__cause__ is not None and not isinstance(cause, Refused):
+            cause = cause.__cause__
+        if isinstance(cause, Refused):
+            stream.line(failed=cause.what, where=cause.where or where, hint=cause.hint)
+        else:
+            stream.line(failed=f"{type(cause).__name__}: {cause}", where=where)
+            if not isinstance(cause, KeyboardInterrupt):
+                traceback.print_exception(type(error), error, error.__traceback__)
+        sys.stderr.flush()
+        os._exit(1)
+
+
+if __name__ == "__main__":
+    main()

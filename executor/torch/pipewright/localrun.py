@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""All ranks of a design with updates amid the step in one process, for experiments."""
+
+import hashlib
+import time
+
+import torch
+
+from . import stages
+from .errors import Refused
+from .record import Clock, Recorder
+from .versionedrun import VersionedRunner
+from .versions import StageVersions
+
+
+def merged(orders, stages):
+    """One list of all devices' blocks in which every block stands behind what it needs."""
+    next_of, done, result = [0] * len(orders), set(), []
+    while any(at < len(order) for at, order in zip(next_of, orders)):
+        moved = False
+        for device, order in enumerate(orders):
+            if next_of[device] == len(order):
+                continue
+            block = order[next_of[device]]
+            op, stage, microbatch = block["op"], block["stage"], block["microbatch"]
+            needs = {"F": ("F", stage - 1, microbatch) if stage > 0 else None,
+                     "B": ("B", stage + 1, microbatch) if stage + 1 < stages else ("F", stage, microbatch)}.get(op)
+            if needs is None or needs in done:
+                result.append(block)
+                done.add((op, stage, microbatch))
+                next_of[device] += 1
+                moved = True
+        if not moved:
+            raise Refused("schedule", "no device can go on", "this is a fault of the program")
+    return result
+
+
+def plain(stages, updates, batch):
+    """Sequential training with updates of `batch` microbatches, as lists like those of a design."""
+    order, batches = [], [[] for _ in range(stages)]
+    for update in range(updates):
+        microbatches = range(update * batch, (update + 1) * batch)
+        block = lambda op, stage, microbatch: {"op": op, "stage": stage, "microbatch": microbatch, "version": update,
+                                               "steps": 0, "update": update}
+        for microbatch in microbatches:
+            order += [block("F", stage, microbatch) for stage in range(stages)]
+            order += [block("B", stage, microbatch) for stage in reversed(range(stages))]
+        order += [block("U", stage, microbatches[-1]) for stage in range(stages)]
+        for stage in range(stages):
+            batches[stage].append(list(microbatches))
+    return {"order": [order], "batches": batches}
+
+
+class LocalRunner(VersionedRunner):
+    """All ranks of a design in one process."""
+
+    def __init__(self, job, stream, tell):
+        self.torch, self.job, self.stream, self.tell = torch, job, stream, tell
+        self.stages_of, self.source = stages, stages.source_of(job)
+        self.rank, self.ranks, self.device = 0, 1, torch.device("cpu")
+        self.recorder = Recorder(stream, Clock(), 0)
+        self.batches = job["versions"]["batches"]
+        self.order = merged(job["versions"]["order"], job["stages"])
+        self.modules = self.source.stages(range(job["stages"]))
+        self.errors, self.loss = [], self.source.loss()
+        self.versions = {stage: StageVersions(stage, module, self.source, self.order, job["versions"]["optimizer"],
+                                              job["module"]) for stage, module in self.modules.items()}
+        for versions in self.versions.values():
+            versions.watch = self.errors
+        self.update_of = {microbatch: update for update, batch in enumerate(self.batches[-1]) for microbatch in batch}
+
+    def _hand_on(self, backward, stage, microbatch, value):
+        self.local[backward, stage, microbatch] = value
+
+    def _take(self, backward, stage, microbatch):
+        return self.local.pop((backward, stage, microbatch))
+
+    def _piece(self, microbatch):
+        """Inputs and targets of a microbatch: its part of its update's rows."""
+        update = self.update_of[microbatch]
+        if update not in self.rows:
+            while len(self.rows) > 8:  # an update's rows are drawn by its number, so they can be drawn again
+                del self.rows[next(iter(self.rows))]
+            self.rows[update] = self.source.module.batch(update, self.job["seed"])
+        inputs, targets = self.rows[update]
+        batch = self.batches[-1][update]
+        self.row_count = targets.shape[0]
+        if targets.shape[0] % len(batch):
+            raise Refused(f"{self.source.module.file}:batch", f"{targets.shape[0]} rows cannot be cut into {len(batch)} "
+                          "equal microbatches", "return a multiple")
+        at = batch.index(microbatch)
+        return [value.chunk(len(batch))[at] for value in inputs], targets.chunk(len(batch))[at]
+
+    def train(self):
+        job = self.job
+        self.local, self.kept, self.reads, self.rows = {}, {}, [], {}
+        self.shapes = None
+        self.losses = [[] for _ in self.batches[-1]]
+        for block in self.order:
+            op, stage, microbatch = block["op"], block["stage"], block["microbatch"]
+            if op == "F":
+                given = self._take(False, stage, microbatch) if stage > 0 else None
+                produced = self._forward(block, given)
+            elif op == "B":
+                given = self._take(True, stage, microbatch) if stage + 1 < job["stages"] else None
+                produced = self._backward(block, given)
+            else:
+                self.versions[stage].update(block["update"], len(self.batches[stage][block["update"]]))
+                produced = []
+            for each in produced:
+                if isinstance(each, tuple):
+                    self._hand_on(*each)
+                else:
+                    update = self.update_of[microbatch]
+                    self.losses[update].append(float(each))
+                    if len(self.losses[update]) == len(self.batches[-1][update]):
+                        self.tell(update, sum(self.losses[update]) / len(self.losses[update]))
+        return [sum(values) / len(values) for values in self.losses]
+
+    def _forward(self, block, given):
+        stage, microbatch = block["stage"], block["microbatch"]
+        self._read(block)
+        inputs, targets = self._piece(microbatch) if stage in (0, self.job["stages"] - 1) else (None, None)
+        if stage == 0:
+            output = self.modules[stage](*inputs)
+        else:
+            given = given.detach().requires_grad_(given.dtype.is_floating_point)
+            output = self.modules[stage](given)
+        if stage + 1 < self.job["stages"]:
+            self.kept[stage, microbatch] = (given, output)
+            return [(False, stage + 1, microbatch, output)]
+        loss = self.loss(output, targets)
+        self.kept[stage, microbatch] = (given, loss)
+        return [loss.detach()]
+
+    def held_back(self):
+        """Loss and accuracy of the final weights; nothing where the file keeps no rows back."""
+        torch = self.torch
+        function = getattr(self.source.module._module, "held_back", None)
+        if not callable(function):
+            return None, None
+        inputs, targets = function()
+        value = tuple(inputs) if isinstance(inputs, (tuple, list)) else (inputs,)
+        with torch.no_grad():
+            for stage in range(self.job["stages"]):
+                versions = self.versions[stage]
+                for parameter, newest in zip(versions.working, versions.newest):
+                    parameter.data.copy_(newest)
+                self.modules[stage].eval()
+                output = self.modules[stage](*value)
+                value = (output,)
+            loss = float(self.loss(output, targets))
+        classes = output.dim() == 2 and targets.dim() == 1 and not targets.dtype.is_floating_point
+        return loss, float((output.argmax(dim=1) == targets).double().mean()) if classes else None
+
+    def report(self):
+        """What the program makes a row of its table of."""
+        begin = time.monotonic_ns()
+        losses, stages = self.train(), self.job["stages"]
+        planned = {(b["op"], b["stage"], b["microbatch"]): (b["version"], b["steps"]) for b in self.order if b["op"] != "U"}
+        agree = {(op, stage, microbatch): (version, steps) for op, stage, microbatch, version, steps in self.reads} == planned
+        seconds = (time.monotonic_ns() - begin) / 1e9
+        loss, accuracy = self.held_back()
+        errors = [[] for _ in range(stages)]
+        for stage, _, _, error, stale in self.errors:
+            errors[stage].append((error, stale))
+        mean = lambda values: sum(values) / len(values) if values else None
+        digest = hashlib.sha256()
+        for stage in range(stages):
+            for parameter in self.versions[stage].newest:
+                digest.update(parameter.detach().contiguous().numpy().tobytes() if hasattr(parameter, "numpy") else b"")
+        size = [sum(p.numel() * p.element_size() for p in self.versions[stage].newest) for stage in range(stages)]
+        return {"losses": losses, "held_back_loss": loss, "held_back_accuracy": accuracy, "reads_agree": agree,
+                "copies": [self.versions[stage].most_copies for stage in range(stages)], "weight_bytes": size,
+                "prediction_rmse": [mean([error for error, _ in each]) for each in errors],
+                "unpredicted_rmse": [mean([stale for _, stale in each]) for each in errors],
+                "rows": self.row_count, "seconds": seconds, "bits": digest.hexdigest()}

@@ -1,0 +1,220 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A rank of a schedule that updates weights amid the step, which PyTorch's schedule runtime has no word for: the rank
+goes through its own list of blocks, in its order. Values and gradients go from rank to rank with a tag of their own, so
+that nobody waits for anything but what his next block needs. Which weights a block reads is in versions.py; what came out
+is compared with an emulation that knows no pipeline (emulation.py).
+"""
+
+import gc
+import time
+
+from .errors import Refused
+from .run import Runner
+from .versions import StageVersions
+
+
+class VersionedRunner(Runner):
+    def prepare(self):
+        job = self.job
+        self.order = job["versions"]["order"][self.rank]
+        self.batches = job["versions"]["batches"]
+        mine = [stage for stage, rank in enumerate(job["device_of_stage"]) if rank == self.rank]
+        self.modules = self.source.stages(mine)
+        for note in self.source.notes if self.rank == 0 else []:
+            self.stream.line(note=note)
+        self.versions, self.errors = {}, []
+        for stage in mine:
+            self.modules[stage].to(self.device)
+            self.versions[stage] = StageVersions(stage, self.modules[stage], self.source, self.order,
+                                                 job["versions"]["optimizer"], job["module"] or "--synthetic-stages")
+            if job["versions"].get("prediction_errors"):
+                self.versions[stage].watch = self.errors
+        self.loss = self.source.loss()
+        self._find_shapes()
+
+    def _find_shapes(self):
+        """What every stage hands on for one microbatch, found out by handing on the first one."""
+        torch, job = self.torch, self.job
+        inputs, _ = self.source.batch(0)
+        self.shapes, value = [], None
+        for stage in range(job["stages"]):
+            owner = job["device_of_stage"][stage]
+            what = [None]
+            if owner == self.rank:
+                module = self.modules[stage]
+                buffers = {name: buffer.clone() for name, buffer in module.named_buffers()}
+                random = torch.get_rng_state()
+                given = [piece.chunk(job["microbatches"])[0].to(self.device) for piece in inputs] if stage == 0 \
+                    else [torch.zeros(self.shapes[-1][0], dtype=self.shapes[-1][1], device=self.device)]
+                with torch.no_grad():
+                    value = module(*given)
+                    for name, buffer in module.named_buffers():
+                        buffer.copy_(buffers[name])
+                torch.set_rng_state(random)
+                if not isinstance(value, torch.Tensor):
+                    what[0] = type(value).__name__
+                else:
+                    what[0] = (tuple(value.shape), value.dtype)
+            self.dist.broadcast_object_list(what, src=owner, group=self.talk)
+            if isinstance(what[0], str):
+                raise Refused(f"F{stage}.0", f"the stage returns a {what[0]}",
+                              "weight policies hand on one tensor from stage to stage")
+            self.shapes.append(what[0])
+
+    def _tag(self, backward, stage, microbatch):
+        return 1 + ((stage * 2 + backward) * self.job["microbatches"] + microbatch)
+
+    def _hand_on(self, backward, stage, microbatch, value):
+        """From a block to the one of the stage `stage` that needs it."""
+        to = self.job["device_of_stage"][stage]
+        if to == self.rank:
+            self.local[backward, stage, microbatch] = value
+            return
+        value = value.detach().to("cpu").contiguous()
+        work = self.dist.isend(value, dst=to, group=self.talk, tag=self._tag(backward, stage, microbatch))
+        self.sent.append((work, value))
+
+    def _take(self, backward, stage, microbatch):
+        source = self.job["device_of_stage"][stage + (1 if backward else -1)]
+        if source == self.rank:
+            return self.local.pop((backward, stage, microbatch))
+        shape, kind = self.shapes[stage if backward else stage - 1]
+        value = self.torch.empty(shape, dtype=kind)
+        begin = self.recorder.border()
+        self.dist.recv(value, src=source, group=self.talk, tag=self._tag(backward, stage, microbatch))
+        self.recorder.wait("B" if backward else "F", stage, microbatch, begin)
+        return value.to(self.device)
+
+    def _step(self, number):
+        torch, job = self.torch, self.job
+        inputs, targets = self.source.batch(number)
+        count = job["microbatches"]
+        self.pieces = [value.to(self.device).chunk(count) for value in inputs]
+        self.targets = targets.to(self.device).chunk(count)
+        self.local, self.sent, self.kept, losses = {}, [], {}, []
+        torch.manual_seed(job["seed"] * 1_000_003 + number + 1)
+        for versions in self.versions.values():
+            versions.begin_step()
+        self.reads = []
+        self.dist.barrier(group=self.talk)
+        begin = time.monotonic_ns()
+        self.recorder.begin_step()
+        for block in self.order:
+            op, stage, microbatch = block["op"], block["stage"], block["microbatch"]
+            self.recorder.say(f"{op}{stage}.{microbatch}")
+            if op == "F":
+                given = self._take(False, stage, microbatch) if stage > 0 else None
+                losses += self._timed(block, lambda: self._forward(block, given))
+            elif op == "B":
+                given = self._take(True, stage, microbatch) if stage + 1 < job["stages"] else None
+                self._timed(block, lambda: self._backward(block, given))
+            else:
+                self._timed(block, lambda: self.versions[stage].update(
+                    block["update"], len(self.batches[stage][block["update"]])))
+        for work, _ in self.sent:
+            work.wait()
+        return begin, losses
+
+    def _timed(self, block, call):
+        op, stage = block["op"], block["stage"]
+        begin, started, pace = self.recorder.border(), time.monotonic_ns(), self.source.pace(op, stage)
+        result = call()
+        if pace is not None:
+            self.stages_of.sleep_until(started + pace)
+        self.recorder.block(op, stage, block["microbatch"], begin)
+        for message in result or []:
+            if isinstance(message, tuple):
+                self._hand_on(*message)
+        return [each for each in result or [] if not isinstance(each, tuple)]
+
+    def _read(self, block):
+        version, steps = self.versions[block["stage"]].read(block)
+        self.reads.append([block["op"], block["stage"], block["microbatch"], version, steps])
+
+    def _forward(self, block, given):
+        stage, microbatch = block["stage"], block["microbatch"]
+        self._read(block)
+        if stage == 0:
+            output = self.modules[stage](*(piece[microbatch] for piece in self.pieces))
+        else:
+            given = given.detach().requires_grad_(given.dtype.is_floating_point)
+            output = self.modules[stage](given)
+        if stage + 1 < self.job["stages"]:
+            if tuple(output.shape) != self.shapes[stage][0]:
+                raise Refused(f"F{stage}.{microbatch}",
+                              f"the output has the shape {tuple(output.shape)}, and before {self.shapes[stage][0]}",
+                              "a pipeline hands on values of one shape: pad the batch")
+            self.kept[stage, microbatch] = (given, output)
+            return [(False, stage + 1, microbatch, output)]
+        loss = self.loss(output, self.targets[microbatch])
+        self.kept[stage, microbatch] = (given, loss)
+        return [loss.detach()]
+
+    def _backward(self, block, given):
+        torch, stage, microbatch = self.torch, block["stage"], block["microbatch"]
+        self._read(block)
+        value, output = self.kept.pop((stage, microbatch))
+        wanted = list(self.versions[stage].working)
+        needs_input = value is not None and value.requires_grad
+        results = torch.autograd.grad(output, ([value] if needs_input else []) + wanted,
+                                      grad_outputs=given, allow_unused=True)
+        self.versions[stage].add(block["update"], results[1:] if needs_input else results)
+        return [(True, stage - 1, microbatch, results[0])] if needs_input else []
+
+    def run(self):
+        job, recorder = self.job, self.recorder
+        gc.collect()
+        gc.freeze()
+        for step in range(job["steps"]):
+            self.step = step
+            last = step + 1 == job["steps"]
+            before = self._state() if last and job["check_gradients"] else None
+            recorder.on = True
+            begin, losses = self._step(step)
+            recorder.on = False
+            end = time.monotonic_ns()
+            mean = float(sum(losses) / len(losses)) if losses else None
+            recorder.end_step(step, begin, end, mean)
+            self.after_step(step, [float(loss) for loss in losses])
+        self._say_copies()
+        if job["check_gradients"]:
+            self._compare(before)
+        self.stream.line(done=True)
+
+    def after_step(self, step, losses):
+        """For who collects more than a trace."""
+
+    def _state(self):
+        """What the last step begins with, by stage."""
+        return {stage: {"parameters": [p.detach().to("cpu", copy=True) for p in versions.newest],
+                        "buffers": {name: value.to("cpu", copy=True) for name, value in versions.module.named_buffers()},
+                        "optimizer": to_cpu(self.torch, versions.optimizer.state_dict()) if versions.optimizer else None,
+                        "gradients": [None if (g := versions.gradients.get(p)) is None else g.to("cpu", copy=True)
+                                      for p in versions.newest]}
+                for stage, versions in self.versions.items()}
+
+    def _say_copies(self):
+        gathered = [None] * self.ranks if self.rank == 0 else None
+        mine = {stage: versions.most_copies for stage, versions in self.versions.items()}
+        self.dist.gather_object(mine, gathered, group=self.talk, dst=0)
+        if self.rank == 0:
+            self.copies = {stage: count for part in gathered for stage, count in part.items()}
+            self.stream.line(note="copies of a stage's weights kept at once, predicted ones among them, from stage 0 on: "
+                                  + " ".join(str(self.copies[stage]) for stage in sorted(self.copies)))
+
+    def _compare(self, before):
+        from . import emulation
+
+        self.stream.line(at="comparing the weights with those of a sequential emulation")
+        gathered = [None] * self.ranks if self.rank == 0 else None
+        self.dist.gather_object((before, self._state(), self.reads), gathered, group=self.talk, dst=0)
+        if self.rank == 0:
+            self.stream.line(gradients=emulation.against_emulation(self, gathered))
+
+
+def to_cpu(torch, value):
+    if isinstance(value, torch.Tensor):
+        return value.detach().to("cpu", copy=True)
+    if isinstance(value, dict):
+        return {key: to_cpu(torch, each) for key, each in value.items()}
+    return [to_cpu(torch, each) for each in value] if isinstance(value, list) else value

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "executor/torch/torchexperiment.h"
+
+#include "core/base/textfile.h"
+#include "core/json/jsonvalue.h"
+#include "core/predict/predict.h"
+#include "core/schedule/weightplan.h"
+#include "executor/run/trainabledesign.h"
+#include "executor/torch/python.h"
+#include "executor/torch/rankprocesses.h"
+#include "executor/torch/torchjob.h"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+namespace pipewright {
+
+namespace {
+
+using Json = nlohmann::json;
+
+/// A run that was asked for: what is known before it begins, and its part of the job.
+struct Planned {
+    ExperimentRun run;
+    JsonValue job;
+};
+
+Planned planned(const Design& given, std::size_t number, std::uint64_t seed, bool reference,
+                const TorchExperimentOptions& options)
+{
+    TorchOptions torch;
+    torch.module = options.module;
+    const Design design = reference ? given : withUpdates(given, options.updates);
+    const bool updates = !reference && hasUpdates(design.schedule);
+    requirePossible(design, torch);
+    const Prediction prediction = predict(design);
+    Planned plan;
+    ExperimentRun& run = plan.run;
+    run.design = number;
+    run.reference = reference;
+    run.name = reference ? "sequential" : given.name;
+    run.seed = seed;
+    run.devices = reference ? 1 : design.schedule.devices();
+    run.stages = design.schedule.stages();
+    run.rule = reference ? "sequential" : updates ? nameOf(design.schedule.weightPolicy.rule) : "flush";
+    run.optimizer = nameOf(design.schedule.weightPolicy.optimizer);
+    run.microbatchesPerUpdate = microbatchesPerUpdate(prediction.program);
+    plan.job = {{"name", run.name},
+                {"seed", seed},
+                {"stages", run.stages},
+                {"layers_per_stage", design.layersPerStage.empty() ? JsonValue() : JsonValue(design.layersPerStage)},
+                {"partition_of_module", isOfModule(design)},
+                {"updates", options.updates},
+                {"batch", run.microbatchesPerUpdate},
+                {"microbatches", options.updates * run.microbatchesPerUpdate},
+                {"optimizer", factsOf(design.schedule.weightPolicy.optimizer).name},
+                {"any_optimizer", !updates}};
+    if (!updates)
+        return plan;
+    run.weights = weightReport(prediction.program);
+    plan.job["versions"] = versionsOf(design);
+    int made = 0;
+    for (const WeightUse& use : prediction.program.weights)
+        made = std::max(made, use.update + 1);
+    plan.job["microbatches"] = design.schedule.microbatches;
+    if (made != options.updates)
+        throw Error(given.name, fmt::format("the design has {} updates, and {} are asked for", made, options.updates),
+                    fmt::format("use --steps {}, or a design as its family makes it", made));
+    if (prediction.metrics.makespan > 0)
+        run.predictedUpdatesPerSecond = 1e9 * options.updates / static_cast<double>(prediction.metrics.makespan);
+    return plan;
+}
+
+void take(const Json& report, ExperimentRun& run)
+{
+    const auto number = [](const Json& value) { return value.is_number() ? value.get<double>() : std::nan(""); };
+    for (const Json& loss : report.at("losses"))
+        run.losses.push_back(number(loss));
+    const std::size_t last = std::max<std::size_t>(1, run.losses.size() / 10);
+    run.finalLoss = std::accumulate(run.losses.end() - static_cast<std::ptrdiff_t>(last), run.losses.end(), 0.0)
+                    / static_cast<double>(last);
+    run.heldBackLoss = number(report.at("held_back_loss"));
+    run.heldBackAccuracy = number(report.at("held_back_accuracy"));
+    run.classifies = report.at("held_back_accuracy").is_number();
+    run.readsAgree = report.at("reads_agree");
+    run.rowsPerUpdate = report.at("rows");
+    run.updatesPerSecond = static_cast<double>(run.losses.size()) / report.at("seconds").get<double>();
+    const std::vector<int> copies = report.at("copies");
+    const std::vector<Bytes> bytes = report.at("weight_bytes");
+    for (std::size_t stage = 0; stage < copies.size(); ++stage)
+        run.weightBytes.push_back(copies[stage] * bytes[stage]);
+    for (const Json& error : report.at("prediction_rmse"))
+        run.predictionErrors.push_back(number(error));
+    for (const Json& error : report.at("unpredicted_rmse"))
+        run.staleErrors.push_back(number(error));
+}
+
+/// What the process reports, as runs.
+class Reports {
+public:
+    Reports(std::vector<Planned>& runs, const TorchExperimentOptions& options) : m_runs(runs), m_options(options)
+    {
+        experiment.planned = static_cast<int>(runs.size());
+    }
+
+    void take(const std::string& line)
+    {
+        const Json report = Json::parse(line, nullptr, false);
+        try {
+            if (!report.is_object())
+                throw Error("experiment", "this is no report: " + inQuotes(line), hint);
+            if (report.contains("failed"))
+                throw Error(report.value("where", "experiment"), report.at("failed"), report.value("hint", ""));
+            if (report.contains("update"))
+                tell(report);
+            if (report.contains("report"))
+                finish(m_runs.at(report.at("run")).run, report.at("report"));
+            done = done || report.value("done", false);
+        } catch (const Json::exception& error) {
+            throw Error("experiment", fmt::format("{}: {}", error.what(), inQuotes(line)), hint);
+        }
+    }
+
+    Experiment experiment;
+    bool done = false;
+
+private:
+    static constexpr const char* hint = "the pipewright package in this Python is of another version than the program";
+
+    void tell(const Json& report) const
+    {
+        if (!m_options.progress)
+            return;
+        const int number = report.at("run");
+        const ExperimentRun& run = m_runs.at(static_cast<std::size_t>(number)).run;
+        const Json& loss = report.at("loss");
+        m_options.progress({number, experiment.planned, run.name, run.seed, report.at("update"), m_options.updates,
+                            loss.is_number() ? loss.get<double>() : std::nan("")});
+    }
+
+    void finish(ExperimentRun& run, const Json& report)
+    {
+        pipewright::take(report, run);
+        const std::string bits = report.at("bits");
+        if (run.reference)
+            m_reference = bits;
+        else
+            run.bitEqual = bits == m_reference;
+        experiment.runs.push_back(run);
+        if (m_options.finished)
+            m_options.finished(run);
+    }
+
+    std::vector<Planned>& m_runs;
+    const TorchExperimentOptions& m_options;
+    std::string m_reference; ///< of this seed, which comes first
+};
+
+} // namespace
+
+Experiment runTorchExperiment(const std::vector<Design>& designs, const TorchExperimentOptions& options)
+{
+    if (designs.empty())
+        throw Error("designs", "there is nothing to compare", "name at least one design");
+    std::vector<Planned> runs;
+    for (int seed = 1; seed <= options.seeds; ++seed) {
+        runs.push_back(planned(designs.front(), 0, static_cast<std::uint64_t>(seed), true, options));
+        for (std::size_t i = 0; i < designs.size(); ++i)
+            runs.push_back(planned(designs[i], i + 1, static_cast<std::uint64_t>(seed), false, options));
+    }
+    JsonValue job{{"common", {{"module", options.module}, {"synthetic", nullptr}, {"steps", 1}}}};
+    for (Planned& run : runs)
+        job["runs"].push_back(std::move(run.job));
+    const RunFolder folder;
+    writeFileAtomically(folder.file("job.json"), job.dump(), false);
+    RankProcesses process(
+        {pythonProcess(options.python, "pipewright.experiment", {folder.file("job.json"), "--record", "fd:3"})});
+    Reports reports(runs, options);
+    while (process.anyRuns()) {
+        for (const ProcessEvent& event : process.wait())
+            if (!event.ended)
+                reports.take(event.line);
+            else if (!reports.done)
+                throw Error("experiment", "the process " + endText(event.status), "what it printed last may say why");
+        if (options.cancel != nullptr && options.cancel->load()) {
+            reports.experiment.cancelled = true;
+            break;
+        }
+    }
+    return std::move(reports.experiment);
+}
+
+} // namespace pipewright

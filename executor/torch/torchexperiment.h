@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// An experiment on a person's own module: designs trained by PyTorch on the same rows from the same weights, all stages
+// in one process (pipewright/experiment.py). What the runs come to is the same as of the built-in models, and beside it
+// how far predicted weights were from those that then came.
+#pragma once
+
+#include "executor/experiment/experiment.h"
+
+#include <string>
+
+namespace pipewright {
+
+struct TorchExperimentOptions {
+    int updates = 100, seeds = 1;
+    std::string module; ///< FILE.py:build; data, loss and optimizer are in that file too
+    std::string python = "python3";
+    const std::atomic<bool>* cancel = nullptr;
+    std::function<void(const ExperimentProgress&)> progress{};
+    std::function<void(const ExperimentRun&)> finished{}; ///< after each run
+};
+
+/// Throws Error when a design cannot be run so (as torchJob() does), when its family makes fewer updates than asked
+/// for, and when the process fails.
+Experiment runTorchExperiment(const std::vector<Design>& designs, const TorchExperimentOptions& options);
+
+} // namespace pipewright
