@@ -304,6 +304,20 @@ private Q_SLOTS:
         QVERIFY(group["tokens_per_second"].toDouble() > 12 * alone["tokens_per_second"].toDouble());
         QVERIFY(group["model_flops_utilization"].toDouble() < alone["model_flops_utilization"].toDouble());
         QVERIFY(!alone.contains("parallel"));
+        // What they exchange runs beside computing, and other nodes have other cards to share.
+        const QString degrees = " --tensor-parallel 4 --sequence-parallel --context-parallel 2 --data-parallel 3";
+        const QJsonObject plain = predictInline(model + degrees);
+        const QJsonObject hidden = predictInline(model + degrees + " --overlap-exchanges 0.5");
+        QCOMPARE(hidden["parallel"].toObject()["overlap"].toDouble(), 0.5);
+        QVERIFY(hidden["makespan_ns"].toInteger() < plain["makespan_ns"].toInteger());
+        const QJsonObject thin =
+            predictInline(model + degrees + " --nodes 12 --cards-per-node 1 --nodes-per-switch 2 --oversubscription 4");
+        QVERIFY(thin["makespan_ns"].toInteger() > plain["makespan_ns"].toInteger());
+        const QJsonObject narrow = predictInline(model + degrees + " --efficiency 0.5 --half-rate-width 1400");
+        QVERIFY(narrow["makespan_ns"].toInteger() > plain["makespan_ns"].toInteger());
+        const Outcome few = m_work.run("predict " + model + degrees + " --nodes 11");
+        QCOMPARE(few.code, 2);
+        QVERIFY2(few.errors.contains("96 devices are needed, and 11 nodes of 8 have 88"), qPrintable(few.errors));
 
         // A model that trains here, and one whose blocks could be timed: neither is run on fewer devices than it has.
         for (const char* of : {"byte-gpt", "llama-3-8b"}) {
