@@ -47,6 +47,22 @@ private Q_SLOTS:
         QVERIFY(tables.size() >= 6);
     }
 
+    void aLongValueDoesNotWidenOtherRows()
+    {
+        const Outcome answer = runWith({"query", "run.db",
+                                        "SELECT 1 AS a, printf('%.*c', 300, 'x') AS name, 'c' AS b "
+                                        "UNION ALL SELECT 2, 'short', 'd'"});
+        QCOMPARE(answer.code, 0);
+        QVERIFY(answer.output.contains(QString(300, QLatin1Char('x'))));
+        int others = 0;
+        for (const QString& line : answer.output.split('\n'))
+            if (!line.contains("xxx")) {
+                QVERIFY2(line.size() < 100, qPrintable(line));
+                ++others;
+            }
+        QVERIFY(others >= 2);
+    }
+
     void aKilledTraceIsNamedSo()
     {
         // How much of it was written before it was killed depends on the moment.

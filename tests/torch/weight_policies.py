@@ -59,9 +59,35 @@ def over_ranks(program, policies, model, devices, microbatches, extra=""):
 
 def refusals(program):
     design = program.make("refused", "pipeoptim", 2, 4, "", "adam")
-    words = ["run", design, "--backend", "torch", "--module", f"{MODULE}:lstm", "--python", program.python, "-o", "no.db"]
+    words = ["run", design, "--backend", "torch", "--module", f"{MODULE}:lstm", "--python", program.python,
+             "--steps", "1", "-o", "no.db"]
     said = program.run(words, code=2, DIGITS_OPTIMIZER="sgd")
     assert "the optimizer is SGD, and the design's weight policy follows Adam" in said, said
+
+
+WRONG_READ = """
+import sys
+from pipewright import localrun, versions
+
+read = versions.StageVersions.read
+if sys.argv[2] == "wrong":  # B2.1 takes other weights than the design says
+    def other(self, block):
+        version, steps = read(self, block)
+        return (version + 1, steps) if (block["op"], block["stage"], block["microbatch"]) == ("B", 2, 1) else (version, steps)
+    versions.StageVersions.read = other
+plan = {**localrun.plain(3, 3, 1), "optimizer": "sgd"}
+job = {"stages": 3, "microbatches": 3, "module": sys.argv[1], "synthetic": None, "seed": 1, "layers_per_stage": None,
+       "partition_of_module": False, "versions": plan}
+sys.exit(0 if localrun.LocalRunner(job, None, lambda update, loss: None).report()["reads_agree"] else 3)
+"""
+
+
+def wrong_reads_are_seen(program):
+    for what, code in (("right", 0), ("wrong", 3)):
+        package = os.path.join(HERE, "..", "..", "executor", "torch")
+        done = subprocess.run([program.python, "-c", WRONG_READ, f"{MODULE}:cnn", what], capture_output=True, text=True,
+                              env={**os.environ, "PYTHONPATH": package})
+        assert done.returncode == code, (what, done.returncode, done.stderr)
 
 
 def experiment(program, designs, model, optimizer, steps, seeds):
@@ -135,6 +161,7 @@ def main():
         over_ranks(program, [("pipedream", "", "sgd"), ("xpipe", "--accumulate 3", "adam"), ("cdp-v2", "", "sgd")], "lstm", 3, 6)
         over_ranks(program, [("cdp-v2", "--layout single --workers 3", "sgd")], "lstm", 1, 6)  # all in one process
         refusals(program)
+        wrong_reads_are_seen(program)
         small_experiment(program)
 
 
