@@ -294,12 +294,11 @@ void MainWindow::showEvent(QShowEvent* event)
 
 void MainWindow::openPart(Breadcrumb::Part part)
 {
-    enum Tab { Stages, Layers, Devices };
     switch (part) {
     case Breadcrumb::Model:
     case Breadcrumb::Cluster:
         showModel();
-        m_model->tabs()->setCurrentIndex(part == Breadcrumb::Model ? Stages : Devices);
+        m_model->tabs()->setCurrentIndex(part == Breadcrumb::Model ? ModelWindow::Model : ModelWindow::Devices);
         return;
     case Breadcrumb::Family:
         m_actions->familiesPanel->setChecked(true);

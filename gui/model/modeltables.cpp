@@ -3,6 +3,7 @@
 #include "core/base/rates.h"
 #include "core/predict/stagememory.h"
 #include "gui/memory/memorybars.h"
+#include "gui/model/modelfields.h"
 #include "gui/model/modelwindow.h"
 #include "gui/model/nodefields.h"
 #include "gui/model/parallelismfields.h"
@@ -49,6 +50,7 @@ void ModelWindow::refresh()
 {
     if (!isVisible())
         return;
+    m_model->setDesign(m_document.design());
     m_partition->setDesign(m_document.design());
     fillStages();
     fillLayers();

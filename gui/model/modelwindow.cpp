@@ -5,9 +5,12 @@
 #include "core/base/rates.h"
 #include "core/design/redesign.h"
 #include "core/presets/clusterjson.h"
+#include "core/presets/modelfile.h"
 #include "core/presets/modeljson.h"
+#include "core/presets/presets.h"
 #include "core/workload/parallelism.h"
 #include "gui/memory/memorybars.h"
+#include "gui/model/modelfields.h"
 #include "gui/model/nodefields.h"
 #include "gui/model/parallelismfields.h"
 #include "gui/model/partitionbar.h"
@@ -35,38 +38,15 @@ namespace {
 
 constexpr std::int64_t mostBlocksWhileDragging = 40'000;
 
-double parseShare(const QString& text)
-{
-    QString number = text;
-    const bool percent = number.contains(QLatin1Char('%'));
-    number.remove(QLatin1Char('%'));
-    bool ok = false;
-    const double value = withDecimalPoint(number).trimmed().toDouble(&ok) / (percent ? 100 : 1);
-    if (!ok || !(value > 0) || value > 1)
-        throw Error("efficiency", "\"" + text.toStdString() + "\" is no share of the peak rate",
-                    "write for example 50 %");
-    return value;
-}
-
 constexpr int recomputeColumn = 10; // of the stages
-constexpr int gpuColumn = 6, multiprocessorsColumn = 7, halfRateColumn = 8;
-constexpr int mixedRecompute = 3; // of the choices for all stages: they differ
-
-int parseNumber(const QString& text, const std::string& where, int low, int high)
-{
-    bool ok = false;
-    const int value = text.toInt(&ok);
-    if (!ok || value < low || value > high)
-        throw Error(where, "\"" + text.toStdString() + "\" is out of range",
-                    "a whole number between " + std::to_string(low) + " and " + std::to_string(high));
-    return value;
-}
+constexpr int mixedRecompute = 3;   // of the choices for all stages: they differ
 
 } // namespace
 
 ModelWindow::ModelWindow(Document& document, QWidget* parent)
-    : QDialog(parent), m_document(document), m_tabs(new QTabWidget(this)), m_partition(new PartitionBar(this)),
-      m_measure(new QComboBox(this)), m_recompute(new QComboBox(this)), m_effect(makeNumber({}, TextSize::Small, this)),
+    : QDialog(parent), m_document(document), m_tabs(new QTabWidget(this)), m_model(new ModelFields(this)),
+      m_clusterPreset(new QComboBox(this)), m_partition(new PartitionBar(this)), m_measure(new QComboBox(this)),
+      m_recompute(new QComboBox(this)), m_effect(makeNumber({}, TextSize::Small, this)),
       m_stages(new ValueTable(tr("Stages"),
                               {tr("stage"), tr("on"), tr("layers"), tr("forward"), tr("input grad"), tr("weight grad"),
                                tr("weights"), tr("gradients"), tr("optimizer"), tr("activations"), tr("recomputes")},
@@ -91,6 +71,7 @@ ModelWindow::ModelWindow(Document& document, QWidget* parent)
     setWindowFlag(Qt::WindowMinMaxButtonsHint);
     makePanel(this);
     m_tabs->setAccessibleName(tr("Premises"));
+    m_tabs->addTab(m_model, tr("Model"));
     m_tabs->addTab(buildStages(), tr("Stages"));
     m_tabs->addTab(m_layers, tr("Layers"));
     m_tabs->addTab(buildDevices(), tr("Devices"));
@@ -131,6 +112,13 @@ ModelWindow::ModelWindow(Document& document, QWidget* parent)
     connect(close, &QPushButton::clicked, this, &QDialog::close);
     connect(m_measure, &QComboBox::currentIndexChanged, this, [this](int index) {
         m_partition->setMeasure(index == 0 ? PartitionBar::Measure::Work : PartitionBar::Measure::Parameters);
+    });
+    connect(m_model, &ModelFields::shapeWanted, this, &ModelWindow::setModel);
+    connect(m_model, &ModelFields::presetWanted, this, &ModelWindow::takeModelPreset);
+    connect(m_model, &ModelFields::microbatchesWanted, this, &ModelWindow::setMicrobatches);
+    connect(m_clusterPreset, &QComboBox::activated, this, [this] {
+        if (const QString name = m_clusterPreset->currentData().toString(); !name.isEmpty())
+            takeClusterPreset(name);
     });
     connect(m_partition, &PartitionBar::previewed, this, &ModelWindow::showEffect);
     connect(m_partition, &PartitionBar::cancelled, this, [this] { m_effect->clear(); });
@@ -188,6 +176,15 @@ QWidget* ModelWindow::buildDevices()
     auto* layout = new QVBoxLayout(page);
     layout->setContentsMargins(0, 12, 0, 0);
     layout->setSpacing(10);
+    addClusterPresets();
+    auto* preset = new QHBoxLayout;
+    preset->setSpacing(10);
+    auto* caption = makeCaption(tr("Take the devices and links of"), TextSize::Normal, page);
+    caption->setBuddy(m_clusterPreset);
+    preset->addWidget(caption);
+    preset->addWidget(m_clusterPreset);
+    preset->addStretch(1);
+    layout->addLayout(preset);
     layout->addWidget(m_mapping); // above the table, which is usually shorter than the page
     layout->addWidget(m_devices, 1);
     layout->addWidget(m_machine);
@@ -195,6 +192,20 @@ QWidget* ModelWindow::buildDevices()
         commit(tr("Take this machine"), [&] { return withCluster(m_document.design(), cluster); });
     });
     return page;
+}
+
+void ModelWindow::addClusterPresets()
+{
+    m_clusterPreset->setAccessibleName(tr("Cluster preset"));
+    m_clusterPreset->setMinimumWidth(220);
+    m_clusterPreset->addItem(tr("as in this design"), QString());
+    try {
+        for (const Preset& preset : PresetLibrary().list(PresetKind::Cluster))
+            m_clusterPreset->addItem(QString::fromStdString(preset.title), QString::fromStdString(preset.name));
+    } catch (const Error& error) {
+        m_clusterPreset->setEnabled(false);
+        m_clusterPreset->setToolTip(proseText(error));
+    }
 }
 
 QWidget* ModelWindow::buildLinks()
@@ -294,8 +305,7 @@ void ModelWindow::changeEvent(QEvent* event)
         refresh();
 }
 
-template<typename Make>
-void ModelWindow::commit(const QString& what, Make make)
+void ModelWindow::commit(const QString& what, const std::function<Design()>& make)
 {
     try {
         m_document.replaceDesign(make(), what);
@@ -304,6 +314,43 @@ void ModelWindow::commit(const QString& what, Make make)
         m_fault->setText(QString::fromUtf8(error.what()));
     }
     refresh();
+}
+
+void ModelWindow::setModel(const ModelShape& shape, const QString& what)
+{
+    commit(what, [&] { return withModel(m_document.design(), shape); });
+}
+
+void ModelWindow::takeModelPreset(const QString& name)
+{
+    commit(tr("Take the model %1").arg(name), [&] {
+        ModelShape shape = loadModel(name.toStdString()).shape;
+        if (m_document.design().workload) // a stage's devices are the cluster's matter
+            shape.parallel = m_document.design().workload->shape.parallel;
+        return withModel(m_document.design(), shape);
+    });
+}
+
+void ModelWindow::setMicrobatches(int microbatches)
+{
+    commit(tr("Train with %n microbatches", "", microbatches), [&] {
+        const Family* family = findFamily(m_document.design().schedule.family);
+        if (!family)
+            throw Error("microbatches", "an order of one's own has the microbatches that were placed",
+                        "choose a family at the left, then their number");
+        Design base = m_document.design();
+        base.schedule.microbatches = microbatches * base.schedule.sequencePieces;
+        return withFamily(base, *family);
+    });
+}
+
+void ModelWindow::takeClusterPreset(const QString& name)
+{
+    commit(tr("Take the cluster %1").arg(name), [&] {
+        const Design& design = m_document.design();
+        return withCluster(design, PresetLibrary().cluster(name.toStdString(), design.schedule.devices()));
+    });
+    m_clusterPreset->setCurrentIndex(0);
 }
 
 void ModelWindow::takePartition(const std::vector<int>& partition)
@@ -381,117 +428,6 @@ void ModelWindow::setRecompute(Recompute recompute)
     commit(tr("Let every stage recompute: %1").arg(kind), [&] {
         const Design& design = m_document.design();
         return withRecompute(design, std::vector<Recompute>(design.schedule.deviceOfStage.size(), recompute));
-    });
-}
-
-void ModelWindow::setGpu(int device, const QString& text)
-{
-    const std::vector<GpuShare>& now = m_document.design().cluster.gpus;
-    const QString what = text.isEmpty() ? tr("Leave open which GPUs the devices run on")
-                         : now.empty()  ? tr("Run every device on GPU %1 of the machine").arg(text)
-                                        : tr("Run device %1 on GPU %2 of the machine").arg(device).arg(text);
-    commit(what, [&] {
-        Cluster cluster = m_document.design().cluster;
-        if (text.isEmpty()) {
-            cluster.gpus.clear();
-        } else {
-            const int gpu = parseNumber(text, "GPU of device " + std::to_string(device), 0, highestGpu);
-            if (now.empty())
-                cluster.gpus.assign(cluster.devices.size(), GpuShare{gpu, 0});
-            cluster.gpus[device].gpu = gpu;
-        }
-        return withCluster(m_document.design(), std::move(cluster));
-    });
-}
-
-void ModelWindow::setMultiprocessors(int device, const QString& text)
-{
-    const std::vector<GpuShare>& now = m_document.design().cluster.gpus;
-    const QString what = text.isEmpty() ? tr("Run device %1 on a whole GPU").arg(device)
-                         : now.empty()  ? tr("Run every device on %1 multiprocessors of GPU 0").arg(text)
-                                        : tr("Run device %1 on %2 multiprocessors").arg(device).arg(text);
-    commit(what, [&] {
-        Cluster cluster = m_document.design().cluster;
-        const int slice = text.isEmpty() ? 0
-                                         : parseNumber(text, "multiprocessors of device " + std::to_string(device), 1,
-                                                       mostMultiprocessors);
-        if (now.empty() && slice > 0)
-            cluster.gpus.assign(cluster.devices.size(), GpuShare{0, slice});
-        else if (!now.empty())
-            cluster.gpus[device].multiprocessors = slice;
-        return withCluster(m_document.design(), std::move(cluster));
-    });
-}
-
-void ModelWindow::setDeviceValue(int device, int column, const QString& text)
-{
-    if (column == gpuColumn)
-        return setGpu(device, text);
-    if (column == multiprocessorsColumn)
-        return setMultiprocessors(device, text);
-    const QString label = deviceLabel(m_document.design(), device);
-    commit(tr("Set %1 of %2 to %3").arg(m_devices->horizontalHeaderItem(column)->text(), label, text), [&] {
-        Cluster cluster = m_document.design().cluster;
-        DeviceSpec& spec = cluster.devices[device];
-        const std::string value = typedQuantity(text);
-        switch (column) {
-        case 1: spec.name = text.toStdString(); break;
-        case 2: spec.memory = text.isEmpty() ? 0 : parseSize(value, "memory"); break;
-        case 3: spec.peakFlops = parseFlops(value, "peak rate"); break;
-        case 4: spec.efficiency = parseShare(text); break;
-        case 5: spec.memoryBandwidth = parseBandwidth(value, "memory bandwidth"); break;
-        case halfRateColumn:
-            spec.halfRateWidth = text.isEmpty() ? 0 : parseNumber(text, "half-rate width", 0, 1'000'000);
-            break;
-        default: break;
-        }
-        return withCluster(m_document.design(), std::move(cluster));
-    });
-}
-
-void ModelWindow::setLinkValue(int row, int column, const QString& text)
-{
-    commit(tr("Set %1 of the link %2 to %3")
-               .arg(m_links->horizontalHeaderItem(column)->text(), m_links->text(row, 0), text),
-           [&] {
-               Cluster cluster = m_document.design().cluster;
-               LinkSpec& link = row == 0 ? cluster.link : std::next(cluster.linkOfPair.begin(), row - 1)->second;
-               if (column == 1)
-                   link.name = text.toStdString();
-               else if (column == 2)
-                   link.latency = parseDuration(typedQuantity(text), "latency");
-               else
-                   link.bandwidth = text.isEmpty() ? 0 : parseBandwidth(typedQuantity(text), "bandwidth");
-               return withCluster(m_document.design(), std::move(cluster));
-           });
-}
-
-void ModelWindow::addLink(int from, int to)
-{
-    const int devices = static_cast<int>(m_document.design().cluster.devices.size());
-    commit(tr("Add a link from %1 to %2")
-               .arg(deviceLabel(m_document.design(), from), deviceLabel(m_document.design(), to)),
-           [&] {
-               if (from == to || std::max(from, to) >= devices)
-                   throw Error("link",
-                               "there is no pair of devices " + std::to_string(from) + " and " + std::to_string(to),
-                               "two different ones of " + std::to_string(devices));
-               Cluster cluster = m_document.design().cluster;
-               if (!cluster.linkOfPair.emplace(std::pair(from, to), cluster.link).second)
-                   throw Error("link", "this pair has a link of its own already", "edit it in the table");
-               return withCluster(m_document.design(), std::move(cluster));
-           });
-}
-
-void ModelWindow::removeLink()
-{
-    const int row = m_links->currentRow();
-    if (row < 1 || row >= m_links->rowCount())
-        return;
-    commit(tr("Remove the link %1").arg(m_links->text(row, 0)), [&] {
-        Cluster cluster = m_document.design().cluster;
-        cluster.linkOfPair.erase(std::next(cluster.linkOfPair.begin(), row - 1));
-        return withCluster(m_document.design(), std::move(cluster));
     });
 }
 

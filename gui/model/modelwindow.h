@@ -8,6 +8,8 @@
 
 #include <QDialog>
 
+#include <functional>
+
 class QComboBox;
 class QLabel;
 class QTabWidget;
@@ -18,7 +20,9 @@ class MemoryBars;
 class NodeFields;
 class ParallelismFields;
 class PartitionBar;
+class ModelFields;
 class ThisMachine;
+struct ModelShape;
 class ValueTable;
 
 class ModelWindow : public QDialog {
@@ -27,6 +31,9 @@ class ModelWindow : public QDialog {
 public:
     explicit ModelWindow(Document& document, QWidget* parent = nullptr);
 
+    enum Page { Model, Stages, Layers, Devices, Links, Groups }; ///< of tabs()
+    ModelFields& model() { return *m_model; }
+    QComboBox& clusterPreset() { return *m_clusterPreset; }
     PartitionBar& partition() { return *m_partition; }
     ValueTable& stages() { return *m_stages; }
     ValueTable& layers() { return *m_layers; }
@@ -41,6 +48,10 @@ public:
     QString effect() const;  ///< of a drag in progress
     QString mapping() const; ///< which GPUs of the machine the devices run on
 
+    void setModel(const ModelShape& shape, const QString& what);
+    void takeModelPreset(const QString& name);
+    void setMicrobatches(int microbatches); ///< the family's schedule of so many
+    void takeClusterPreset(const QString& name);
     void setLayersOfStage(int stage, const QString& text);
     void setRecomputeOfStage(int stage, const QString& text); ///< none, selective or full
     void setRecompute(Recompute recompute);                   ///< of every stage
@@ -57,6 +68,7 @@ protected:
     void changeEvent(QEvent* event) override;
 
 private:
+    void addClusterPresets();
     QWidget* buildStages();
     QWidget* buildDevices();
     QWidget* buildLinks();
@@ -71,11 +83,14 @@ private:
     void showEffect(const std::vector<int>& partition);
     void takePartition(const std::vector<int>& partition);
     /// Makes the edit or shows why not, then refreshes the tables.
-    template<typename Make>
-    void commit(const QString& what, Make make);
+    void commit(const QString& what, const std::function<Design()>& make);
+
+    static constexpr int gpuColumn = 6, multiprocessorsColumn = 7, halfRateColumn = 8; ///< of the devices
 
     Document& m_document;
     QTabWidget* m_tabs;
+    ModelFields* m_model;
+    QComboBox* m_clusterPreset;
     PartitionBar* m_partition;
     QComboBox* m_measure;
     QComboBox* m_recompute;

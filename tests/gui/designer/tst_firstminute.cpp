@@ -73,7 +73,7 @@ private Q_SLOTS:
         QTabWidget* tabs = fixture.window.modelWindow()->tabs();
         QCOMPARE(tabs->tabText(tabs->currentIndex()), QStringLiteral("Devices"));
         QTest::mouseClick(crumbs.button(Breadcrumb::Model), Qt::LeftButton);
-        QCOMPARE(tabs->tabText(tabs->currentIndex()), QStringLiteral("Stages"));
+        QCOMPARE(tabs->tabText(tabs->currentIndex()), QStringLiteral("Model"));
         fixture.window.modelWindow()->close();
         fixture.window.activateWindow();
         QVERIFY(QTest::qWaitForWindowActive(&fixture.window));

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "gui/model/modelfields.h"
+
+#include "core/base/limits.h"
+#include "core/design/design.h"
+#include "core/presets/presets.h"
+#include "gui/widgets/fields.h"
+#include "gui/widgets/labels.h"
+#include "gui/widgets/words.h"
+
+#include <QComboBox>
+#include <QFormLayout>
+#include <QHBoxLayout>
+#include <QSignalBlocker>
+
+namespace pipewright {
+
+namespace {
+
+constexpr int fieldWidth = 190;
+
+QFormLayout* makeForm()
+{
+    auto* form = new QFormLayout;
+    form->setContentsMargins(0, 0, 0, 0);
+    form->setHorizontalSpacing(16);
+    form->setVerticalSpacing(9);
+    return form;
+}
+
+template<typename Field>
+Field* addRow(QFormLayout* form, const QString& text, Field* field)
+{
+    auto* label = makeCaption(text);
+    label->setBuddy(field);
+    field->setAccessibleName(text);
+    field->setFixedWidth(fieldWidth);
+    form->addRow(label, field);
+    return field;
+}
+
+} // namespace
+
+ModelFields::ModelFields(QWidget* parent)
+    : QWidget(parent), m_preset(new QComboBox(this)), m_precision(new QComboBox(this)),
+      m_note(makeCaption({}, TextSize::Small, this))
+{
+    QFormLayout* left = makeForm();
+    QFormLayout* right = makeForm();
+    const auto count = [&](QFormLayout* form, const QString& text, int least, int most, const QString& unit) {
+        auto* field = new CountField(this);
+        field->setRange(least, most);
+        field->setButtonSymbols(QAbstractSpinBox::NoButtons);
+        field->setKeyboardTracking(false);
+        field->setFont(Theme::numbers());
+        if (!unit.isEmpty())
+            field->setSuffix(QStringLiteral("\u00a0") + unit);
+        return addRow(form, text, field);
+    };
+    const auto dimension = [&](CountField* field, auto member, bool ofModel) {
+        using Value = std::remove_reference_t<decltype(std::declval<ModelShape&>().*member)>;
+        m_dimensions.push_back(
+            {field, [member](const ModelShape& shape) { return static_cast<qint64>(shape.*member); },
+             [member](ModelShape& shape, qint64 value) { shape.*member = static_cast<Value>(value); }, ofModel});
+    };
+    left->addRow(makeHeading(tr("Model"), this));
+    addRow(left, tr("Preset"), m_preset);
+    constexpr int widest = 1 << 24;
+    dimension(count(left, tr("Layers"), 1, 4096, {}), &ModelShape::layers, true);
+    dimension(count(left, tr("Hidden size"), 1, widest, {}), &ModelShape::hidden, true);
+    dimension(count(left, tr("MLP width"), 1, widest, {}), &ModelShape::ffn, true);
+    dimension(count(left, tr("Heads"), 1, 65'536, {}), &ModelShape::heads, true);
+    dimension(count(left, tr("Key-value heads"), 1, 65'536, {}), &ModelShape::keyValueHeads, true);
+    dimension(count(left, tr("Head size"), 1, 65'536, {}), &ModelShape::headSize, true);
+    dimension(count(left, tr("Vocabulary"), 1, widest, {}), &ModelShape::vocabulary, true);
+    right->addRow(makeHeading(tr("Batch and precision"), this));
+    dimension(count(right, tr("Sequence"), 1, 1 << 22, tr("tokens")), &ModelShape::sequence, false);
+    dimension(count(right, tr("Microbatch size"), 1, 1 << 16, tr("seq")), &ModelShape::microbatchSize, false);
+    m_microbatches = count(right, tr("Microbatches"), 1, maxMicrobatches, {});
+    m_microbatches->setToolTip(tr("Of a step. Another number makes the family's schedule anew"));
+    addRow(right, tr("Precision"), m_precision);
+    m_precision->addItem(tr("bf16"), static_cast<int>(DataType::Bf16));
+    m_precision->addItem(tr("fp32"), static_cast<int>(DataType::Fp32));
+    m_note->setWordWrap(true);
+    m_preset->addItem(tr("as in this design"), QString());
+    try {
+        for (const Preset& preset : PresetLibrary().list(PresetKind::Model))
+            m_preset->addItem(QString::fromStdString(preset.title), QString::fromStdString(preset.name));
+    } catch (const Error& error) {
+        m_preset->setEnabled(false);
+        m_preset->setToolTip(proseText(error));
+    }
+
+    auto* columns = new QHBoxLayout;
+    columns->setSpacing(48);
+    columns->addLayout(left);
+    columns->addLayout(right);
+    columns->addStretch(1);
+    auto* layout = new QVBoxLayout(this);
+    layout->setContentsMargins(0, 12, 0, 0);
+    layout->setSpacing(14);
+    layout->addLayout(columns);
+    layout->addWidget(m_note);
+    layout->addStretch(1);
+
+    for (std::size_t i = 0; i < m_dimensions.size(); ++i)
+        connect(m_dimensions[i].field, &QSpinBox::valueChanged, this, [this, i] { take(m_dimensions[i]); });
+    connect(m_microbatches, &QSpinBox::valueChanged, this, &ModelFields::microbatchesWanted);
+    connect(m_precision, &QComboBox::activated, this, [this] {
+        ModelShape shape = m_shape;
+        shape.dataType = static_cast<DataType>(m_precision->currentData().toInt());
+        if (shape.dataType != m_shape.dataType)
+            Q_EMIT shapeWanted(shape, tr("Train in %1").arg(m_precision->currentText()));
+    });
+    connect(m_preset, &QComboBox::activated, this, [this] {
+        if (const QString name = m_preset->currentData().toString(); !name.isEmpty())
+            Q_EMIT presetWanted(name);
+    });
+}
+
+CountField* ModelFields::field(const QString& name) const
+{
+    for (CountField* each : findChildren<CountField*>())
+        if (each->accessibleName() == name)
+            return each;
+    return nullptr;
+}
+
+void ModelFields::take(const Dimension& dimension)
+{
+    ModelShape shape = m_shape;
+    dimension.set(shape, dimension.field->value());
+    if (dimension.get(shape) == dimension.get(m_shape))
+        return;
+    // It is no longer the model that everybody knows under this name.
+    const std::string changed = tr(", changed").toStdString();
+    if (dimension.ofModel && !shape.name.ends_with(changed))
+        shape.name += changed;
+    Q_EMIT shapeWanted(
+        shape,
+        tr("Set the model's %1 to %2").arg(dimension.field->accessibleName().toLower(), dimension.field->text()));
+}
+
+void ModelFields::setDesign(const Design& design)
+{
+    const bool known = design.workload.has_value() && !design.layersPerStage.empty();
+    const bool table = known && design.workload->shape.architecture == Architecture::Table;
+    m_shape = known ? design.workload->shape : ModelShape{};
+    for (const Dimension& each : m_dimensions) {
+        const QSignalBlocker quiet(each.field);
+        each.field->setValue(static_cast<int>(each.get(m_shape)));
+        each.field->setEnabled(known && !table);
+    }
+    const QSignalBlocker quiet(m_microbatches), quietPrecision(m_precision), quietPreset(m_preset);
+    m_microbatches->setValue(design.schedule.microbatches / std::max(1, design.schedule.sequencePieces));
+    m_precision->setCurrentIndex(m_precision->findData(static_cast<int>(m_shape.dataType)));
+    m_precision->setEnabled(known && !table);
+    m_preset->setCurrentIndex(std::max(0, m_preset->findData(QString::fromStdString(m_shape.name))));
+    m_preset->setEnabled(known && m_preset->count() > 1);
+    const bool experts = known && m_shape.experts > 0;
+    m_note->setText(!known ? tr("This design has times of its own and no model. File › New makes one from a model.")
+                    : table
+                        ? tr("The layers come from a table, which holds for the sequence and the microbatch that they "
+                             "were measured with.")
+                        : tr("%1Stages are cut anew when the number of layers changes. Recomputation is chosen under "
+                             "Stages, the cluster under Devices.")
+                              .arg(experts ? tr("Experts stay as they are; a model file changes them. ") : QString()));
+}
+
+} // namespace pipewright
+
+#include "moc_modelfields.cpp"

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// The model's dimensions and the batch as fields: a preset to begin with, layers, widths, heads, vocabulary, sequence,
+// microbatch and precision. What is finished is asked for by a signal; the window makes the edit or says why it cannot.
+#pragma once
+
+#include "core/workload/modelshape.h"
+
+#include <QWidget>
+
+#include <functional>
+#include <vector>
+
+class QComboBox;
+class QLabel;
+
+namespace pipewright {
+
+class CountField;
+struct Design;
+
+class ModelFields : public QWidget {
+    Q_OBJECT
+
+public:
+    explicit ModelFields(QWidget* parent = nullptr);
+
+    void setDesign(const Design& design);
+    CountField* field(const QString& name) const; ///< by its accessible name; null: there is none
+    QComboBox& preset() { return *m_preset; }
+    QComboBox& precision() { return *m_precision; }
+
+Q_SIGNALS:
+    /// `what`: "Set the model's layers to 16", for the undo history.
+    void shapeWanted(const pipewright::ModelShape& shape, const QString& what);
+    void microbatchesWanted(int microbatches);
+    void presetWanted(const QString& name);
+
+private:
+    struct Dimension {
+        CountField* field;
+        std::function<qint64(const ModelShape&)> get;
+        std::function<void(ModelShape&, qint64)> set;
+        bool ofModel; ///< not of the batch: another value makes it another model
+    };
+    void take(const Dimension& dimension);
+
+    QComboBox* m_preset;
+    QComboBox* m_precision;
+    CountField* m_microbatches;
+    std::vector<Dimension> m_dimensions;
+    QLabel* m_note;
+    ModelShape m_shape;
+};
+
+} // namespace pipewright
