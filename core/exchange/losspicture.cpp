@@ -59,9 +59,9 @@ double tickOf(double range)
     return 10 * power;
 }
 
-class Picture {
+class LossDrawing {
 public:
-    Picture(const std::string& title, const std::vector<LossSeries>& curves, const PictureTheme& theme, int window)
+    LossDrawing(const std::string& title, const std::vector<LossSeries>& curves, const PictureTheme& theme, int window)
         : m_theme(theme), m_svg(width, height, title)
     {
         std::size_t longest = 0;
@@ -220,7 +220,7 @@ std::vector<double> movingAverage(const std::vector<double>& values, int window)
 std::string lossPicture(const std::string& title, const std::vector<LossSeries>& curves, const PictureTheme& theme,
                         int window)
 {
-    return Picture(title, curves, theme, window).finish();
+    return LossDrawing(title, curves, theme, window).finish();
 }
 
 } // namespace pipewright
