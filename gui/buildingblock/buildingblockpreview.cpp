@@ -50,6 +50,7 @@ BuildingBlockPreview::BuildingBlockPreview(Document& document, QWidget* parent)
     layout->setSpacing(6);
     layout->addWidget(makeHeading(tr("Building block"), this));
     layout->addWidget(m_picture);
+    m_caption->setWordWrap(true); // a narrow column
     layout->addWidget(m_caption);
     connect(&m_document, &Document::designChanged, this, &BuildingBlockPreview::refresh);
     refresh();

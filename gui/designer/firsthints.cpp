@@ -203,7 +203,8 @@ bool FirstHints::placeOf(Hint hint, QPoint* middle) const
 
 void FirstHints::place()
 {
-    for (const Hint hint : {Drag, Idle, Run}) {
+    QRect idle; // with two lanes both hints are between them
+    for (const Hint hint : {Idle, Drag, Run}) {
         const Shown& shown = m_shown[hint];
         if (!shown.bubble)
             continue;
@@ -214,7 +215,11 @@ void FirstHints::place()
         place.moveCenter(middle);
         const int least = hint == Run ? 4 : TimelineView::plotLeft() + 4;
         place.moveLeft(std::max(least, std::min(place.left(), around.right() - place.width() - 4)));
+        if (hint == Drag && place.intersects(idle))
+            place.moveLeft(idle.right() + 8);
         const bool fits = there && around.contains(place);
+        if (hint == Idle && fits)
+            idle = place;
         shown.bubble->setVisible(fits);
         shown.cross->setVisible(fits);
         if (hint == Run)

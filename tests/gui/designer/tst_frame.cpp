@@ -117,6 +117,22 @@ private Q_SLOTS:
         }
     }
 
+    void hintsStandBesideEachOtherWhereThereAreTwoLanes()
+    {
+        Fixture fixture;
+        fixture.window.openRecordedExample();
+        QCOMPARE(fixture.window.timeline().laneCount(), 2);
+        for (const QSize size : {QSize(1024, 640), QSize(1440, 900)}) {
+            fixture.window.resize(size);
+            fixture.window.hints().startOver();
+            QTest::qWait(20);
+            const QWidget* drag = fixture.window.hints().bubble(FirstHints::Drag);
+            const QWidget* idle = fixture.window.hints().bubble(FirstHints::Idle);
+            QVERIFY(drag->isVisible() && idle->isVisible());
+            QVERIFY(!drag->geometry().intersects(idle->geometry()));
+        }
+    }
+
     void nothingInTheBarOverlapsOrLeavesIt_data()
     {
         QTest::addColumn<int>("width");
