@@ -44,8 +44,8 @@ struct SiluFunction {
 struct TanhFunction {
     [[gnu::always_inline]] ValueAndSlope operator()(float x) const
     {
-        const float value = std::tanh(x);
-        return {value, 1.0f - value * value};
+        const float steep = 1.0f / std::cosh(x); // 1 - tanh² would lose its digits where tanh is near 1
+        return {std::tanh(x), steep * steep};
     }
 };
 
