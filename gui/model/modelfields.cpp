@@ -17,7 +17,7 @@ namespace pipewright {
 
 namespace {
 
-constexpr int fieldWidth = 190;
+constexpr int dimensionWidth = 190;
 
 QFormLayout* makeForm()
 {
@@ -29,12 +29,12 @@ QFormLayout* makeForm()
 }
 
 template<typename Field>
-Field* addRow(QFormLayout* form, const QString& text, Field* field)
+Field* addNamedRow(QFormLayout* form, const QString& text, Field* field)
 {
     auto* label = makeCaption(text);
     label->setBuddy(field);
     field->setAccessibleName(text);
-    field->setFixedWidth(fieldWidth);
+    field->setFixedWidth(dimensionWidth);
     form->addRow(label, field);
     return field;
 }
@@ -55,7 +55,7 @@ ModelFields::ModelFields(QWidget* parent)
         field->setFont(Theme::numbers());
         if (!unit.isEmpty())
             field->setSuffix(QStringLiteral("\u00a0") + unit);
-        return addRow(form, text, field);
+        return addNamedRow(form, text, field);
     };
     const auto dimension = [&](CountField* field, auto member, bool ofModel) {
         using Value = std::remove_reference_t<decltype(std::declval<ModelShape&>().*member)>;
@@ -64,7 +64,7 @@ ModelFields::ModelFields(QWidget* parent)
              [member](ModelShape& shape, qint64 value) { shape.*member = static_cast<Value>(value); }, ofModel});
     };
     left->addRow(makeHeading(tr("Model"), this));
-    addRow(left, tr("Preset"), m_preset);
+    addNamedRow(left, tr("Preset"), m_preset);
     constexpr int widest = 1 << 24;
     dimension(count(left, tr("Layers"), 1, 4096, {}), &ModelShape::layers, true);
     dimension(count(left, tr("Hidden size"), 1, widest, {}), &ModelShape::hidden, true);
@@ -78,7 +78,7 @@ ModelFields::ModelFields(QWidget* parent)
     dimension(count(right, tr("Microbatch size"), 1, 1 << 16, tr("seq")), &ModelShape::microbatchSize, false);
     m_microbatches = count(right, tr("Microbatches"), 1, maxMicrobatches, {});
     m_microbatches->setToolTip(tr("Of a step. Another number makes the family's schedule anew"));
-    addRow(right, tr("Precision"), m_precision);
+    addNamedRow(right, tr("Precision"), m_precision);
     m_precision->addItem(tr("bf16"), static_cast<int>(DataType::Bf16));
     m_precision->addItem(tr("fp32"), static_cast<int>(DataType::Fp32));
     m_note->setWordWrap(true);
