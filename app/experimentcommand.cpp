@@ -254,6 +254,10 @@ Experiment runWithProgress(const Options& given, const std::vector<Design>& desi
     ProgressPrinter printer(given.progress);
     const Nanoseconds start = steadyNow();
     options.cancel = cancelOnSignals();
+    options.abandon = [](const Diagnostics& why) {
+        printDiagnostics(why);
+        endProcess(exitBadInput);
+    };
     options.progress = [&](const ExperimentProgress& now) { show(printer, now, start); };
     options.finished = [&](const ExperimentRun& run) {
         if (database)

@@ -245,7 +245,7 @@ ExperimentRun trainOnce(const Design& given, std::uint64_t seed, const Experimen
             });
         });
     const auto backend = createHostBackend(result.devices);
-    Runtime runtime(program, *backend, work, nullptr, {.cancel = options.cancel});
+    Runtime runtime(program, *backend, work, nullptr, {.cancel = options.cancel, .abandon = options.abandon});
     const Nanoseconds start = steadyNow();
     for (int step = 0; static_cast<int>(result.losses.size()) < options.updates; ++step) {
         losses.beginStep(static_cast<int>(result.losses.size()));

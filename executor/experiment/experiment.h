@@ -5,6 +5,7 @@
 // alone, so policies with larger updates of smaller microbatches still see the same rows in the same order.
 #pragma once
 
+#include "core/base/diagnostic.h"
 #include "core/design/design.h"
 #include "core/program/weightreport.h"
 #include "executor/training/optimizer.h"
@@ -59,6 +60,7 @@ struct ExperimentOptions {
     std::optional<Optimizer> optimizer{}; ///< in place of what the designs say
     std::optional<double> learningRate{}, momentum{};
     const std::atomic<bool>* cancel = nullptr;
+    std::function<void(const Diagnostics&)> abandon{}; ///< as of RuntimeOptions
     /// After each update, by a thread of the run, one call at a time.
     std::function<void(const ExperimentProgress&)> progress{};
     /// After each run that was not cancelled, on the calling thread.

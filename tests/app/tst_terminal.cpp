@@ -95,6 +95,13 @@ private Q_SLOTS:
         QVERIFY(m_work.read("large.json").isEmpty());
     }
 
+    void whatNeverEndsIsReadToAStatedLength()
+    {
+        const Outcome outcome = m_work.shell("exec timeout -k 1 100 \"$pipewright\" check /dev/zero");
+        QCOMPARE(outcome.code, 2);
+        QVERIFY2(outcome.errors.contains("goes on after 1 GiB"), qPrintable(outcome.errors));
+    }
+
     void aCommandEndsWhereMemoryIsShort()
     {
         QCOMPARE(m_work.run("new 1f1b --devices 2 --microbatches 4 -o short.json --force").code, 0);
