@@ -3,7 +3,7 @@
 """Weight policies on modules that are not ours (digits.py): run over ranks and compared with the sequential emulation, in
 one process, and against each other by `experiment`; needs PyTorch with gloo, and scikit-learn for its digits.
 
-    weight_policies.py [--python PYTHON] [--table] PIPEWRIGHT
+    weight_policies.py [--python PYTHON] [--table [--steps N] [--seeds K]] PIPEWRIGHT
 
 With --table it trains for as long as it takes to tell policies apart and prints what stands in
 resources/experiments/weight-policies-pytorch.md. Exits 77 and says why when the interpreter lacks something.
@@ -118,9 +118,8 @@ def small_experiment(program):
     print("tests/torch: weight policies are compared on digits", flush=True)
 
 
-def table(program):
-    steps, seeds = 300, 3
-    for model, devices in (("cnn", 4), ("lstm", 3)):
+def table(program, steps, seeds):
+    for model, devices in (("lstm", 3), ("cnn", 4)):
         for optimizer in ("sgd", "adam"):
             chosen = [("flush", "1f1b", ""), ("vanilla", "async-1f1b", ""), ("PipeDream", "pipedream", ""),
                       ("2BW", "pipedream-2bw", f"--accumulate {devices}"), ("PipeOptim", "pipeoptim", "")]
@@ -147,6 +146,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--python", default=sys.executable)
     parser.add_argument("--table", action="store_true")
+    parser.add_argument("--steps", type=int, default=300)
+    parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("pipewright")
     options = parser.parse_args()
     for module in ("torch", "sklearn"):
@@ -156,7 +157,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         program = Pipewright(os.path.abspath(options.pipewright), options.python, folder)
         if options.table:
-            return table(program)
+            return table(program, options.steps, options.seeds)
         over_ranks(program, POLICIES, "cnn", 3, 6)
         over_ranks(program, [("pipedream", "", "sgd"), ("xpipe", "--accumulate 3", "adam"), ("cdp-v2", "", "sgd")], "lstm", 3, 6)
         over_ranks(program, [("cdp-v2", "--layout single --workers 3", "sgd")], "lstm", 1, 6)  # all in one process
