@@ -36,7 +36,7 @@ class Pipewright:
         return done.stdout if code == 0 else done.stderr
 
     def make(self, name, family, devices, microbatches, options, optimizer):
-        follows = ["--optimizer", optimizer] if family in ("pipeoptim", "xpipe", "spectrain") or optimizer != "sgd" else []
+        follows = [] if family == "1f1b" else ["--optimizer", optimizer]  # that updates once
         self.run(["new", family, "--devices", str(devices), "--microbatches", str(microbatches), "--forward", "2ms",
                   "--name", name, *options.split(), *follows, "-o", name + ".json", "--force"])
         return name + ".json"
