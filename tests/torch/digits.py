@@ -9,9 +9,9 @@ import torch
 from sklearn.datasets import load_digits
 
 OPTIMIZERS = {
-    "sgd": lambda parameters: torch.optim.SGD(parameters, lr=0.02, momentum=0.9),
-    "adam": lambda parameters: torch.optim.Adam(parameters, lr=2e-3),
-    "adamw": lambda parameters: torch.optim.AdamW(parameters, lr=2e-3),
+    "sgd": lambda parameters: torch.optim.SGD(parameters, lr=0.1, momentum=0.9),
+    "adam": lambda parameters: torch.optim.Adam(parameters, lr=5e-3),
+    "adamw": lambda parameters: torch.optim.AdamW(parameters, lr=5e-3),
     "rmsprop": lambda parameters: torch.optim.RMSprop(parameters, lr=5e-4),
 }
 
