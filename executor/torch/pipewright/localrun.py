@@ -36,7 +36,8 @@ def merged(orders, stages):
 
 
 def plain(stages, updates, batch):
-    """Sequential training with updates of `batch` microbatches, as lists like those of a design."""
+    """Sequential training with updates of `batch` microbatches, as lists like those of a design: the reference, and what a
+    schedule with one update behind each step computes."""
     order, batches = [], [[] for _ in range(stages)]
     for update in range(updates):
         microbatches = range(update * batch, (update + 1) * batch)
