@@ -6,6 +6,7 @@
 #include "core/base/diagnostic.h"
 #include "core/base/units.h"
 #include "core/design/redesign.h"
+#include "core/predict/offloadedstages.h"
 #include "core/presets/modelfile.h"
 #include "core/workload/parallelism.h"
 #include "traces/analysis/costsfrom.h"
@@ -111,6 +112,15 @@ InlineDesign::InlineDesign(Command command, bool acceptFile)
                 "which activations R blocks make again before the backward: the attention's, or all, of every stage "
                 "or of these (none)")
         .typeName("none|selective|full|STAGES");
+    group
+        .option("--offload", m_offload,
+                "stages whose saved activations wait in the host's memory for the backward; auto: those that cost no "
+                "time, and as many more as memory needs (none)")
+        .typeName("none|auto|STAGES");
+    group
+        .option("--host-link", m_hostLink,
+                "bytes per second between a device and the host's memory, each way, where the cluster does not say it")
+        .typeName("SIZE");
     group.option("--accumulate", m_accumulate, "microbatches per update (asynchronous families)").typeName("T");
     group.option("--optimizer", m_optimizer, "of families that update amid the run (sgd; xpipe: adam)")
         .typeName("sgd|adam|adamw|rmsprop");
@@ -261,13 +271,33 @@ LocatedDesign InlineDesign::make(std::optional<ScaleReport>* scale) const
     return located;
 }
 
+/// With the link to the host's memory, and the stages that offload.
+Design InlineDesign::offloading(Design design) const
+{
+    if (m_options.given("--host-link")) {
+        const Bytes rate = parseSize(m_hostLink, "--host-link");
+        if (rate <= 0)
+            throw Error("--host-link", "\"" + m_hostLink + "\" moves nothing", "give bytes per second, such as 25GB");
+        design.cluster.hostLink = LinkSpec{"given", 0, static_cast<double>(rate)};
+        design.costs.hostLink = LinkCosts{0, static_cast<double>(rate), {}, CostOrigin::Given};
+    }
+    if (!m_options.given("--offload"))
+        return design;
+    const OffloadChoice choice = parseOffload(m_offload, "--offload");
+    if (choice.kind != OffloadChoice::Kind::Auto)
+        return withOffload(design, choice, "--offload");
+    OffloadedStages chosen = chooseOffloadedStages(design);
+    printDiagnostics({{chosen.fits ? Severity::Note : Severity::Warning, "--offload auto", chosen.text(), {}}});
+    return std::move(chosen.design);
+}
+
 LocatedDesign InlineDesign::fullDesign() const
 {
     if (!isFile()) {
         LocatedDesign located;
         if (m_options.given("--model"))
             printDiagnostics(loadModel(m_model).notes);
-        located.design = makeDesign(request());
+        located.design = offloading(makeDesign(request()));
         return located;
     }
     if (!std::filesystem::exists(m_what))

@@ -36,13 +36,14 @@ private:
         m_microbatchSize = 0;
     std::string m_forward, m_inputGrad, m_weightGrad, m_transfer, m_memoryLimit, m_saved, m_savedForWeightGrad;
     LocatedDesign fullDesign() const;
+    Design offloading(Design design) const;
 
     std::string m_model, m_device, m_cluster, m_name, m_costsFrom, m_scale;
     int m_tensor = 1, m_context = 1, m_expert = 1, m_data = 1;
     bool m_splitTokens = false;
     double m_overlapExchanges = 0, m_oversubscription = 1, m_efficiency = 0.5, m_halfRateWidth = 0;
     int m_nodes = 1, m_devicesPerNode = 1, m_cardsPerNode = 1, m_nodesPerSwitch = 0;
-    std::string m_recompute;
+    std::string m_recompute, m_offload, m_hostLink;
     std::vector<int> m_layersPerStage;
     std::string m_optimizer, m_predictionSteps, m_rounding, m_layout;
     int m_accumulate = 0, m_workers = 0, m_specTrain = 1;

@@ -19,6 +19,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <numeric>
 #include <optional>
 
 namespace pipewright::app {
@@ -61,6 +62,12 @@ Parallelism parallelismOf(const Design& design)
     return design.workload ? design.workload->shape.parallel : Parallelism{};
 }
 
+std::int64_t offloadCount(const Program& program)
+{
+    return std::count_if(program.tasks.begin(), program.tasks.end(),
+                         [](const Task& task) { return task.kind == TaskKind::Offload; });
+}
+
 /// What its members run; nothing when the design has no groups, or none that is run member by member.
 std::optional<Prediction> memberPrediction(const Design& design)
 {
@@ -94,6 +101,10 @@ Json toJson(const Design& design, const Prediction& prediction, const Prediction
                         {"ratio_ideal", metrics.ratioIdeal}};
     for (const Recompute recompute : program.recompute)
         object["recompute"].push_back(nameOf(recompute));
+    if (!program.offload.empty()) {
+        object["offload"] = program.offload;
+        object["offloads"] = offloadCount(program);
+    }
     if (!program.busOfLink.empty())
         object["buses"] = {{"names", busNames(program)}, {"discipline", busDiscipline()}};
     if (!(parallel == Parallelism{}))
@@ -136,6 +147,8 @@ Json toJson(const Design& design, const Prediction& prediction, const Prediction
                    {"peak_bytes", d.peakBytes}};
         if (gaps)
             entry["host_ns"] = metrics.idleCauses[group].host;
+        if (!program.offload.empty())
+            entry["host_peak_bytes"] = program.devices[group].hostPeakBytes;
         if (members > 1)
             entry["group"] = group;
         if (ofMembers)
@@ -177,6 +190,13 @@ void print(const Design& design, const Prediction& prediction, const Prediction*
     const std::string gaps = hostGapsText(design);
     if (!gaps.empty())
         printText("the host takes {}\n", gaps);
+    if (!program.offload.empty())
+        printText("stages {} offload {} of {} microbatches (the others have no time for it); {} in the host's memory\n",
+                  textOf(program.offload), offloadCount(program),
+                  std::count(program.offload.begin(), program.offload.end(), true) * program.microbatches,
+                  formatSize(std::accumulate(
+                      program.devices.begin(), program.devices.end(), Bytes{0},
+                      [](Bytes sum, const Program::Device& device) { return sum + device.hostPeakBytes; })));
     if (!program.busOfLink.empty())
         printText("shared by transfers: {}; {}\n", busNames(program), busDiscipline());
     if (const Parallelism parallel = parallelismOf(design); !(parallel == Parallelism{}))

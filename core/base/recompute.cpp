@@ -6,50 +6,17 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
-#include <charconv>
-
 namespace pipewright {
-
-namespace {
-
-/// Reads a number at the front and removes it.
-std::optional<int> takeNumber(std::string_view& text)
-{
-    int value = 0;
-    if (text.empty() || text.front() < '0' || text.front() > '9')
-        return std::nullopt;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (error != std::errc())
-        return std::nullopt;
-    text.remove_prefix(static_cast<std::size_t>(end - text.data()));
-    return value;
-}
-
-} // namespace
 
 RecomputeChoice parseRecompute(std::string_view text, const std::string& where)
 {
     for (const Recompute kind : {Recompute::None, Recompute::Selective, Recompute::Full})
         if (text == nameOf(kind))
             return {kind, {}};
-    RecomputeChoice choice{Recompute::Full, {}};
-    std::string_view rest = text;
-    for (;;) {
-        const auto first = takeNumber(rest);
-        auto last = first;
-        if (first && rest.starts_with('-')) {
-            rest.remove_prefix(1);
-            last = takeNumber(rest);
-        }
-        if (!first || !last || *last < *first || (!rest.empty() && rest.front() != ','))
-            throw Error(where, fmt::format("\"{}\" is no way to recompute", text),
-                        "use none, selective, full, or stages such as 0-2,5");
-        choice.stages.emplace_back(*first, *last);
-        if (rest.empty())
-            return choice;
-        rest.remove_prefix(1);
-    }
+    if (const std::optional<StageRanges> stages = parseStageRanges(text))
+        return {Recompute::Full, *stages};
+    throw Error(where, fmt::format("\"{}\" is no way to recompute", text),
+                "use none, selective, full, or stages such as 0-2,5");
 }
 
 std::vector<Recompute> ofStages(const RecomputeChoice& choice, int stages, const std::string& where)
@@ -58,12 +25,10 @@ std::vector<Recompute> ofStages(const RecomputeChoice& choice, int stages, const
         return {};
     std::vector<Recompute> ofStage(static_cast<std::size_t>(stages),
                                    choice.stages.empty() ? choice.kind : Recompute::None);
-    for (const auto& [first, last] : choice.stages) {
-        if (last >= stages)
-            throw Error(where, fmt::format("unknown stage {}", last),
-                        fmt::format("stages are numbered 0 to {}", stages - 1));
-        std::fill(ofStage.begin() + first, ofStage.begin() + last + 1, choice.kind);
-    }
+    const std::vector<bool> named = stagesIn(choice.stages, stages, where);
+    for (std::size_t s = 0; s < named.size(); ++s)
+        if (named[s])
+            ofStage[s] = choice.kind;
     return ofStage;
 }
 

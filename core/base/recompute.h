@@ -3,11 +3,11 @@
 // to say so for a whole pipeline: "none", "selective", "full", or the stages that do so fully, such as "0-2,5".
 #pragma once
 
+#include "core/base/stageranges.h"
+
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 namespace pipewright {
@@ -31,7 +31,7 @@ constexpr std::string_view nameOf(Recompute recompute) ///< as in files and opti
 /// What a person asks for before the number of stages is known.
 struct RecomputeChoice {
     Recompute kind = Recompute::None;
-    std::vector<std::pair<int, int>> stages; ///< ranges, both ends included; empty: all
+    StageRanges stages; ///< empty: all
     bool operator==(const RecomputeChoice&) const = default;
 };
 

@@ -9,6 +9,7 @@
 #include <array>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -128,11 +129,12 @@ struct Costs {
     std::vector<MicrobatchScale> microbatches;           ///< per microbatch; empty: all alike
     LinkCosts link;                                      ///< between any two devices …
     std::map<std::pair<int, int>, LinkCosts> linkOfPair; ///< … unless this directed pair is listed
-    std::vector<HostGaps> hostGaps;                      ///< per device; of devices behind the last one: none
-    bool blockingTransfers = false; ///< sends and receives hold up the compute stream on both devices
-    double overlapFactor = 1;       ///< an overlapped pair takes this times the sum of its two blocks
-    Nanoseconds reduce = 0;         ///< one reduction of a shared parameter's gradient after the loop
-    std::string source = "given";   ///< "given", "formula: …", "measured: run.db"; shown beside numbers
+    std::optional<LinkCosts> hostLink; ///< between a device and the host's memory, a wire each way; unset: not known
+    std::vector<HostGaps> hostGaps;    ///< per device; of devices behind the last one: none
+    bool blockingTransfers = false;    ///< sends and receives hold up the compute stream on both devices
+    double overlapFactor = 1;          ///< an overlapped pair takes this times the sum of its two blocks
+    Nanoseconds reduce = 0;            ///< one reduction of a shared parameter's gradient after the loop
+    std::string source = "given";      ///< "given", "formula: …", "measured: run.db"; shown beside numbers
 
     Nanoseconds duration(Op op, int stage) const; ///< of a usual microbatch
     Nanoseconds duration(Op op, int stage, int microbatch) const;

@@ -190,6 +190,8 @@ Diagnostics whyNoMembers(const Design& design)
                && std::any_of(schedule.recompute.begin(), schedule.recompute.end(),
                               [](Recompute recompute) { return recompute != Recompute::None; }),
            "schedule.recompute", "groups do not recompute", "let every stage keep what it made: --recompute none");
+    refuse(std::find(schedule.offload.begin(), schedule.offload.end(), true) != schedule.offload.end(),
+           "schedule.offload", "groups do not offload", "let every stage keep what it made: --offload none");
     refuse(!schedule.overlaps.empty(), "schedule.overlaps", "groups do not run overlapped pairs",
            "take the pairs apart");
     refuse(!schedule.transferOrder.empty(), "schedule.transfer_order",

@@ -116,12 +116,13 @@ void moveBytes(StageCosts& stage, Recompute now, std::size_t number)
     move(stage.savedUntilWeightGrad, stage.recomputedUntilWeightGrad);
 }
 
-/// Stages of another cut recompute as the stages do that were at their place.
-std::vector<Recompute> inProportion(const std::vector<Recompute>& recompute, int stages)
+/// Stages of another cut recompute, and offload, as the stages do that were at their place.
+template<typename Choice>
+std::vector<Choice> inProportion(const std::vector<Choice>& ofStage, int stages)
 {
-    std::vector<Recompute> result;
-    for (std::size_t s = 0; !recompute.empty() && s < static_cast<std::size_t>(stages); ++s)
-        result.push_back(recompute[s * recompute.size() / static_cast<std::size_t>(stages)]);
+    std::vector<Choice> result;
+    for (std::size_t s = 0; !ofStage.empty() && s < static_cast<std::size_t>(stages); ++s)
+        result.push_back(ofStage[s * ofStage.size() / static_cast<std::size_t>(stages)]);
     return result;
 }
 
@@ -230,6 +231,18 @@ Design withRecompute(const Design& base, const std::vector<Recompute>& ofStage)
             stage.origin[indexOf(Op::R)] = CostOrigin::Estimated;
         }
     }
+    return design;
+}
+
+Design withOffload(const Design& base, std::vector<bool> ofStage)
+{
+    Design design = base;
+    if (std::find(ofStage.begin(), ofStage.end(), true) == ofStage.end())
+        ofStage.clear();
+    if (!ofStage.empty() && !design.costs.hostLink)
+        throw Error("schedule.offload", "nothing is known of the link between a device and the host's memory",
+                    "state it: --host-link 25GB (bytes per second), or \"host_link\" of the cluster or the costs");
+    design.schedule.offload = std::move(ofStage);
     return design;
 }
 
@@ -356,6 +369,8 @@ Design withFamily(const Design& base, const Family& family, const FamilyChoice& 
     Schedule schedule = makeSchedule(family.name, parameters);
     if (!hasUpdates(schedule))
         schedule = withRecompute(schedule, inProportion(base.schedule.recompute, schedule.stages()));
+    if (!hasUpdates(schedule))
+        schedule.offload = inProportion(base.schedule.offload, schedule.stages());
     return withSchedule(base, std::move(schedule));
 }
 
@@ -452,6 +467,9 @@ Design withCluster(const Design& base, Cluster cluster)
     }
     if (!(design.cluster.link == base.cluster.link))
         design.costs.link = linkCosts(design.cluster.link);
+    if (design.cluster.hostLink != base.cluster.hostLink)
+        design.costs.hostLink =
+            design.cluster.hostLink ? std::optional(linkCosts(*design.cluster.hostLink)) : std::nullopt;
     if (design.cluster.linkOfPair != base.cluster.linkOfPair) {
         design.costs.linkOfPair.clear();
         for (const auto& [pair, link] : design.cluster.linkOfPair)

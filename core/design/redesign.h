@@ -57,6 +57,10 @@ Design withFamily(const Design& base, const Family& family, const FamilyChoice& 
 /// Without a model nobody knows what selective recomputation would keep. Throws Error.
 Design withRecompute(const Design& base, const std::vector<Recompute>& ofStage);
 
+/// The same design with these stages offloading what their forwards keep (PipelineShape::offload; empty: none). Throws
+/// Error where the costs do not know the link to the host's memory.
+Design withOffload(const Design& base, std::vector<bool> ofStage);
+
 /// The same with other degrees of parallelism. Only a formula knows what those cost.
 Design withParallelism(const Design& base, const Parallelism& parallel);
 

@@ -482,6 +482,8 @@ Costs formulaCosts(const Workload& workload, const std::vector<int>& layersPerSt
     }
 
     members.fillLinks(deviceOfStage, costs);
+    if (cluster.hostLink)
+        costs.hostLink = linkCosts(*cluster.hostLink);
     for (const auto& [pair, link] : cluster.linkOfPair)
         costs.linkOfPair[pair] = linkCosts(link);
 

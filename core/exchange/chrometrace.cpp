@@ -65,7 +65,7 @@ private:
         m_rows.resize(m_program.devices.size());
         std::vector<TaskId> moving;
         for (TaskId t = 0; t < m_program.tasks.size(); ++t)
-            if (wasRun(t) && (m_program.tasks[t].kind == TaskKind::Transfer || isReduction(m_program.tasks[t].kind)))
+            if (wasRun(t) && (moves(m_program.tasks[t].kind) || isReduction(m_program.tasks[t].kind)))
                 moving.push_back(t);
         std::sort(moving.begin(), moving.end(), [&](TaskId a, TaskId b) {
             return std::pair(m_timeline.start[a], a) < std::pair(m_timeline.start[b], b);
@@ -121,7 +121,7 @@ private:
         m_text += ',';
         time("dur", std::max<Nanoseconds>(0, m_timeline.end[t] - m_timeline.start[t]));
         fmt::format_to(out(), R"(,"args":{{"task":{},"stage":{})", t, task.stage);
-        if (task.kind == TaskKind::Compute || task.kind == TaskKind::Transfer)
+        if (task.kind == TaskKind::Compute || moves(task.kind))
             fmt::format_to(out(), R"(,"microbatch":{})", task.microbatch);
         m_text += "}}";
     }

@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace pipewright {
 
 namespace {
@@ -49,6 +51,11 @@ void dropUpdates(Schedule& schedule, Diagnostics& diagnostics)
 Design exportable(const Design& design, Diagnostics& diagnostics)
 {
     requireKnownBlocks(design.schedule);
+    if (std::find(design.schedule.offload.begin(), design.schedule.offload.end(), true)
+        != design.schedule.offload.end())
+        throw Error("schedule.offload", "the other tools have no copies to the host's memory in their schedules",
+                    "export the design with --offload none, and let the other tool's modules offload by themselves "
+                    "(torch.autograd.graph.save_on_cpu)");
     Diagnostics faults = validate(design.schedule, design.dataflow.skips);
     if (hasErrors(faults))
         throw Error(std::move(faults));

@@ -123,7 +123,7 @@ std::vector<Lane> lanesOf(const Program& program, const Timeline& timeline, cons
     };
     for (TaskId id = 0; id < program.tasks.size(); ++id) {
         const Task& task = program.tasks[id];
-        if (task.kind == TaskKind::Transfer || timeline.start[id] == notRun || timeline.end[id] <= timeline.start[id])
+        if (moves(task.kind) || timeline.start[id] == notRun || timeline.end[id] <= timeline.start[id])
             continue;
         add(task.device, id);
         if (isReduction(task.kind) && task.peer != task.device)

@@ -25,6 +25,8 @@ std::string_view categoryOf(const Task& task)
     case TaskKind::PutInPlace:
     case TaskKind::SetOut: return "update";
     case TaskKind::Collective: return "collective";
+    case TaskKind::Offload: return "copy to host memory";
+    case TaskKind::Reload: return "copy from host memory";
     }
     return {};
 }

@@ -44,6 +44,14 @@ public:
                 entry.finish();
             }
         }
+        if (const Json* link = reader.object("host_link")) {
+            ObjectReader linkReader = object(*link, "/costs/host_link");
+            costs.hostLink = readLinkCosts(linkReader);
+            if (!costs.hostLink->bus.empty())
+                linkReader.fault("bus", "a device has a wire of its own to the host's memory, each way",
+                                 "leave it out");
+            linkReader.finish();
+        }
         readHostGaps(reader, costs);
         reader.read("blocking_transfers", costs.blockingTransfers);
         reader.readRate("overlap_factor", costs.overlapFactor);

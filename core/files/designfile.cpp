@@ -117,6 +117,8 @@ OrderedJson scheduleToJson(const Schedule& schedule, const Schedule* unrolled)
         json["sequence_pieces"] = schedule.sequencePieces;
     for (const Recompute recompute : schedule.recompute)
         json["recompute"].push_back(nameOf(recompute));
+    if (!schedule.offload.empty())
+        json["offload"] = schedule.offload;
     if (unrolled == nullptr || schedule.backward != unrolled->backward)
         json["backward"] = schedule.backward == BackwardStyle::Full ? "full" : "split";
     if (schedule.firstStageMaySplit != (unrolled != nullptr && unrolled->firstStageMaySplit))
@@ -195,6 +197,8 @@ OrderedJson costsToJson(const Costs& costs)
         addLinkCosts(link, entry);
         json["links"].push_back(std::move(entry));
     }
+    if (costs.hostLink)
+        addLinkCosts(*costs.hostLink, json["host_link"]);
     for (const HostGaps& gaps : costs.hostGaps) {
         OrderedJson entry = OrderedJson::object();
         for (const Op op : allOps)

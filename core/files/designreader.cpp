@@ -250,6 +250,20 @@ void readRecompute(Reading& reading, const Json& value, Schedule& schedule)
                       "say none, selective or full for every stage");
 }
 
+void readOffload(Reading& reading, const Json& value, Schedule& schedule)
+{
+    for (std::size_t s = 0; s < value.size(); ++s) {
+        if (!value[s].is_boolean())
+            reading.fault(fmt::format("/schedule/offload/{}", s), "this does not say whether the stage offloads",
+                          "write true or false for every stage");
+        schedule.offload.push_back(value[s].is_boolean() && value[s].get<bool>());
+    }
+    if (value.size() != schedule.deviceOfStage.size())
+        reading.fault("/schedule/offload",
+                      fmt::format("{} stages, \"placement\" has {}", value.size(), schedule.deviceOfStage.size()),
+                      "say true or false for every stage");
+}
+
 /// `schedule` is an unrolled building block, or empty, and then more keys are required.
 void readSchedule(Reading& reading, const Json& value, Schedule& schedule, bool unrolled)
 {
@@ -280,6 +294,8 @@ void readSchedule(Reading& reading, const Json& value, Schedule& schedule, bool 
     reader.read("first_stage_may_split", schedule.firstStageMaySplit);
     if (const Json* recompute = reader.array("recompute"))
         readRecompute(reading, *recompute, schedule);
+    if (const Json* offload = reader.array("offload"))
+        readOffload(reading, *offload, schedule);
     if (const Json* order = reader.array("order", presence)) {
         schedule.order.clear();
         schedule.overlaps.clear();

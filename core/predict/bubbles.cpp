@@ -60,7 +60,7 @@ void LaneMeter::addGap(const Program& program, const Timeline& timeline, TaskId 
         }
         arrived = std::clamp(timeline.end[arrival], from, to);
         if (program.tasks[t].kind == TaskKind::Compute) {
-            const bool moved = program.tasks[arrival].kind == TaskKind::Transfer;
+            const bool moved = moves(program.tasks[arrival].kind);
             // Its turn on a bus is part of the way.
             const TaskId maker = program.busOfLink.empty() ? none : program.afterData[arrival];
             const Nanoseconds madeAt = !moved                                             ? arrived
@@ -94,7 +94,7 @@ Metrics measure(const Program& program, const Timeline& timeline)
                 lanes[member].add(program, timeline, t, true, extras);
             continue;
         }
-        if (task.kind != TaskKind::Transfer && !isReduction(task.kind))
+        if (!moves(task.kind) && !isReduction(task.kind))
             lanes[task.device].add(program, timeline, t, task.kind == TaskKind::Compute, extras);
     }
     return summarize(program, timeline, lanes, begin, finish);

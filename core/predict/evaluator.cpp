@@ -39,6 +39,12 @@ void Evaluator::setCosts(const Costs& costs)
     // Transfers of the chain are alike per directed pair and size; remember the last one looked up.
     int source = -1, destination = -1;
     const LinkCosts* link = nullptr;
+    const auto bytesRead = [this](TaskId t) {
+        Bytes bytes = 0;
+        for (const BufferId b : m_program.reads(t))
+            bytes += m_program.buffers[b].bytes;
+        return bytes;
+    };
     for (TaskId t = 0; t < m_nodes.size(); ++t) {
         const Task& task = m_program.tasks[t];
         Nanoseconds& duration = m_nodes[t].duration;
@@ -56,11 +62,11 @@ void Evaluator::setCosts(const Costs& costs)
                 destination = task.peer;
                 link = &costs.linkBetween(source, destination);
             }
-            Bytes bytes = 0;
-            for (const BufferId b : m_program.reads(t))
-                bytes += m_program.buffers[b].bytes;
-            duration = link->transferTime(bytes);
+            duration = link->transferTime(bytesRead(t));
+            break;
         }
+        case TaskKind::Offload:
+        case TaskKind::Reload: duration = costs.hostLink ? costs.hostLink->transferTime(bytesRead(t)) : 0; break;
         }
     }
     for (const Program::Overlap& pair : m_program.overlaps) {

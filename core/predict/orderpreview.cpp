@@ -72,10 +72,11 @@ OrderPreview::OrderPreview(const Design& design, const Prediction& present)
     for (std::size_t d = 0; d < devices; ++d)
         m_possible =
             m_possible && d < design.schedule.order.size() && m_lanes[d].size() == design.schedule.order[d].size();
-    // Pieces, blocking transfers, stated orders of transfers, versions of weights and buses tie tasks together in other
-    // ways than a chain.
+    // Pieces, blocking transfers, stated orders of transfers, versions of weights, buses and offloads tie tasks
+    // together in other ways than a chain.
     m_possible = m_possible && program.sequencePieces == 1 && !program.blockingTransfers
-                 && design.schedule.transferOrder.empty() && !program.versioned() && program.busOfLink.empty();
+                 && design.schedule.transferOrder.empty() && !program.versioned() && program.busOfLink.empty()
+                 && program.offload.empty();
     for (const Program::ExtraDependency& extra : program.extraDependencies)
         m_possible = m_possible && !isReduction(program.tasks[extra.task].kind);
     m_sequence.resize(count);

@@ -19,7 +19,8 @@ bool isSaved(BufferKind kind)
 {
     return kind == BufferKind::SavedUntilInputGrad || kind == BufferKind::SavedUntilWeightGrad
            || kind == BufferKind::SavedFromInputGrad || kind == BufferKind::RecomputedUntilInputGrad
-           || kind == BufferKind::RecomputedUntilWeightGrad;
+           || kind == BufferKind::RecomputedUntilWeightGrad || kind == BufferKind::ReloadedUntilInputGrad
+           || kind == BufferKind::ReloadedUntilWeightGrad;
 }
 
 /// The buffers of a device that are live, summed by what they are for.
@@ -35,7 +36,7 @@ public:
         const bool staysUntilFreed = overlapsWith(m_program, instruction.task) != none;
         for (const BufferId id : m_program.writes(instruction.task)) {
             const Buffer& buffer = m_program.buffers[id];
-            if (buffer.device != m_peak.device)
+            if (buffer.device != m_peak.device || isInHostMemory(buffer.kind))
                 continue;
             add(buffer, 1);
             if (buffer.kind == BufferKind::Workspace && !staysUntilFreed)
@@ -47,7 +48,8 @@ public:
     void leave(const Instruction& instruction)
     {
         m_peak.workspace -= std::exchange(m_passing, 0);
-        if (instruction.kind == InstructionKind::Free && instruction.buffer != none)
+        if (instruction.kind == InstructionKind::Free && instruction.buffer != none
+            && !isInHostMemory(m_program.buffers[instruction.buffer].kind))
             add(m_program.buffers[instruction.buffer], -1);
     }
 

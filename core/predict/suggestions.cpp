@@ -154,7 +154,7 @@ private:
                 task = onDevice;
                 continue;
             }
-            while (data != none && m_program.tasks[data].kind == TaskKind::Transfer)
+            while (data != none && moves(m_program.tasks[data].kind))
                 data = m_program.afterData[data];
             task = data;
         }

@@ -84,6 +84,18 @@ LinkSpec readLink(ObjectReader& reader)
     return link;
 }
 
+void readHostLink(ObjectReader& reader, Cluster& cluster)
+{
+    const Json* link = reader.object("host_link");
+    if (link == nullptr)
+        return;
+    ObjectReader linkReader(reader.document(), *link, reader.pointerTo("host_link"), reader.diagnostics());
+    cluster.hostLink = readLink(linkReader);
+    if (!cluster.hostLink->bus.empty())
+        linkReader.fault("bus", "a device has a wire of its own to the host's memory, each way", "leave it out");
+    linkReader.finish();
+}
+
 nlohmann::ordered_json clusterToJson(const Cluster& cluster)
 {
     OrderedJson json;
@@ -97,6 +109,8 @@ nlohmann::ordered_json clusterToJson(const Cluster& cluster)
         entry.update(linkToJson(link));
         json["links"].push_back(std::move(entry));
     }
+    if (cluster.hostLink)
+        json["host_link"] = linkToJson(*cluster.hostLink);
     for (const auto& [kind, spec] : cluster.collectives)
         json["collectives"][nameIn(collectiveNames, kind)] = {{"latency", exactDuration(spec.latency)},
                                                               {"bandwidth", plainNumber(spec.bandwidth)}};
@@ -192,6 +206,7 @@ Cluster readCluster(const LocatedJson& document, const Json& value, const std::s
             entry.finish();
         }
     }
+    readHostLink(reader, cluster);
     readNodes(reader, cluster);
     readCollectives(reader, cluster);
     if (const Json* gpus = reader.array("gpus")) {

@@ -12,6 +12,8 @@ namespace pipewright {
 nlohmann::ordered_json deviceToJson(const DeviceSpec& device);
 /// A device by its numbers, or by "group", a cluster of devices that act as this one. Groups do not nest.
 DeviceSpec readDevice(ObjectReader& reader);
+/// "host_link".
+void readHostLink(ObjectReader& reader, Cluster& cluster);
 /// "nodes".
 void readNodes(ObjectReader& reader, Cluster& cluster);
 /// "collectives" and "grouped_collectives".

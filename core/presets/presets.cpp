@@ -198,6 +198,7 @@ Cluster PresetLibrary::cluster(std::string_view name, int devices) const
         cluster.link = readLink(linkReader);
         linkReader.finish();
     }
+    readHostLink(reader, cluster);
     readNodes(reader, cluster);
     readCollectives(reader, cluster);
     reader.finish();

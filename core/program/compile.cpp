@@ -91,6 +91,29 @@ void checkVersioned(const Schedule& schedule, const Dataflow& dataflow)
                     "let transfers go where the data puts them: remove \"transfer_order\"");
 }
 
+/// Refuses stages that offload where what they keep cannot leave, and what it cannot be combined with.
+void checkOffload(const Schedule& schedule, const Costs& costs, bool versioned)
+{
+    const auto refuse = [](bool when, const char* what, const char* remedy) {
+        if (when)
+            throw Error("schedule.offload", what, remedy);
+    };
+    if (schedule.offload.empty())
+        return;
+    refuse(schedule.offload.size() != schedule.deviceOfStage.size(),
+           "it does not say of each stage whether it offloads", "give one entry per stage, or none");
+    if (std::find(schedule.offload.begin(), schedule.offload.end(), true) == schedule.offload.end())
+        return;
+    refuse(!costs.hostLink, "stages offload, and the costs say nothing of the link to the host's memory",
+           "state it (\"host_link\" of the costs), or take a cluster that does");
+    refuse(versioned, "stages offload, and the schedule updates its stages amid the step",
+           "let every stage keep what it made (--offload none), or take a schedule without update blocks");
+    refuse(schedule.sequencePieces > 1, "stages offload, and later pieces of a sequence read what earlier ones kept",
+           "let every stage keep what it made (--offload none), or leave sequences whole");
+    refuse(!schedule.transferOrder.empty(), "stages offload, and the order of transfers is stated",
+           "let transfers go where the data puts them: remove \"transfer_order\"");
+}
+
 /// Without loop commuting the W of the root stage waits for the other owner's gradient of the same microbatch.
 void addSharedGradientInputs(OrderGraph& graph, const Dataflow& dataflow, int microbatches)
 {
@@ -195,6 +218,7 @@ public:
             throw Error(std::move(m_diagnostics));
         if (m_weights.versioned())
             checkVersioned(schedule, dataflow);
+        checkOffload(schedule, costs, m_weights.versioned());
         addWeightInputs(m_graph, m_weights, schedule);
         if (!options.commuteSharedGradients)
             addSharedGradientInputs(m_graph, dataflow, schedule.microbatches);
@@ -285,7 +309,7 @@ auto compileRepetition(const Schedule& schedule, const Costs& costs, const Dataf
                        const CompileOptions& options, Copied copied)
     -> decltype(copied(std::declval<Program>(), std::declval<ShortenedSchedule>(), std::vector<Nanoseconds>()))
 {
-    if (!costs.microbatches.empty())
+    if (!costs.microbatches.empty() || !schedule.offload.empty())
         return std::nullopt;
     std::optional<SteadyState> steady = findSteadyState(schedule);
     if (!steady)

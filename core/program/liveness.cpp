@@ -8,6 +8,7 @@
 
 #include "core/base/parallelfor.h"
 #include "core/base/prefetch.h"
+#include "core/program/instructionlist.h"
 #include "core/program/overlaps.h"
 
 #include <algorithm>
@@ -74,6 +75,14 @@ public:
                     update(*here, t);
                 break;
             case TaskKind::Collective: collective(t, task); break;
+            case TaskKind::Offload:
+                if (here != nullptr)
+                    offload(*here, t);
+                break;
+            case TaskKind::Reload:
+                if (here != nullptr)
+                    reload(*here, t);
+                break;
             }
         }
         if (m_program.versioned())
@@ -90,36 +99,13 @@ public:
             device.liveBytes = std::move(m_lanes[i].liveBytes);
             device.persistentBytes = m_lanes[i].persistent;
             device.peakBytes = m_lanes[i].peak;
+            device.hostPeakBytes = m_lanes[i].hostPeak;
             device.peakActivations = static_cast<double>(m_lanes[i].mostChunks) / unit;
         }
     }
 
 private:
-    /// Outstanding sends from one device to another, oldest first: their buffers are still to be freed.
-    struct Channel {
-        std::int32_t destination;
-        std::vector<TaskId> open;
-        std::size_t first = 0;
-
-        void push(TaskId t)
-        {
-            constexpr std::size_t mostClosed = 64; // entries before `first`, before they are erased
-            if (first == mostClosed) {
-                open.erase(open.begin(), open.begin() + mostClosed);
-                first = 0;
-            }
-            open.push_back(t);
-        }
-    };
-    struct alignas(128) Lane { // a power of two, so that indexing is a shift
-        std::vector<Instruction> instructions;
-        std::vector<Bytes> liveBytes;
-        std::vector<Channel> channels; ///< from here; few destinations each
-        std::size_t expected = 0;      ///< instructions
-        Bytes persistent = 0, live = 0, peak = 0;
-        int liveChunks = 0, mostChunks = 0;
-        TaskId lastBlock = 0;
-    };
+    using Lane = InstructionList;
 
     /// nullptr for a device of another projector.
     Lane* laneOf(std::int32_t device)
@@ -144,7 +130,7 @@ private:
                 continue;
             }
             Lane* const here = laneOf(task.device);
-            Lane* const there = task.peer != task.device ? laneOf(task.peer) : nullptr;
+            Lane* const there = task.peer != task.device ? laneOf(task.peer) : nullptr; // none for a peer of -1
             if (here == nullptr && there == nullptr)
                 continue;
             if (here != nullptr)
@@ -158,6 +144,9 @@ private:
                 for (; here != nullptr && operand != split; ++operand)
                     noteSend(*operand, t);
                 operand = there != nullptr ? split : end;
+            } else if (task.kind == TaskKind::Offload) {
+                for (; operand != split; ++operand)
+                    noteSend(*operand, t);
             }
             for (; operand != end; ++operand)
                 m_uses[*operand].local = t;
@@ -179,7 +168,7 @@ private:
     /// Buffers used by an overlapped pair are freed after both blocks, among them the workspace of the first.
     void noteBuffer(Lane& lane, const Buffer& buffer, BufferUse& use) const
     {
-        use.bytes = buffer.bytes;
+        use.bytes = isInHostMemory(buffer.kind) ? 0 : buffer.bytes;
         const TaskId other = use.local == none ? none : partner(use.local);
         const bool endsLater = other != none && other > use.local;
         if (endsLater)
@@ -290,11 +279,16 @@ private:
     /// A sent buffer is freed when its last transfer has ended.
     void freeTaken(Lane& here)
     {
-        takeFreed([&](BufferId b) { add(here, InstructionKind::Free, m_uses[b].transfer, b, -m_uses[b].bytes); });
+        takeFreed([&](BufferId b) {
+            add(here, InstructionKind::Free, m_uses[b].transfer, b, -m_uses[b].bytes);
+            if (isInHostMemory(m_program.buffers[b].kind))
+                here.hostLive -= m_program.buffers[b].bytes;
+        });
     }
 
     void compute(Lane& here, TaskId t, const Task& task)
     {
+        closeOffloads(here, 1);
         Bytes workspace = 0, kept = 0;
         for (const BufferId b : m_program.writes(t)) {
             const BufferUse& use = m_uses[b];
@@ -351,6 +345,36 @@ private:
         for (std::int32_t member = task.device; member <= task.peer; ++member)
             if (Lane* const lane = laneOf(member))
                 add(*lane, InstructionKind::Collective, t, none);
+    }
+
+    void offload(Lane& here, TaskId t)
+    {
+        add(here, InstructionKind::Offload, t, none);
+        here.openOffloads.push_back(t);
+        for (const BufferId b : m_program.writes(t))
+            here.hostLive += m_program.buffers[b].bytes;
+        here.hostPeak = std::max(here.hostPeak, here.hostLive);
+    }
+
+    void reload(Lane& here, TaskId t)
+    {
+        closeOffloads(here, 1);
+        if (!here.openOffloads.empty() && here.openOffloads.back() == m_program.afterData[t])
+            closeOffloads(here, 0);
+        Bytes kept = 0;
+        for (const BufferId b : m_program.writes(t))
+            kept += m_uses[b].bytes;
+        add(here, InstructionKind::Reload, t, none, kept);
+    }
+
+    /// Waits for the oldest offloads and frees what they read, until so many are left: transferinference.cpp lets the
+    /// next block wait for the same ones.
+    void closeOffloads(Lane& here, std::size_t left)
+    {
+        while (here.openOffloads.size() > left) {
+            close(here, here.openOffloads.front());
+            here.openOffloads.erase(here.openOffloads.begin());
+        }
     }
 
     void transfer(Lane* source, Lane* destination, TaskId t, const Task& task)

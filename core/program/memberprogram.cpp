@@ -140,7 +140,9 @@ private:
         case TaskKind::ReplicaSum:
         case TaskKind::PutInPlace:
         case TaskKind::SetOut:
-        case TaskKind::Collective: break;
+        case TaskKind::Collective:
+        case TaskKind::Offload:
+        case TaskKind::Reload: break;
         }
         throw Error(m_groups.label(m_block), "is no task of a group's members", "use a cluster without groups");
     }

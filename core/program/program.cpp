@@ -29,6 +29,8 @@ std::string Program::label(TaskId id) const
     case TaskKind::Collective: return fmt::format("{} collective {}", toString(task.block()), partOfTask[id]);
     case TaskKind::Transfer:
         return fmt::format("{} from device {} to device {}", toString(task.block()), task.device, task.peer);
+    case TaskKind::Offload: return fmt::format("{} to host memory", toString(task.block()));
+    case TaskKind::Reload: return fmt::format("{} from host memory", toString(task.block()));
     case TaskKind::ReplicaSum: return fmt::format("reduce stage {} over replicas", task.stage);
     case TaskKind::Reduce: return fmt::format("reduce shared parameter {}", task.stage);
     case TaskKind::PutInPlace:

@@ -37,7 +37,33 @@ enum class TaskKind : std::uint8_t {
     PutInPlace, ///< weights that another device updated become this one's
     SetOut,     ///< sharded states: a stage's first weights are copied for their way from block to block
     Collective, ///< what all members of a group do together amid a block
+    Offload,    ///< what a forward kept goes to the host's memory
+    Reload,     ///< and comes back, for the backward
 };
+
+/// Between a device and the host's memory, beside what the device computes.
+constexpr bool isHostCopy(TaskKind kind)
+{
+    switch (kind) {
+    case TaskKind::Offload:
+    case TaskKind::Reload: return true;
+    case TaskKind::Compute:
+    case TaskKind::Transfer:
+    case TaskKind::Reduce:
+    case TaskKind::ReplicaSum:
+    case TaskKind::Update:
+    case TaskKind::PutInPlace:
+    case TaskKind::SetOut:
+    case TaskKind::Collective: return false;
+    }
+    return false;
+}
+
+/// Carries values, beside what devices compute.
+constexpr bool moves(TaskKind kind)
+{
+    return kind == TaskKind::Transfer || isHostCopy(kind);
+}
 
 constexpr bool isReduction(TaskKind kind)
 {
@@ -49,7 +75,9 @@ constexpr bool isReduction(TaskKind kind)
     case TaskKind::Update:
     case TaskKind::PutInPlace:
     case TaskKind::SetOut:
-    case TaskKind::Collective: return false;
+    case TaskKind::Collective:
+    case TaskKind::Offload:
+    case TaskKind::Reload: return false;
     }
     return false;
 }
@@ -65,7 +93,9 @@ constexpr bool isUpdate(TaskKind kind)
     case TaskKind::Transfer:
     case TaskKind::Reduce:
     case TaskKind::ReplicaSum:
-    case TaskKind::Collective: return false;
+    case TaskKind::Collective:
+    case TaskKind::Offload:
+    case TaskKind::Reload: return false;
     }
     return false;
 }
@@ -106,7 +136,17 @@ enum class BufferKind : std::uint8_t {
     ReceivedWeights,           ///< the same there, until it is put in place; with sharded states until it is passed on
     PartialGradient,           ///< a stage's gradient sum so far, for the device with the next microbatch, or with U
     ReceivedPartialGradient,
+    OffloadedUntilInputGrad, ///< in the host's memory: SavedUntilInputGrad, Offload -> the backward that read it back
+    OffloadedUntilWeightGrad,
+    ReloadedUntilInputGrad, ///< and on the device again: Reload -> I or B
+    ReloadedUntilWeightGrad,
 };
+
+/// Not in the device's memory but in the host's, beside it.
+constexpr bool isInHostMemory(BufferKind kind)
+{
+    return kind == BufferKind::OffloadedUntilInputGrad || kind == BufferKind::OffloadedUntilWeightGrad;
+}
 
 /// A place in a device's memory. `stage` and `microbatch` are of the value it holds: the stage whose F
 /// made an Output, and for a Gradient the stage whose I or B made it.
@@ -133,11 +173,11 @@ struct WeightUse {
     bool operator==(const WeightUse&) const = default;
 };
 
-enum class InstructionKind : std::uint8_t { Compute, Send, Receive, Reduce, Update, Free, Collective };
+enum class InstructionKind : std::uint8_t { Compute, Send, Receive, Reduce, Update, Free, Collective, Offload, Reload };
 
 struct Instruction {
     InstructionKind kind = InstructionKind::Compute;
-    TaskId task = none;     ///< Free of a sent buffer: the last transfer that reads it, to be waited for
+    TaskId task = none;     ///< Free of a sent or offloaded buffer: the last transfer that reads it, to be waited for
     BufferId buffer = none; ///< Free only; none: wait for the task and free nothing (a buffer sent twice)
 
     bool operator==(const Instruction&) const = default;
@@ -201,6 +241,7 @@ public:
         std::vector<Bytes> liveBytes; ///< per instruction: live on the device while it runs, persistent included
         Bytes persistentBytes = 0;    ///< parameters, gradients, optimizer state
         Bytes peakBytes = 0;          ///< highest live total over the instruction list, persistent included
+        Bytes hostPeakBytes = 0;      ///< the same of what it has in the host's memory
         double peakActivations = 0;   ///< live activations, unit: one microbatch on one device (a chunk is 1/v)
 
         bool operator==(const Device&) const = default;

@@ -21,6 +21,28 @@ public:
     }
 
 protected:
+    /// Room for a step with so many blocks, transfers and shared parameters.
+    void reserveTasks(std::size_t blocks, std::size_t transfers, std::size_t shared)
+    {
+        std::size_t kept = 0; // buffers that the stages' blocks write for themselves
+        for (const StageCosts& stage : m_costs.stages)
+            for (const Bytes bytes :
+                 {stage.savedUntilInputGrad, stage.savedUntilWeightGrad, stage.savedFromInputGrad,
+                  stage.recomputedUntilInputGrad, stage.recomputedUntilWeightGrad, stage.output, stage.output,
+                  stage.workspaceForward, stage.workspaceInputGrad, stage.workspaceWeightGrad})
+                kept += bytes > 0;
+        kept *= static_cast<std::size_t>(m_program.microbatches);
+        const std::size_t replicas = static_cast<std::size_t>(m_program.replicas());
+        const std::size_t tasks = blocks + transfers + replicas * (2 * m_costs.stages.size() + shared);
+        m_program.tasks.reserve(tasks);
+        m_program.afterOnDevice.reserve(tasks);
+        m_program.afterData.reserve(tasks);
+        m_program.operandBegin.reserve(tasks + 1);
+        m_program.operandSplit.reserve(tasks);
+        m_program.operands.reserve(4 * transfers + 2 * kept);
+        m_program.buffers.reserve(2 * transfers + kept + 3 * m_costs.stages.size() * replicas);
+    }
+
     void addPersistentBuffers()
     {
         for (std::int32_t r = 0; r < m_program.replicas(); ++r)

@@ -7,6 +7,7 @@
 
 #include "core/base/prefetch.h"
 #include "core/program/globalorder.h"
+#include "core/program/offloadtasks.h"
 #include "core/program/overlaps.h"
 #include "core/program/pendingtransfers.h"
 #include "core/program/stepend.h"
@@ -28,12 +29,15 @@ using SkipInput = OrderGraph::SkipInput;
 class TransferInference : TaskWriter {
 public:
     TransferInference(Program& program, const Schedule& schedule, const OrderGraph& graph, const Costs& costs,
-                      const Dataflow& dataflow, const WeightPlan& weights, const CompileOptions& options)
+                      const Dataflow& dataflow, const WeightPlan& weights, const OffloadPlan& offload,
+                      const CompileOptions& options)
         : TaskWriter(program, schedule, costs), m_graph(graph), m_dataflow(dataflow), m_options(options),
           m_lastOnDevice(graph.firstOfDevice.size() - 1, none), m_firstOfPair(m_lastOnDevice),
           m_cells(static_cast<std::size_t>(program.stages()) * static_cast<std::size_t>(program.microbatches)),
           m_consumer(graph.blocks.size(), none)
     {
+        if (!offload.empty())
+            m_offload.emplace(program, schedule, costs, graph, offload);
         if (program.sequencePieces > 1)
             m_sequenceGradient.assign(m_cells.size() / static_cast<std::size_t>(program.sequencePieces), none);
         if (!program.recompute.empty())
@@ -84,6 +88,7 @@ private:
         BufferId savedUntilInputGrad = none, savedUntilWeightGrad = none, savedFromInputGrad = none;
         Arrival output;   ///< F's result, where its consumer reads it
         Arrival gradient; ///< I's or B's result, likewise
+        std::array<BufferId, 2> saved() const { return {savedUntilInputGrad, savedUntilWeightGrad}; }
     };
     /// Exact sizes, but for skip connections and the gradients of sequences.
     void reserve()
@@ -93,24 +98,7 @@ private:
         for (BlockIndex i = 0; i < blocks; ++i)
             transfers += m_graph.chainInput[i] != noBlock
                          && m_graph.deviceOfBlock[m_graph.chainInput[i]] != m_graph.deviceOfBlock[i];
-        std::size_t kept = 0; // buffers that the stages' blocks write for themselves
-        for (const StageCosts& stage : m_costs.stages)
-            for (const Bytes bytes :
-                 {stage.savedUntilInputGrad, stage.savedUntilWeightGrad, stage.savedFromInputGrad,
-                  stage.recomputedUntilInputGrad, stage.recomputedUntilWeightGrad, stage.output, stage.output,
-                  stage.workspaceForward, stage.workspaceInputGrad, stage.workspaceWeightGrad})
-                kept += bytes > 0;
-        kept *= static_cast<std::size_t>(m_program.microbatches);
-        const std::size_t replicas = static_cast<std::size_t>(m_program.replicas());
-        const std::size_t tasks =
-            blocks + transfers + replicas * (2 * m_costs.stages.size() + m_dataflow.shared.size());
-        m_program.tasks.reserve(tasks);
-        m_program.afterOnDevice.reserve(tasks);
-        m_program.afterData.reserve(tasks);
-        m_program.operandBegin.reserve(tasks + 1);
-        m_program.operandSplit.reserve(tasks);
-        m_program.operands.reserve(4 * transfers + 2 * kept);
-        m_program.buffers.reserve(2 * transfers + kept + 3 * m_costs.stages.size() * replicas);
+        reserveTasks(blocks, transfers, m_dataflow.shared.size());
     }
 
     std::size_t cellIndex(int stage, int microbatch) const
@@ -159,6 +147,8 @@ private:
         readyInputs(rank + m_graph.unitSize(index) - 1);
         if (m_weights)
             m_weights->prepare(index, last);
+        if (m_offload)
+            m_offload->askBack(index, last);
         const TaskKind kind = block.op == Op::U ? TaskKind::Update : TaskKind::Compute;
         const TaskId task = beginTask(kind, block.op, block.stage, block.microbatch, device, -1,
                                       second ? m_program.afterOnDevice[firstOfPair] : last, none, block.replica);
@@ -169,14 +159,18 @@ private:
         last = task;
         if (earliestStart > 0)
             m_program.extraDependencies.push_back({task, none, earliestStart});
+        if (m_offload)
+            m_offload->begin(task, device);
         switch (block.op) {
         case Op::F: addForward(task, index, block, device); break;
         case Op::B:
         case Op::I:
         case Op::W: addBackward(task, index, block, device); break;
         case Op::U: addUpdate(task, index); break;
-        case Op::R: addRecompute(block, device); break;
+        case Op::R: addRecompute(task, block, device); break;
         }
+        if (m_offload)
+            m_offload->leave(index, task, m_cells[cellIndex(block.stage, block.microbatch)].saved());
     }
 
     /// With durations of 0 a block may start when its input is produced: its transfer must be written out before it.
@@ -218,14 +212,13 @@ private:
 
     /// What F read stays until here where the stage recomputes fully; it has arrived, since F ran before on this
     /// device.
-    void addRecompute(const Block& block, int device)
+    void addRecompute(TaskId task, const Block& block, int device)
     {
         const StageCosts& costs = m_costs.stages[block.stage];
         const BlockIndex forward = m_graph.indexOf(Op::F, block.stage, block.microbatch);
         if (m_program.recomputeOf(block.stage) == Recompute::Full && forward != noBlock)
             readForwardInputs(none, forward, block, device);
-        operand(cell(block.stage, block.microbatch).savedUntilInputGrad);
-        operand(cell(block.stage, block.microbatch).savedUntilWeightGrad);
+        readSaved(task, block);
         readEarlierPieces(block);
         endReads();
         std::array<BufferId, 2>& made =
@@ -246,6 +239,16 @@ private:
             operand(made[1]);
     }
 
+    /// What the forward kept, where it is now.
+    void readSaved(TaskId task, const Block& block)
+    {
+        if (m_offload && m_offload->readBack(task, block))
+            return;
+        const Cell& here = cell(block.stage, block.microbatch);
+        operand(block.op != Op::W ? here.savedUntilInputGrad : none);
+        operand(block.op != Op::I ? here.savedUntilWeightGrad : none);
+    }
+
     void addBackward(TaskId task, BlockIndex index, const Block& block, int device)
     {
         const StageCosts& costs = m_costs.stages[block.stage];
@@ -257,13 +260,11 @@ private:
                 operand(gradient.buffer);
                 waitFor(task, gradient.task);
             }
-            operand(here.savedUntilInputGrad);
             readEarlierPieces(block);
             if (!isLastPiece(block))
                 operand(sequenceGradient(block));
         }
-        if (weightGrad)
-            operand(here.savedUntilWeightGrad);
+        readSaved(task, block);
         if (!inputGrad)
             operand(here.savedFromInputGrad);
         readRecomputed(block, inputGrad, weightGrad);
@@ -481,7 +482,8 @@ private:
     PendingTransfers m_pending;
     std::optional<WeightTasks> m_weights; ///< when the schedule has U blocks
     std::vector<WeightTasks::Outgoing> m_weightsOut;
-    Nanoseconds m_dueOf = 0; ///< of the transfers of the present block
+    Nanoseconds m_dueOf = 0;               ///< of the transfers of the present block
+    std::optional<OffloadTasks> m_offload; ///< when stages offload
 };
 
 } // namespace
@@ -490,7 +492,8 @@ void inferTransfers(Program& program, const Schedule& schedule, const OrderGraph
                     const std::vector<Nanoseconds>& earliestStart, const Costs& costs, const Dataflow& dataflow,
                     const WeightPlan& weights, const CompileOptions& options)
 {
-    TransferInference(program, schedule, graph, costs, dataflow, weights, options).run(run, earliestStart);
+    const OffloadPlan offload(schedule, costs, graph, run);
+    TransferInference(program, schedule, graph, costs, dataflow, weights, offload, options).run(run, earliestStart);
 }
 
 } // namespace pipewright

@@ -300,7 +300,11 @@ void applyTransferOrder(Program& program, const std::vector<TransferPrecedence>&
 
 Transfer nameOf(const Program& program, TaskId transfer)
 {
-    return {program.tasks[program.afterData[transfer]].block(), program.tasks[transfer].peer};
+    const Task& task = program.tasks[transfer];
+    const std::int32_t destination = task.kind == TaskKind::Offload  ? Transfer::toHost
+                                     : task.kind == TaskKind::Reload ? Transfer::fromHost
+                                                                     : task.peer;
+    return {program.tasks[program.afterData[transfer]].block(), destination};
 }
 
 std::vector<IssuedTransfer> transfersOf(const Program& program, int device)
@@ -308,10 +312,11 @@ std::vector<IssuedTransfer> transfersOf(const Program& program, int device)
     std::vector<IssuedTransfer> list;
     if (device < 0 || static_cast<std::size_t>(device) >= program.devices.size())
         return list;
-    for (const Instruction& instruction : program.devices[device].instructions)
-        if (instruction.kind == InstructionKind::Send || instruction.kind == InstructionKind::Receive)
-            list.push_back(
-                {nameOf(program, instruction.task), instruction.task, instruction.kind == InstructionKind::Send});
+    for (const Instruction& instruction : program.devices[device].instructions) {
+        const bool out = instruction.kind == InstructionKind::Send || instruction.kind == InstructionKind::Offload;
+        if (out || instruction.kind == InstructionKind::Receive || instruction.kind == InstructionKind::Reload)
+            list.push_back({nameOf(program, instruction.task), instruction.task, out});
+    }
     return list;
 }
 
@@ -326,6 +331,10 @@ EditResult moveTransfer(const Design& design, const Program& program, int device
     EditResult result{design.schedule, {}};
     if (from == to)
         return result;
+    if (!program.offload.empty())
+        return {design.schedule,
+                {{Severity::Error, "schedule.offload", "stages offload, so transfers go where the data puts them",
+                  "let every stage keep what it made to reorder transfers"}}};
     const auto at = [&](int index) -> const Transfer& { return list[index]; };
     std::vector<Transfer> wanted = list;
     if (to < from)
@@ -362,6 +371,8 @@ TransferRange transferRange(const Program& program, int device, int from)
     TransferRange range{0, count - 1};
     if (from < 0 || from >= count)
         return {};
+    if (!program.offload.empty())
+        return {from, from}; // see moveTransfer()
     if (program.blockingTransfers)
         return range; // a transfer then waits for the one before it, which says nothing about its data
     // What a task comes behind whatever the transfers' order is; tasks stand behind their inputs.

@@ -22,10 +22,11 @@ void applyTransferOrder(Program& program, const std::vector<TransferPrecedence>&
 struct IssuedTransfer {
     Transfer transfer;
     TaskId task = none;
-    bool sends = false; ///< otherwise it arrives here
+    bool sends = false; ///< it leaves the device; otherwise it arrives here
     bool operator==(const IssuedTransfer&) const = default;
 };
-/// The sends and receives of a device in the order in which it issues them. O(its instructions).
+/// The sends and receives of a device, and its copies to and from the host's memory, in the order in which it issues
+/// them. O(its instructions).
 std::vector<IssuedTransfer> transfersOf(const Program& program, int device);
 
 /// The transfer that carries what `producer` hands to `destination`, by the name that statements use.

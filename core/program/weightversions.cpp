@@ -32,7 +32,11 @@ BufferKind receivedKind(BufferKind sent)
     case BufferKind::ReduceInbox:
     case BufferKind::WeightVersion:
     case BufferKind::PredictedWeights:
-    case BufferKind::ReceivedPartialGradient: break;
+    case BufferKind::ReceivedPartialGradient:
+    case BufferKind::OffloadedUntilInputGrad:
+    case BufferKind::OffloadedUntilWeightGrad:
+    case BufferKind::ReloadedUntilInputGrad:
+    case BufferKind::ReloadedUntilWeightGrad: break;
     }
     throw Error("program", "a buffer is sent that never leaves its device",
                 "report this with the design: it is a fault of the compiler");

@@ -39,7 +39,16 @@ struct PipelineShape {
     /// Per stage, what an R block makes again between F and the backward of every microbatch. Empty: none does.
     std::vector<Recompute> recompute;
 
+    /// Per stage: what its forwards keep leaves for the host's memory and is back before the backward, as far as there is
+    /// time for both (program/offloadplan.h). Empty: none does.
+    std::vector<bool> offload;
+
     int stages() const { return static_cast<int>(deviceOfStage.size()); }
+    bool offloads(int stage) const
+    {
+        const auto s = static_cast<std::size_t>(stage);
+        return s < offload.size() && offload[s];
+    }
     Recompute recomputeOf(int stage) const
     {
         const auto s = static_cast<std::size_t>(stage);

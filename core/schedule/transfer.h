@@ -10,8 +10,12 @@ namespace pipewright {
 
 /// What one block hands to another device: all its values that go there travel together.
 struct Transfer {
+    /// In place of a destination: copies between the device and the host's memory, which nobody can reorder.
+    static constexpr std::int32_t toHost = -1, fromHost = -2;
+
     Block producer;
     std::int32_t destination = 0;
+    bool isHostCopy() const { return destination < 0; }
 
     auto operator<=>(const Transfer&) const = default;
 };

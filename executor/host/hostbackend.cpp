@@ -3,6 +3,7 @@
 
 #include "core/base/diagnostic.h"
 #include "executor/host/hostlink.h"
+#include "executor/host/hoststore.h"
 
 #include <atomic>
 #include <cstdlib>
@@ -83,6 +84,7 @@ public:
             std::memcpy(to, from.data, static_cast<std::size_t>(from.bytes));
     }
     void fetch(Stream& stream, Region to, const Device&, Region from) override { read(stream, from, to.data); }
+    std::unique_ptr<HostStore> createHostStore(Bytes bytes) override { return std::make_unique<HostCopies>(bytes); }
     bool reaches(const Device&) const override { return true; }
 
 private:

@@ -101,11 +101,7 @@ public:
             throw;
         }
         doSteps(*runtime);
-        m_result.peakBytes = runtime->peakBytes();
-        m_result.arenaBytes = runtime->arenaBytes();
-        m_result.memory = runtime->memory();
-        for (int d = 0; d < m_result.devices; ++d)
-            m_result.heldBytes.push_back(m_backend->device(d).heldBytes());
+        m_result.takeMemory(m_program, *runtime, *m_backend);
         if (m_recorder) {
             m_recorder->finish();
             m_result.droppedRecords += m_recorder->dropped();

@@ -77,13 +77,16 @@ struct GradientCheck {
     bool holds() const { return maxRelativeError <= within; }
 };
 
+class Runtime;
+
 struct RunResult {
     std::string backend, maths;
     int devices = 0;
     std::vector<Nanoseconds> stepTimes;
     std::vector<double> losses;                                   ///< NaN when the maths has none
     std::vector<Bytes> peakBytes, predictedPeakBytes, arenaBytes; ///< per device
-    std::vector<int> groups;                                      ///< per device, where devices are members of groups
+    std::vector<Bytes> hostBytes, predictedHostBytes; ///< per device: its peak in the host's memory, where it offloads
+    std::vector<int> groups;                          ///< per device, where devices are members of groups
     std::vector<HeldMemory> memory; ///< per device: what it was to hold, from before anything was allocated
     std::vector<Bytes> heldBytes; ///< per device: what was allocated of it. A note says where it is not memory's total
     std::int64_t droppedRecords = 0;
@@ -95,6 +98,8 @@ struct RunResult {
     std::optional<ScaleReport> scale;                          ///< where the model was made smaller for this run
     Diagnostics notes;                                         ///< what a person should know about how it was run
 
+    /// What the run's devices held, beside what was said of them.
+    void takeMemory(const Program& program, const Runtime& runtime, Backend& from);
     std::string toJson() const; ///< one object, keys as in `run --json`; no loss is null
 };
 

@@ -2,10 +2,25 @@
 #include "core/base/median.h"
 #include "core/json/jsonvalue.h"
 #include "executor/run/run.h"
+#include "executor/runtime/runtime.h"
 
 #include <cmath>
 
 namespace pipewright {
+
+void RunResult::takeMemory(const Program& program, const Runtime& runtime, Backend& from)
+{
+    peakBytes = runtime.peakBytes();
+    arenaBytes = runtime.arenaBytes();
+    memory = runtime.memory();
+    for (int d = 0; d < devices; ++d)
+        heldBytes.push_back(from.device(d).heldBytes());
+    if (program.offload.empty())
+        return;
+    hostBytes = runtime.hostPeakBytes();
+    for (const Program::Device& device : program.devices)
+        predictedHostBytes.push_back(device.hostPeakBytes);
+}
 
 std::string RunResult::toJson() const
 {
@@ -23,6 +38,10 @@ std::string RunResult::toJson() const
     json["peak_bytes"] = peakBytes;
     json["predicted_peak_bytes"] = predictedPeakBytes;
     json["arena_bytes"] = arenaBytes;
+    if (!hostBytes.empty()) {
+        json["host_bytes"] = hostBytes;
+        json["predicted_host_bytes"] = predictedHostBytes;
+    }
     json["allocated_bytes"] = heldBytes;
     json["predicted_allocated_bytes"] = JsonValue::array();
     JsonValue kept;

@@ -16,6 +16,7 @@ namespace pipewright {
 Actor::Actor(RunState& run, int device, Device& hardware, bool checkMemory, bool captureBlocks)
     : m_run(run), m_device(device), m_plan(&run.plan.devices[device]), m_stream(hardware.createStream()),
       m_operations(hardware.createOperations(*m_stream)), m_meter(device, checkMemory, m_plan->mostLive),
+      m_hostMeter(device, checkMemory, m_plan->mostLive),
       m_hasFaults(std::any_of(run.options.faults.begin(), run.options.faults.end(),
                               [&](const Fault& fault) { return fault.device == device; }))
 {
@@ -45,6 +46,7 @@ void Actor::runStep()
         if (!walk() || !settle())
             return;
         m_meter.expectOnlyPersistent();
+        m_hostMeter.expectOnlyPersistent();
         m_instruction.store(static_cast<std::uint32_t>(m_plan->instructions.size()), std::memory_order_relaxed);
         setState(State::Done);
     } catch (...) {
@@ -136,6 +138,14 @@ bool Actor::execute(const PlannedInstruction& instruction)
     case InstructionKind::Collective: return collective(instruction);
     case InstructionKind::Send: return send(instruction.send);
     case InstructionKind::Receive: acquire(instruction); return receive(instruction.receive);
+    case InstructionKind::Offload:
+        acquire(instruction);
+        copyToHost(instruction.send);
+        return true;
+    case InstructionKind::Reload:
+        acquire(instruction);
+        copyFromHost(instruction.receive);
+        return true;
     case InstructionKind::Free:
         if (instruction.send >= 0 && !waitFor(State::WaitsForSend, instruction.send))
             return false;
@@ -144,7 +154,7 @@ bool Actor::execute(const PlannedInstruction& instruction)
                 return false;
         }
         if (instruction.freed != none) {
-            m_meter.release(instruction.freed, m_run.regions[instruction.freed]);
+            meterOf(instruction.freed).release(instruction.freed, m_run.regions[instruction.freed]);
             recordMemory();
         }
         return true;
@@ -408,13 +418,18 @@ bool Actor::pause(Nanoseconds duration)
     return !m_run.stopped.load(std::memory_order_acquire);
 }
 
+MemoryMeter& Actor::meterOf(BufferId buffer)
+{
+    return isInHostMemory(m_run.program->buffers[buffer].kind) ? m_hostMeter : m_meter;
+}
+
 void Actor::acquire(const PlannedInstruction& instruction)
 {
     if (instruction.acquired.begin == instruction.acquired.end)
         return;
     for (std::uint32_t i = instruction.acquired.begin; i < instruction.acquired.end; ++i) {
         const BufferId buffer = m_plan->lifetimes[i].buffer;
-        m_meter.acquire(buffer, m_run.regions[buffer]);
+        meterOf(buffer).acquire(buffer, m_run.regions[buffer]);
     }
     recordMemory();
 }
@@ -466,7 +481,8 @@ ActorStatus Actor::status() const
     if (status.state == State::WaitsForArrival || status.state == State::WaitsForSend) {
         status.transfer = m_transfer.load(std::memory_order_relaxed);
         const auto& events = status.state == State::WaitsForArrival ? m_run.arrived : m_run.sent;
-        status.ready = events[status.transfer]->complete();
+        // A copy of its own ends without anybody's doing.
+        status.ready = m_run.plan.transfers[status.transfer].link < 0 || events[status.transfer]->complete();
     } else if (status.state == State::WaitsForMembers) {
         status.ready = meetingOfGroup().rounds() != m_meetings.load(std::memory_order_relaxed);
     }

@@ -84,6 +84,7 @@ struct RunState {
     std::vector<Region> regions;
     std::vector<std::unique_ptr<Link>> links;
     std::vector<std::unique_ptr<PairSum>> sums;        ///< per pair of the plan; null: sent over links
+    std::vector<HostStore*> hostStores;                ///< per device; null: nothing of it is offloaded
     std::vector<std::unique_ptr<Event>> arrived, sent; ///< per transfer
     std::vector<std::unique_ptr<Bus>> buses;
     std::unique_ptr<SumTurns> sumTurns;             ///< of sums on buses; null where the backend's links know no buses
@@ -120,6 +121,7 @@ public:
     std::exception_ptr failure() const { return m_failure; }
     Stream& stream() { return *m_stream; }
     MemoryMeter& meter() { return m_meter; }
+    const MemoryMeter& hostMeter() const { return m_hostMeter; }
     /// Virtual clock: when this device's last task ended.
     Nanoseconds clock() const { return m_clock; }
     void setClock(Nanoseconds time) { m_clock = time; }
@@ -141,6 +143,11 @@ private:
     void recordSums();
     bool send(int transfer);
     bool receive(int transfer);
+    void copyToHost(int transfer);
+    void copyFromHost(int transfer);
+    Nanoseconds startOfCopy(int transfer, Nanoseconds& wireFree);
+    void recordHostCopies();
+    MemoryMeter& meterOf(BufferId buffer);
     void stampSend(std::size_t transfer);
     Nanoseconds waitForBus(TaskId transfer) const;
     bool waitForTurn(TaskId sum);
@@ -172,11 +179,13 @@ private:
     std::unique_ptr<Stream> m_stream;
     std::unique_ptr<kernels::Operations> m_operations;
     MemoryMeter m_meter;
+    MemoryMeter m_hostMeter; ///< of what it has in the host's memory
     bool m_hasFaults = false;
     bool m_linksStalled = false; ///< a fault: nothing that is sent moves
     Nanoseconds m_clock = 0;
-    Nanoseconds m_lastEnd = 0;   ///< real clock: of the last block
-    Nanoseconds m_pairStart = 0; ///< virtual clock: of the current overlapped pair
+    Nanoseconds m_lastEnd = 0;               ///< real clock: of the last block
+    Nanoseconds m_pairStart = 0;             ///< virtual clock: of the current overlapped pair
+    Nanoseconds m_outFree = 0, m_inFree = 0; ///< virtual clock: when the last copy to, and from, the host's memory ends
     std::exception_ptr m_failure;
     std::vector<Copied> m_finished;
 

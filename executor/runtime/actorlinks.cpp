@@ -121,6 +121,12 @@ bool Actor::waitFor(State state, int transfer)
     if (!m_stream->wait(event))
         return false; // the state stays: it says what this device was waiting for
     setState(State::Running);
+    if (m_run.plan.transfers[transfer].link < 0) {
+        if (m_run.options.virtualClock && state == State::WaitsForSend)
+            m_clock = std::max(m_clock, m_run.transferEnd[transfer]);
+        recordHostCopies();
+        return true;
+    }
     // What runs later than it is issued is asked for its times when all of it is over.
     if (m_run.linksFinishLater && !m_stopwatch && state == State::WaitsForArrival)
         recordFinished(m_run.plan.transfers[transfer].link);
@@ -148,6 +154,59 @@ void Actor::recordCopy(int transfer, const Copied& copied)
         record.end = record.start + m_run.options.durations[copied.task];
     }
     m_run.recorder->record(m_device, record);
+}
+
+void Actor::copyToHost(int transfer)
+{
+    const PlannedTransfer& what = m_run.plan.transfers[transfer];
+    const Nanoseconds atLeast = startOfCopy(transfer, m_outFree);
+    if (!m_linksStalled)
+        m_run.hostStores[m_device]->copy(
+            HostStore::Way::Out, *m_stream,
+            {what.task, what.source, what.destination, m_run.sent[transfer].get(), atLeast});
+}
+
+void Actor::copyFromHost(int transfer)
+{
+    const PlannedTransfer& what = m_run.plan.transfers[transfer];
+    const Nanoseconds atLeast = startOfCopy(transfer, m_inFree);
+    if (!m_linksStalled)
+        m_run.hostStores[m_device]->copy(
+            HostStore::Way::In, *m_stream,
+            {what.task, what.source, what.destination, m_run.arrived[transfer].get(), atLeast});
+}
+
+/// Virtual clock: it begins when the device comes to it and the wire is free. Returns how long it takes at least.
+Nanoseconds Actor::startOfCopy(int transfer, Nanoseconds& wireFree)
+{
+    const TaskId task = m_run.plan.transfers[transfer].task;
+    if (m_run.options.virtualClock) {
+        Nanoseconds ready = m_clock;
+        if (m_run.program->tasks[task].kind == TaskKind::Offload) // from when its forward has ended
+            for (const BufferId buffer : m_run.program->reads(task))
+                ready = std::min(ready, m_run.bufferReady[buffer]);
+        m_run.transferStart[transfer] = std::max(ready, wireFree);
+        wireFree = m_run.transferEnd[transfer] = m_run.transferStart[transfer] + m_run.options.durations[task];
+    }
+    return m_run.options.emulateLinks ? m_run.options.durations[task] : 0;
+}
+
+void Actor::recordHostCopies()
+{
+    m_finished.clear();
+    m_run.hostStores[m_device]->finished(m_finished);
+    for (const Copied& copied : m_finished) {
+        if (!m_run.options.virtualClock) {
+            recordTask(copied.task, copied.start, copied.end);
+            continue;
+        }
+        const auto& transfers = m_run.plan.transfers; // in the order of their tasks
+        const auto at =
+            std::lower_bound(transfers.begin(), transfers.end(), copied.task,
+                             [](const PlannedTransfer& transfer, TaskId task) { return transfer.task < task; });
+        const auto index = static_cast<std::size_t>(at - transfers.begin());
+        recordTask(copied.task, m_run.transferStart[index], m_run.transferEnd[index]);
+    }
 }
 
 } // namespace pipewright

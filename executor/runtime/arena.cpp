@@ -154,17 +154,21 @@ ArenaPlan planArena(const Program& program, std::span<const BufferLife> lifetime
         byEnd[i] = i;
     std::stable_sort(byEnd.begin(), byEnd.end(),
                      [&](std::size_t a, std::size_t b) { return lifetimes[a].end < lifetimes[b].end; });
-    Holes holes;
+    Holes ofDevice, ofHost;
+    const auto holesOf = [&](std::size_t index) -> Holes& {
+        return isInHostMemory(program.buffers[lifetimes[index].buffer].kind) ? ofHost : ofDevice;
+    };
     std::size_t ended = 0;
     for (std::size_t i = 0; i < lifetimes.size(); ++i) {
         for (; ended < byEnd.size() && lifetimes[byEnd[ended]].end < lifetimes[i].begin; ++ended) {
             if (const Bytes bytes = sizeOf(byEnd[ended]); bytes > 0)
-                holes.give(plan.offsets[byEnd[ended]], bytes);
+                holesOf(byEnd[ended]).give(plan.offsets[byEnd[ended]], bytes);
         }
         if (const Bytes bytes = sizeOf(i); bytes > 0)
-            plan.offsets[i] = holes.take(bytes);
+            plan.offsets[i] = holesOf(i).take(bytes);
     }
-    plan.bytes = holes.top();
+    plan.bytes = ofDevice.top();
+    plan.hostBytes = ofHost.top();
     return plan;
 }
 

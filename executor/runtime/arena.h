@@ -27,8 +27,10 @@ std::vector<BufferLife> lifetimes(const Program& program, int device);
 
 struct ArenaPlan {
     static constexpr Bytes alignment = 64;
-    std::vector<Bytes> offsets; ///< per lifetime
-    Bytes bytes = 0;            ///< of the whole arena; at least the peak of what lives in it
+    std::vector<Bytes>
+        offsets;         ///< per lifetime, in the arena of its memory: the device's or, if it is there, the host's
+    Bytes bytes = 0;     ///< of the whole arena; at least the peak of what lives in it
+    Bytes hostBytes = 0; ///< the same in the host's memory
 };
 ArenaPlan planArena(const Program& program, std::span<const BufferLife> lifetimes);
 

@@ -92,6 +92,31 @@ public:
     virtual bool replay(TaskId) { return false; }
 };
 
+/// A copy that was carried out; task `none` when it was not.
+struct Copied {
+    TaskId task = none;
+    Nanoseconds start = 0, end = 0;
+};
+
+/// Host memory for what a device's buffers keep meanwhile, and the copies there and back: they run beside the device's
+/// stream, each way one after the other.
+class HostStore {
+public:
+    enum class Way : std::uint8_t { Out, In };
+    struct Copy {
+        TaskId task = none;
+        std::span<const Region> from, to; ///< of equal sizes, valid until `done` has happened
+        Event* done = nullptr;
+        Nanoseconds atLeast = 0; ///< emulates a slower link: it ends no earlier than this after it began
+    };
+    virtual ~HostStore() = default;
+    virtual Region region() const = 0;
+    /// Does not wait for the copy. What is read must be there when `stream` comes to it.
+    virtual void copy(Way way, Stream& stream, const Copy& what) = 0;
+    /// Appends the copies that ended since the last call. One whose event has happened is among them.
+    virtual void finished(std::vector<Copied>& copies) = 0;
+};
+
 class Device {
 public:
     virtual ~Device() = default;
@@ -123,6 +148,8 @@ public:
     /// From another device of the same backend to this one, in the order of `stream`, which is this one's. What is read
     /// must be there by then: the other's stream is not waited for.
     virtual void fetch(Stream& stream, Region to, const Device& owner, Region from) = 0;
+    /// Host memory of so many bytes for this device. Null: the backend cannot offload.
+    virtual std::unique_ptr<HostStore> createHostStore(Bytes /*bytes*/) { return nullptr; }
     /// Whether maths of this device reads the other's memory as if it were its own.
     virtual bool reaches(const Device& other) const = 0;
 };
@@ -140,12 +167,6 @@ struct Posting {
     Nanoseconds held = 0;
 };
 
-/// A copy that the call carried out itself; task `none` when it did not.
-struct Copied {
-    TaskId task = none;
-    Nanoseconds start = 0, end = 0;
-};
-
 /// A link one way between two devices. Postings match strictly first to first, as NCCL matches them: there
 /// are no tags that could repair a wrong order. The n-th send and the n-th receive must be of the same
 /// task and sizes; if they are not, the link is stuck from there on and nothing more arrives.
@@ -158,8 +179,9 @@ public:
     };
 
     virtual ~Link() = default;
-    /// Neither call waits for the other side. Without slots nothing is copied before both sides are posted
-    /// (rendezvous), and the later one copies; with a free slot the send is copied there at once (eager).
+    /// Neither call waits for the other side; a copy that it carried out itself is returned. Without slots nothing is
+    /// copied before both sides are posted (rendezvous), and the later one copies; with a free slot the send is copied
+    /// there at once (eager).
     virtual Copied send(Stream& stream, const Posting& posting) = 0;
     virtual Copied receive(Stream& stream, const Posting& posting) = 0;
     virtual Heads heads() const = 0;

@@ -51,6 +51,8 @@ private:
         for (TaskId task = 0; task < m_program.tasks.size(); ++task) {
             if (m_program.tasks[task].kind == TaskKind::Transfer)
                 addTransferTask(task);
+            else if (isHostCopy(m_program.tasks[task].kind))
+                addHostCopy(task);
             else if (isReduction(m_program.tasks[task].kind))
                 addReduction(task);
         }
@@ -94,6 +96,18 @@ private:
         m_transferOfTask[id] = transfer;
         for (const BufferId buffer : m_program.writes(id))
             m_arrivalOfBuffer[buffer] = transfer;
+    }
+
+    /// Without a link: the device's own host memory.
+    void addHostCopy(TaskId id)
+    {
+        const Task& task = m_program.tasks[id];
+        m_transferOfTask[id] = static_cast<int>(m_plan.transfers.size());
+        m_plan.transfers.push_back(
+            {id, task.device, task.device, -1, regionsOf(m_program.reads(id)), regionsOf(m_program.writes(id)), false});
+        if (task.kind == TaskKind::Reload)
+            for (const BufferId buffer : m_program.writes(id))
+                m_arrivalOfBuffer[buffer] = m_transferOfTask[id];
     }
 
     BufferView gradientsOf(TaskId id, int stage, int replica) const
@@ -190,6 +204,8 @@ private:
                     placePost(plan, planned, device, posts);
                 break;
             case InstructionKind::Collective: break;
+            case InstructionKind::Offload: planned.send = m_transferOfTask[instruction.task]; break;
+            case InstructionKind::Reload: planned.receive = m_transferOfTask[instruction.task]; break;
             case InstructionKind::Compute:
             case InstructionKind::Update:
                 addViews(plan, planned, device);

@@ -12,11 +12,12 @@
 
 namespace pipewright {
 
-/// Data that crosses one directed pair of devices once per step: a transfer, or one half of a reduction.
+/// Data that crosses one directed pair of devices once per step: a transfer, or one half of a reduction; or a copy
+/// between a device and the host's memory.
 struct PlannedTransfer {
     TaskId task = none;
     int from = -1, to = -1;
-    int link = -1; ///< index into Plan::links
+    int link = -1; ///< index into Plan::links; -1: between the device and the host's memory
     std::vector<Region> source, destination;
     /// Virtual clock: a stated order of transfers puts it behind other blocks than the one whose value it carries.
     bool behindBlocks = false;

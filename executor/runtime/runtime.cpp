@@ -83,10 +83,17 @@ void Runtime::allocate()
             return local ? memory.region().data + offset : nullptr;
         };
         const auto& transient = m_memory.emplace_back(device.allocate(local ? own.arena.bytes : 0));
+        const auto& store = m_hostStores.emplace_back(hostStore(static_cast<int>(d), own.arena.hostBytes));
+        m_run.hostStores.push_back(store.get());
         for (std::size_t i = 0; i < own.lifetimes.size(); ++i) {
             const BufferId buffer = own.lifetimes[i].buffer;
-            m_run.regions[buffer] = {at(*transient, own.arena.offsets[i]), program.buffers[buffer].bytes};
+            std::byte* const place = !isInHostMemory(program.buffers[buffer].kind)
+                                         ? at(*transient, own.arena.offsets[i])
+                                     : store ? store->region().data + own.arena.offsets[i]
+                                             : nullptr;
+            m_run.regions[buffer] = {place, program.buffers[buffer].bytes};
         }
+        m_hostArenaBytes.push_back(own.arena.hostBytes);
         const auto& lasting = m_memory.emplace_back(device.allocate(local ? own.lastingBytes : 0));
         for (const auto& [buffer, offset] : own.lasting)
             m_run.regions[buffer] = {at(*lasting, offset), program.buffers[buffer].bytes};
@@ -95,6 +102,25 @@ void Runtime::allocate()
         allLifetimes.push_back(std::move(own.lifetimes));
     }
     plan(std::move(allLifetimes));
+}
+
+/// Null where the device offloads nothing, or is another process's.
+std::unique_ptr<HostStore> Runtime::hostStore(int device, Bytes bytes)
+{
+    if (bytes == 0 || !m_backend.isLocal(device))
+        return nullptr;
+    std::unique_ptr<HostStore> store;
+    try {
+        store = m_backend.device(device).createHostStore(bytes);
+    } catch (const std::bad_alloc&) {
+        throw Error("device " + std::to_string(device),
+                    "cannot allocate " + formatSize(bytes) + " of host memory for what it offloads",
+                    "let fewer stages offload");
+    }
+    if (!store)
+        throw Error("schedule.offload", "the " + m_backend.name() + " backend does not offload",
+                    "let every stage keep what it made (--offload none), or use --backend host");
+    return store;
 }
 
 /// Before anything is allocated: half of it may be more than a machine shared with others can spare.
@@ -437,6 +463,14 @@ void Runtime::fail(const std::string& reason, const RunSnapshot& snapshot)
         m_peers->fail(why);
     }
     throw Error(std::move(diagnostics));
+}
+
+std::vector<Bytes> Runtime::hostPeakBytes() const
+{
+    std::vector<Bytes> peaks(m_run.program->devices.size());
+    for (const auto& actor : m_actors)
+        peaks[actor->device()] = actor->hostMeter().peak();
+    return peaks;
 }
 
 std::vector<Bytes> Runtime::peakBytes() const

@@ -63,6 +63,8 @@ std::string explainWait(const RunState& run, const RunSnapshot& snapshot, const 
     const Program& program = *run.program;
     const bool forArrival = status.state == State::WaitsForArrival;
     const PlannedTransfer& what = run.plan.transfers[status.transfer];
+    if (what.link < 0)
+        return fmt::format("waits for the copy of {}", program.label(what.task));
     const int other = forArrival ? what.from : what.to;
     const ActorStatus& otherStatus = snapshot.actors[other];
     const Link::Heads& heads = snapshot.links[what.link];
@@ -153,7 +155,7 @@ Diagnostics explainStall(const RunState& run, const RunSnapshot& snapshot)
         case State::WaitsForArrival:
         case State::WaitsForSend: {
             const PlannedTransfer& what = run.plan.transfers[status.transfer];
-            const bool mismatch = snapshot.links[what.link].mismatch;
+            const bool mismatch = what.link >= 0 && snapshot.links[what.link].mismatch;
             waiting.push_back({Severity::Error, place, explainWait(run, snapshot, status),
                                mismatch ? "both devices must list the transfers between them in the same order" : ""});
             break;
@@ -180,6 +182,8 @@ std::string describeInstruction(const Program& program, int device, std::uint32_
     case InstructionKind::Compute:
     case InstructionKind::Reduce:
     case InstructionKind::Collective:
+    case InstructionKind::Offload:
+    case InstructionKind::Reload:
     case InstructionKind::Update: break;
     }
     return program.label(what.task);

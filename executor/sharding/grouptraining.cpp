@@ -301,7 +301,11 @@ void GroupTraining::bind(const Buffer& buffer, Region region, GroupMember::Block
     case BufferKind::SentWeights:
     case BufferKind::ReceivedWeights:
     case BufferKind::PartialGradient:
-    case BufferKind::ReceivedPartialGradient: break;
+    case BufferKind::ReceivedPartialGradient:
+    case BufferKind::OffloadedUntilInputGrad:
+    case BufferKind::OffloadedUntilWeightGrad:
+    case BufferKind::ReloadedUntilInputGrad:
+    case BufferKind::ReloadedUntilWeightGrad: break;
     }
     throw Error("group", "a member's block has a buffer that it does not know",
                 "this is a fault of the program: please report it with the design");

@@ -57,6 +57,10 @@ void requirePossible(const Design& design, const TorchOptions& options)
         again != "schedule")
         throw Error(again, "PyTorch's schedules have no block that recomputes",
                     "use checkpoints within your layers, and a schedule without these blocks");
+    if (std::find(schedule.offload.begin(), schedule.offload.end(), true) != schedule.offload.end())
+        throw Error("schedule.offload", "PyTorch's schedules copy nothing to the host's memory",
+                    "make the design with --offload none, and let your layers save on the host "
+                    "(torch.autograd.graph.save_on_cpu)");
     if (!design.dataflow.skips.empty())
         throw Error("dataflow.skips", "PyTorch's schedule runtime hands values on from stage to stage only",
                     "take the skip connections out, or carry the value along in the stages' outputs");

@@ -18,7 +18,9 @@ void BlockMemory::place(const BufferView& view, bool written)
         if (view.description->microbatch == m_microbatch) // not that of an earlier piece
             saved.savedUntilInputGrad = bytes(view.region);
         break;
-    case BufferKind::SavedUntilWeightGrad: saved.savedUntilWeightGrad = bytes(view.region); break;
+    case BufferKind::SavedUntilWeightGrad:
+    case BufferKind::ReloadedUntilWeightGrad: saved.savedUntilWeightGrad = bytes(view.region); break;
+    case BufferKind::ReloadedUntilInputGrad: saved.savedUntilInputGrad = bytes(view.region); break;
     case BufferKind::SavedFromInputGrad: saved.savedFromInputGrad = bytes(view.region); break;
     case BufferKind::RecomputedUntilInputGrad: saved.recomputedUntilInputGrad = bytes(view.region); break;
     case BufferKind::RecomputedUntilWeightGrad: saved.recomputedUntilWeightGrad = bytes(view.region); break;
@@ -51,7 +53,9 @@ void BlockMemory::place(const BufferView& view, bool written)
     case BufferKind::SentWeights:
     case BufferKind::ReceivedWeights:
     case BufferKind::PartialGradient:
-    case BufferKind::ReceivedPartialGradient: break; // not of a pass
+    case BufferKind::ReceivedPartialGradient:
+    case BufferKind::OffloadedUntilInputGrad:
+    case BufferKind::OffloadedUntilWeightGrad: break; // not of a pass
     }
 }
 

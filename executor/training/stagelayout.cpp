@@ -135,7 +135,11 @@ Bytes StageLayout::bytes(BufferKind kind) const
     case BufferKind::SentWeights:
     case BufferKind::ReceivedWeights:
     case BufferKind::PartialGradient:
-    case BufferKind::ReceivedPartialGradient: break;
+    case BufferKind::ReceivedPartialGradient:
+    case BufferKind::OffloadedUntilInputGrad:
+    case BufferKind::OffloadedUntilWeightGrad:
+    case BufferKind::ReloadedUntilInputGrad:
+    case BufferKind::ReloadedUntilWeightGrad: break;
     }
     throw Error("stage", "only what a pass keeps or works in is made of tensors", "");
 }

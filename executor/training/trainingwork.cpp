@@ -149,6 +149,14 @@ void TrainingWork::checkSize(const Buffer& buffer) const
     case BufferKind::RecomputedUntilInputGrad:
     case BufferKind::RecomputedUntilWeightGrad:
     case BufferKind::SequenceGradient: expected = static_cast<std::size_t>(stage.maths.bytes(buffer.kind)); break;
+    case BufferKind::OffloadedUntilInputGrad:
+    case BufferKind::ReloadedUntilInputGrad:
+        expected = static_cast<std::size_t>(stage.maths.bytes(BufferKind::SavedUntilInputGrad));
+        break;
+    case BufferKind::OffloadedUntilWeightGrad:
+    case BufferKind::ReloadedUntilWeightGrad:
+        expected = static_cast<std::size_t>(stage.maths.bytes(BufferKind::SavedUntilWeightGrad));
+        break;
     case BufferKind::Output:
     case BufferKind::ReceivedOutput:
     case BufferKind::Gradient:
@@ -186,6 +194,7 @@ void TrainingWork::bindCopies(std::span<const Region> regions)
     m_saved.assign(m_stages.size() * m_losses.size(), nullptr);
     m_savedForWeights.assign(m_saved.size(), {});
     m_recomputedForWeights.assign(m_saved.size(), {});
+    m_reloadedForWeights.assign(m_saved.size(), {});
     m_copies.assign(m_stages.size() * holders, {});
     m_deviceOfCopy.assign(m_copies.size(), -1);
     for (BufferId b = 0; b < program.buffers.size(); ++b) {
@@ -217,9 +226,15 @@ void TrainingWork::bindCopies(std::span<const Region> regions)
         case BufferKind::SavedUntilWeightGrad:
             m_savedForWeights[savedIndex(buffer.stage, buffer.microbatch)] = regions[b];
             break;
+        case BufferKind::ReloadedUntilWeightGrad:
+            m_reloadedForWeights[savedIndex(buffer.stage, buffer.microbatch)] = regions[b];
+            break;
         case BufferKind::SavedFromInputGrad:
         case BufferKind::RecomputedUntilInputGrad:
         case BufferKind::SequenceGradient:
+        case BufferKind::OffloadedUntilInputGrad:
+        case BufferKind::OffloadedUntilWeightGrad:
+        case BufferKind::ReloadedUntilInputGrad:
         case BufferKind::Output:
         case BufferKind::ReceivedOutput:
         case BufferKind::Gradient:
@@ -336,7 +351,9 @@ void TrainingWork::compute(const TaskContext& context)
     const std::size_t piece = microbatch % static_cast<std::size_t>(m_sequencePieces);
     memory.saved.operations = context.operations;
     if (task.op == Op::I) {
-        memory.saved.savedUntilWeightGrad = bytes(m_savedForWeights[savedIndex(task.stage, task.microbatch)]);
+        const Region back = m_reloadedForWeights[savedIndex(task.stage, task.microbatch)];
+        memory.saved.savedUntilWeightGrad =
+            bytes(back.bytes > 0 ? back : m_savedForWeights[savedIndex(task.stage, task.microbatch)]);
         memory.saved.recomputedUntilWeightGrad = bytes(m_recomputedForWeights[savedIndex(task.stage, task.microbatch)]);
     }
     memory.saved.piece = static_cast<int>(piece);

@@ -167,6 +167,7 @@ private:
     /// comes after I on the same device, so the order of that device is enough.
     std::vector<Region> m_savedForWeights;
     std::vector<Region> m_recomputedForWeights; ///< likewise, of stages that recompute
+    std::vector<Region> m_reloadedForWeights;   ///< likewise, where it was in the host's memory meanwhile
 };
 
 } // namespace pipewright

@@ -40,7 +40,7 @@ LatestInput latestInput(const Program& program, const Timeline& timeline, TaskId
 /// The compute task behind a dependency: itself, or what a transfer carries.
 TaskId producer(const Program& program, TaskId task)
 {
-    while (task != none && program.tasks[task].kind == TaskKind::Transfer)
+    while (task != none && moves(program.tasks[task].kind))
         task = program.afterData[task];
     return task;
 }

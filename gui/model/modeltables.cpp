@@ -93,7 +93,8 @@ void ModelWindow::fillStages()
               live ? tr("Saved activations of %1 microbatches at the fullest moment of its device")
                          .arg(live->microbatches)
                    : QString()},
-             {QString::fromUtf8(nameOf(design.schedule.recomputeOf(int(stage))).data()), true}});
+             {QString::fromUtf8(nameOf(design.schedule.recomputeOf(int(stage))).data()), true},
+             {design.schedule.offloads(int(stage)) ? tr("yes") : tr("no"), true}});
     }
     const std::vector<Recompute>& recompute = design.schedule.recompute;
     const bool alike = std::adjacent_find(recompute.begin(), recompute.end(), std::not_equal_to<>()) == recompute.end();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The window and its edits; its tables are filled in modeltables.cpp.
+// The window and its edits; its tables are filled in modeltables.cpp, what stages keep is edited in
+// keptactivations.cpp.
 #include "gui/model/modelwindow.h"
 
 #include "core/base/rates.h"
@@ -38,8 +39,8 @@ namespace {
 
 constexpr std::int64_t mostBlocksWhileDragging = 40'000;
 
-constexpr int recomputeColumn = 10; // of the stages
-constexpr int mixedRecompute = 3;   // of the choices for all stages: they differ
+constexpr int recomputeColumn = 10, offloadColumn = 11; // of the stages
+constexpr int mixedRecompute = 3;                       // of the choices for all stages: they differ
 
 } // namespace
 
@@ -49,7 +50,8 @@ ModelWindow::ModelWindow(Document& document, QWidget* parent)
       m_recompute(new QComboBox(this)), m_effect(makeNumber({}, TextSize::Small, this)),
       m_stages(new ValueTable(tr("Stages"),
                               {tr("stage"), tr("on"), tr("layers"), tr("forward"), tr("input grad"), tr("weight grad"),
-                               tr("weights"), tr("gradients"), tr("optimizer"), tr("activations"), tr("recomputes")},
+                               tr("weights"), tr("gradients"), tr("optimizer"), tr("activations"), tr("recomputes"),
+                               tr("offloads")},
                               this)),
       m_layers(new ValueTable(
           tr("Layers"),
@@ -99,6 +101,9 @@ ModelWindow::ModelWindow(Document& document, QWidget* parent)
     m_stages->setColumnTip(recomputeColumn,
                            tr("none: F keeps all activations; selective: R makes the attention's again before the "
                               "backward; full: R makes all of them again from the stage's input"));
+    m_stages->setColumnTip(offloadColumn,
+                           tr("yes: what F keeps waits in the host's memory for the backward, as far as there is time "
+                              "for both ways; auto: the stages that cost no time, and as many more as memory needs"));
     m_devices->setColumnTip(3, tr("Dense arithmetic at the model's precision"));
     m_devices->setColumnTip(4, tr("Share of the peak rate that large matrix products reach end to end"));
     m_devices->setColumnTip(halfRateColumn,
@@ -124,7 +129,12 @@ ModelWindow::ModelWindow(Document& document, QWidget* parent)
     connect(m_partition, &PartitionBar::cancelled, this, [this] { m_effect->clear(); });
     connect(m_partition, &PartitionBar::moved, this, &ModelWindow::takePartition);
     connect(m_stages, &ValueTable::edited, this, [this](int row, int column, const QString& text) {
-        column == recomputeColumn ? setRecomputeOfStage(row, text) : setLayersOfStage(row, text);
+        if (column == recomputeColumn)
+            setRecomputeOfStage(row, text);
+        else if (column == offloadColumn)
+            setOffloadOfStage(row, text);
+        else
+            setLayersOfStage(row, text);
     });
     connect(m_recompute, &QComboBox::activated, this, [this](int index) {
         if (index != mixedRecompute)
@@ -407,27 +417,6 @@ void ModelWindow::setLayersOfStage(int stage, const QString& text)
     });
 }
 
-void ModelWindow::setRecomputeOfStage(int stage, const QString& text)
-{
-    commit(tr("Let stage %1 recompute: %2").arg(stage).arg(text), [&] {
-        const Design& design = m_document.design();
-        std::vector<Recompute> ofStage = design.schedule.recompute;
-        ofStage.resize(design.schedule.deviceOfStage.size(), Recompute::None);
-        const RecomputeChoice choice = parseRecompute(text.trimmed().toStdString(), "stage " + std::to_string(stage));
-        if (!choice.stages.empty())
-            throw Error("stage " + std::to_string(stage), "\"" + text.toStdString() + "\" is no way to recompute",
-                        "write none, selective or full");
-        ofStage[static_cast<std::size_t>(stage)] = choice.kind;
-        return withRecompute(design, ofStage);
-    });
-}
-
-void ModelWindow::setRecompute(Recompute recompute)
-{
-    const QString kind = QString::fromUtf8(nameOf(recompute).data(), qsizetype(nameOf(recompute).size()));
-    commit(tr("Let every stage recompute: %1").arg(kind), [&] {
-        const Design& design = m_document.design();
-        return withRecompute(design, std::vector<Recompute>(design.schedule.deviceOfStage.size(), recompute));
     });
 }
 

@@ -78,7 +78,8 @@ void TimelineView::selectNextTransfer()
     for (const IssuedTransfer& issued : home >= 0 ? d->transferLanes.of(home) : std::vector<IssuedTransfer>())
         if (issued.sends && issued.transfer.producer == *selected)
             for (const int device : {home, issued.transfer.destination})
-                choices.emplace_back(device, issued.transfer);
+                if (device >= 0) // not the host's memory
+                    choices.emplace_back(device, issued.transfer);
     if (choices.empty()) {
         Q_EMIT editRefused(tr("Select a block that sends something"));
         return;

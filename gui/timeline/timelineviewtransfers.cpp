@@ -138,7 +138,7 @@ std::optional<Transfer> TimelineView::selectedTransfer(int* device) const
     // Else the first one that the selected block gives rise to.
     const int home = deviceOfBlock(d->document.design().schedule, d->layout(), *selected);
     for (const IssuedTransfer& issued : d->transferLanes.of(home))
-        if (issued.sends && issued.transfer.producer == *selected) {
+        if (issued.sends && issued.transfer.producer == *selected && !issued.transfer.isHostCopy()) {
             if (device)
                 *device = home;
             return issued.transfer;

@@ -80,6 +80,10 @@ std::optional<std::size_t> TransferLanes::Chips::at(double x) const
 
 QString TransferLanes::name(const Transfer& transfer) const
 {
+    if (transfer.isHostCopy())
+        return (transfer.destination == Transfer::toHost ? transferWords("%1 to the host's memory")
+                                                         : transferWords("%1 from the host's memory"))
+            .arg(blockText(transfer.producer));
     return transferWords("%1 to %2")
         .arg(blockText(transfer.producer), deviceLabel(m_document.design(), transfer.destination));
 }
@@ -145,8 +149,9 @@ void TransferLanes::paint(QPainter& painter, int device, const QRectF& area, con
         painter.setPen(issued.sends ? theme.ink : theme.text);
         const QString name = blockText(issued.transfer.producer);
         const QString arrow = issued.sends ? QStringLiteral("→") : QStringLiteral("←");
-        const int other =
+        const int peer =
             issued.sends ? issued.transfer.destination : m_document.prediction()->program.tasks[issued.task].device;
+        const QString other = issued.transfer.isHostCopy() ? transferWords("host") : QString::number(peer);
         const QString full =
             issued.sends ? QStringLiteral("%1→%2").arg(name).arg(other) : QStringLiteral("%1←%2").arg(name).arg(other);
         const double width = painter.fontMetrics().horizontalAdvance(full);
@@ -154,7 +159,7 @@ void TransferLanes::paint(QPainter& painter, int device, const QRectF& area, con
         if (width + 4 <= chip.rect.width())
             text = full;
         else if (chip.rect.width() >= namedChip)
-            text = arrow + QString::number(other);
+            text = arrow + other;
         painter.drawText(chip.rect, Qt::AlignCenter, text);
         if (isStated(issued.transfer))
             painter.fillRect(QRectF(chip.rect.left() + 1, chip.rect.bottom() - 2, chip.rect.width() - 2, 2),

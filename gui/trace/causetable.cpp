@@ -92,7 +92,7 @@ std::vector<Block> CauseTable::blocksOf(int row) const
     const Program& program = m_document.prediction()->program;
     std::vector<TaskId> tasks;
     for (TaskId task : overlay->explanation.causes[index].tasks) {
-        while (task != none && program.tasks[task].kind == TaskKind::Transfer)
+        while (task != none && moves(program.tasks[task].kind))
             task = program.afterData[task];
         if (task != none && program.tasks[task].kind == TaskKind::Compute)
             tasks.push_back(task);

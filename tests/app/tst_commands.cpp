@@ -77,6 +77,19 @@ private Q_SLOTS:
         QTest::newRow("a recomputation nobody knows")
             << "predict 1f1b --devices 2 --microbatches 2 --model llama-3-8b --recompute some"
             << "use none, selective, full, or stages such as 0-2,5";
+        QTest::newRow("an offload nobody knows")
+            << "predict 1f1b --devices 2 --microbatches 2 --model llama-3-8b --cluster h100-node --offload some"
+            << "use none, auto, or stages such as 0-2,5";
+        QTest::newRow("an offload of no stage")
+            << "predict 1f1b --devices 2 --microbatches 2 --model llama-3-8b --cluster h100-node --offload 2"
+            << "stages are numbered 0 to 1";
+        QTest::newRow("an offload without a link") << "predict 1f1b --devices 2 --microbatches 2 --offload 0"
+                                                   << "--host-link 25GB";
+        QTest::newRow("a link that moves nothing") << "predict 1f1b --devices 2 --microbatches 2 --host-link 0B"
+                                                   << "moves nothing";
+        QTest::newRow("an offload amid updates")
+            << "predict pipedream-2bw --devices 2 --microbatches 4 --host-link 25GB --offload 0"
+            << "updates its stages amid the step";
         QTest::newRow("more devices than nodes")
             << "predict 1f1b --devices 8 --microbatches 8 --model llama-3-8b --cluster h100-nodes --data-parallel 513"
             << "4104 devices are needed";

@@ -340,6 +340,46 @@ private Q_SLOTS:
         QCOMPARE(run.json()["gradient_check"].toObject()["bit_equal"].toBool(), true);
         QCOMPARE(run.json()["peak_bytes"], run.json()["predicted_peak_bytes"]);
     }
+
+    void stagesOffloadFromTheCommandLine()
+    {
+        const QString design = "new gpipe --devices 2 --microbatches 6 --model byte-gpt --cluster host ";
+        QCOMPARE(m_work.run(design + "-o kept.json").code, 0);
+        QCOMPARE(m_work.run(design + "--offload 0 -o offload.json").code, 0);
+        const QJsonObject kept = m_work.run("predict kept.json --json").json(),
+                          with = m_work.run("predict offload.json --json").json();
+        QCOMPARE(with["offload"].toArray(), (QJsonArray{true, false}));
+        QVERIFY(with["offloads"].toInt() > 0);
+        const auto peakOf = [](const QJsonObject& of, const char* key) {
+            return of["per_device"].toArray()[0].toObject()[key].toInteger();
+        };
+        QVERIFY(peakOf(with, "peak_bytes") < peakOf(kept, "peak_bytes"));
+        QVERIFY(peakOf(with, "host_peak_bytes") > 0);
+        QVERIFY(m_work.run("predict offload.json").output.contains("stages 0 offload"));
+        // Kept in the file, checked, run.
+        QCOMPARE(m_work.run("check offload.json --for host").code, 0);
+        const Outcome refused = m_work.run("check offload.json --for cuda");
+        QVERIFY2(refused.code != 0 && refused.errors.contains("--offload none"), qPrintable(refused.errors));
+        const Outcome run = m_work.run("run offload.json --backend host --steps 2 -o offload.db --json");
+        QVERIFY2(run.code == 0, qPrintable(run.errors));
+        QCOMPARE(run.json()["gradient_check"].toObject()["bit_equal"].toBool(), true);
+        QCOMPARE(run.json()["peak_bytes"], run.json()["predicted_peak_bytes"]);
+        QCOMPARE(run.json()["host_bytes"], run.json()["predicted_host_bytes"]);
+        QCOMPARE(run.json()["allocated_bytes"], run.json()["predicted_allocated_bytes"]);
+        // The copies are in the trace and in what is exported of it.
+        for (const char* words : {"compare offload.json offload.db", "explain offload.db",
+                                  "calibrate offload.json offload.db -o calibrated.json",
+                                  "export offload.json --to chrome -o offload.trace.json",
+                                  "export offload.json --to perfetto -o offload.pftrace"}) {
+            const Outcome outcome = m_work.run(words);
+            QVERIFY2(outcome.code == 0, qPrintable(outcome.errors));
+        }
+        QVERIFY(m_work.read("offload.trace.json").contains("F0.0 to host memory"));
+        const Outcome other = m_work.run("export offload.json --to pytorch-csv -o offload.csv");
+        QVERIFY2(other.code != 0 && other.errors.contains("save_on_cpu"), qPrintable(other.errors));
+        const Outcome automatic = m_work.run(design + "--offload auto -o auto.json");
+        QVERIFY2(automatic.code == 0 && automatic.errors.contains("--offload auto"), qPrintable(automatic.errors));
+    }
 };
 
 PIPEWRIGHT_TEST(TestPredictCommand, QCoreApplication)

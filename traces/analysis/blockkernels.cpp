@@ -37,7 +37,7 @@ std::vector<BlockKernels> blockKernels(const Program& program, const GpuWork& wo
     std::vector<Nanoseconds> until(program.tasks.size(), 0); // the end of what ran of a block so far
     std::vector<std::optional<std::size_t>> groupOfName(work.names.size());
     for (const GpuWork::Slice& slice : work.slices) {
-        if (slice.task >= blocks.size() || program.tasks[slice.task].kind == TaskKind::Transfer
+        if (slice.task >= blocks.size() || moves(program.tasks[slice.task].kind)
             || measured.start[slice.task] == notRun)
             continue;
         BlockKernels& block = blocks[slice.task];

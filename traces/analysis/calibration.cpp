@@ -205,7 +205,7 @@ Calibration calibrate(const Design& design, const std::vector<NamedTrace>& trace
             refuseOtherOrder(program, timeline, traceName);
             for (TaskId id = 0; id < program.tasks.size(); ++id) {
                 const Task& task = program.tasks[id];
-                if (timeline.start[id] == notRun || task.kind == TaskKind::Transfer)
+                if (timeline.start[id] == notRun || moves(task.kind))
                     continue;
                 if (task.kind == TaskKind::Compute && isPass(task.op))
                     (task.op == Op::F ? stages[task.stage].forward : stages[task.stage].backward) = true;

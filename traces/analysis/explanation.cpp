@@ -74,7 +74,7 @@ private:
     {
         for (TaskId t = 0; t < m_program.tasks.size(); ++t) {
             const Task& task = m_program.tasks[t];
-            if (task.kind == TaskKind::Transfer || !m_replay.recorded(t))
+            if (moves(task.kind) || !m_replay.recorded(t))
                 continue;
             note(Cause::Kind::SlowerBlocks, task.device, -1, {t, m_replay.duration[t] - m_expected[t], 0});
             const Nanoseconds memory = m_memory[t];
@@ -214,7 +214,7 @@ private:
             // Clocks that are a little off, and data handed on before a task ends, let tasks of the path overlap.
             reached = reached == notRun ? timeline.start[t] : reached;
             result.path.waiting += std::max<Nanoseconds>(0, timeline.start[t] - reached);
-            (m_program.tasks[t].kind == TaskKind::Transfer ? result.path.transferring : result.path.computing) +=
+            (moves(m_program.tasks[t].kind) ? result.path.transferring : result.path.computing) +=
                 std::max<Nanoseconds>(0, timeline.end[t] - std::max(timeline.start[t], reached));
             reached = std::max(reached, timeline.end[t]);
         }

@@ -12,7 +12,7 @@ GapReasons reasonsOf(const Program& program, const Timeline& predicted, const Ex
     if (gap.before == none)
         return reasons;
     TaskId source = program.afterData[gap.before];
-    if (source != none && program.tasks[source].kind == TaskKind::Transfer) {
+    if (source != none && moves(program.tasks[source].kind)) {
         reasons.transfer = source;
         source = program.afterData[source];
     }

@@ -39,7 +39,7 @@ Stretch arrivalOf(const Program& program, const Timeline& measured, TaskId task)
         if (input == none || measured.start[input] == notRun)
             return;
         arrived = std::max(arrived, measured.end[input]);
-        const TaskId producer = program.tasks[input].kind == TaskKind::Transfer ? program.afterData[input] : input;
+        const TaskId producer = moves(program.tasks[input].kind) ? program.afterData[input] : input;
         computed = std::max(computed, producer == none || measured.start[producer] == notRun ? measured.start[input]
                                                                                              : measured.end[producer]);
     };
@@ -59,7 +59,7 @@ std::vector<GpuGaps> gpuGaps(const Program& program, const GpuWork& work, const 
     const std::size_t devices = program.devices.size();
     const auto computes = [&](const GpuWork::Slice& slice) { // what a link carries is not the device's work
         return slice.device >= 0 && static_cast<std::size_t>(slice.device) < devices
-               && (slice.task >= program.tasks.size() || program.tasks[slice.task].kind != TaskKind::Transfer);
+               && (slice.task >= program.tasks.size() || !moves(program.tasks[slice.task].kind));
     };
     std::vector<std::vector<Stretch>> covers(devices);
     std::vector<std::set<std::pair<int, int>>> gpus(devices); // by process and number

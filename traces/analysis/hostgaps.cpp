@@ -29,9 +29,8 @@ bool HostGapSamples::knowsInputs(TaskId task, const Timeline& timeline) const
         if (input == none || timeline.start[input] != notRun)
             return true;
         const TaskId producer = m_program.afterData[input];
-        return m_program.tasks[input].kind == TaskKind::Transfer && producer != none
-               && timeline.start[producer] != notRun && before != none
-               && timeline.end[producer] + m_durations[input] <= timeline.end[before];
+        return moves(m_program.tasks[input].kind) && producer != none && timeline.start[producer] != notRun
+               && before != none && timeline.end[producer] + m_durations[input] <= timeline.end[before];
     };
     bool known = knows(m_program.afterData[task]), any = before != none || m_program.afterData[task] != none;
     const auto& extras = m_program.extraDependencies;

@@ -16,7 +16,7 @@ std::vector<Nanoseconds> memoryWaits(const Program& program, const Replay& repla
         Nanoseconds freed = notRun; // when the last awaited buffer since the last block was freed
         for (const Instruction& instruction : device.instructions) {
             if (instruction.kind == InstructionKind::Free) {
-                if (instruction.task != none && program.tasks[instruction.task].kind == TaskKind::Transfer
+                if (instruction.task != none && moves(program.tasks[instruction.task].kind)
                     && replay.recorded(instruction.task))
                     freed = std::max(freed, timeline.end[instruction.task]);
             } else if (instruction.kind == InstructionKind::Compute || instruction.kind == InstructionKind::Update) {
@@ -82,7 +82,7 @@ BlockDifference::Why reasonFor(const Program& program, const Replay& replay, con
         return BlockDifference::Why::HostGap;
     if (dataThere <= deviceFree)
         return BlockDifference::Why::DeviceBusy;
-    if (program.tasks[data].kind != TaskKind::Transfer)
+    if (!moves(program.tasks[data].kind))
         return BlockDifference::Why::LateData;
     const TaskId producer = program.afterData[data];
     const Nanoseconds made = producer == none ? 0 : timeline.end[producer];
@@ -101,7 +101,7 @@ std::vector<IdleGap> idleGaps(const Program& program, const Replay& replay, cons
     for (TaskId t = 0; t < program.tasks.size(); ++t) {
         first = first == notRun ? timeline.start[t] : std::min(first, timeline.start[t]);
         last = std::max(last, timeline.end[t]);
-        if (program.tasks[t].kind != TaskKind::Transfer && replay.recorded(t))
+        if (!moves(program.tasks[t].kind) && replay.recorded(t))
             blocks[program.tasks[t].device].push_back(t);
     }
     std::vector<IdleGap> gaps;
@@ -130,7 +130,7 @@ std::vector<IdleGap> idleGaps(const Program& program, const Replay& replay, cons
                     gap.memoryWait = take(memory[t]);
                     gap.hostGap = take(replay.lag[t] - memory[t]);
                     const TaskId data = program.afterData[t];
-                    if (data != none && program.tasks[data].kind == TaskKind::Transfer) {
+                    if (data != none && moves(program.tasks[data].kind)) {
                         const TaskId producer = program.afterData[data];
                         gap.transfer = take(timeline.end[data]
                                             - (producer == none ? timeline.start[data] : timeline.end[producer]));
@@ -164,6 +164,8 @@ std::vector<DeviceExplanation> idleTimes(const Program& program, const Replay& r
         if (task.kind == TaskKind::Transfer) {
             transferring[task.device].push_back(span);
             transferring[task.peer].push_back(span);
+        } else if (isHostCopy(task.kind)) {
+            transferring[task.device].push_back(span);
         } else if (replay.recorded(t)) {
             computing[task.device].push_back(span);
         }

@@ -36,7 +36,7 @@ Replay::Replay(const Program& program, const Timeline& measured, const std::vect
             lag[t] = m_measured.start[t] - from;
         } else {
             from = std::max(from, first == notRun ? 0 : first);
-            Nanoseconds length = program.tasks[t].kind == TaskKind::Transfer ? predicted[t] : 0;
+            Nanoseconds length = moves(program.tasks[t].kind) ? predicted[t] : 0;
             if (neededAt[t] != notRun)
                 length = std::clamp<Nanoseconds>(neededAt[t] - from, 0, length);
             m_measured.start[t] = from;

@@ -72,7 +72,7 @@ WhatIf whatIf(const Program& program, const Replay& replay, const std::vector<st
             gaps = what.starts_with("host");
             const int device = numberAfter(what, gaps ? "host" : "device");
             meant = [&program, device](TaskId t) {
-                return program.tasks[t].kind != TaskKind::Transfer && program.tasks[t].device == device;
+                return !moves(program.tasks[t].kind) && program.tasks[t].device == device;
             };
         } else if (what.starts_with("link")) {
             const std::size_t dash = what.find('-');
@@ -87,7 +87,7 @@ WhatIf whatIf(const Program& program, const Replay& replay, const std::vector<st
         } else {
             meant = [&program, what](TaskId t) {
                 const Task& task = program.tasks[t];
-                if (task.kind == TaskKind::Transfer || isReduction(task.kind))
+                if (moves(task.kind) || isReduction(task.kind))
                     return false;
                 return program.label(t) == what || std::string(1, letter(task.op)) + std::to_string(task.stage) == what;
             };

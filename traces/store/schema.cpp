@@ -128,6 +128,8 @@ std::string_view nameOf(TaskKind kind)
     case TaskKind::PutInPlace:
     case TaskKind::SetOut: return "update";
     case TaskKind::Collective: return "collective";
+    case TaskKind::Offload: return "offload";
+    case TaskKind::Reload: return "reload";
     }
     return "unknown";
 }

@@ -21,7 +21,7 @@ namespace pipewright {
 
 namespace {
 
-/// Traces name four kinds; a task's numbers decide among kinds that share a name.
+/// Traces name six kinds; a task's numbers decide among kinds that share a name.
 TaskKind kindOf(const std::string& name, const Task& task)
 {
     using traceschema::nameOf;
@@ -33,6 +33,10 @@ TaskKind kindOf(const std::string& name, const Task& task)
         return task.stage == task.microbatch ? TaskKind::ReplicaSum : TaskKind::Reduce;
     if (name == nameOf(TaskKind::Update))
         return task.peer < 0 ? TaskKind::Update : task.peer == task.device ? TaskKind::SetOut : TaskKind::PutInPlace;
+    if (name == nameOf(TaskKind::Offload))
+        return TaskKind::Offload;
+    if (name == nameOf(TaskKind::Reload))
+        return TaskKind::Reload;
     throw Error("TASKS", "\"" + name + "\" is no kind of task",
                 "the trace was written by a newer version, or changed by hand");
 }
@@ -51,7 +55,7 @@ std::map<Lane, std::vector<TaskId>> lanesOf(const std::vector<Task>& tasks)
     std::map<Lane, std::vector<TaskId>> lanes;
     for (TaskId id = 0; id < tasks.size(); ++id) {
         const Task& task = tasks[id];
-        const bool ordered = task.kind == TaskKind::Compute || task.kind == TaskKind::Transfer;
+        const bool ordered = task.kind == TaskKind::Compute || moves(task.kind);
         lanes[{task.kind, task.device, task.peer, ordered ? -1 : task.stage}].push_back(id);
     }
     return lanes;
@@ -330,7 +334,7 @@ try {
     if (by == BlockTime::Kernels) {
         const Timeline spans = spansOf(readGpuWork(d->m_database, d->m_path, step, origin, ids), program.tasks.size());
         for (TaskId id = 0; id < program.tasks.size(); ++id)
-            if (spans.start[id] != notRun && program.tasks[id].kind != TaskKind::Transfer) {
+            if (spans.start[id] != notRun && !moves(program.tasks[id].kind)) {
                 timeline.start[id] = spans.start[id];
                 timeline.end[id] = spans.end[id];
             }

@@ -33,6 +33,7 @@ public:
         for (TaskId t = 0; t < program.tasks.size(); ++t)
             if (program.tasks[t].kind == TaskKind::Transfer)
                 m_waitingTransfers.insert(t);
+        m_hostWires.resize(program.devices.size());
     }
 
     /// False when nothing can go on before everything has run.
@@ -40,7 +41,7 @@ public:
     {
         for (Nanoseconds next = 0; next != never; next = nextEvent()) {
             m_now = next;
-            while (advanceDevices() || advanceTransfers() || serveABus())
+            while (advanceDevices() || advanceTransfers() || serveABus() || advanceHostWires())
                 ;
         }
         return std::find(end.begin(), end.end(), never) == end.end();
@@ -48,14 +49,18 @@ public:
 
     std::vector<Nanoseconds> start, end; ///< per task; never: it has not run
 
-    /// The highest sum of live bytes on a device, which follows from its list alone. Empty `fault` when every buffer is
+    struct Peaks {
+        Bytes onDevice = 0, onHost = 0;
+    };
+    /// The highest sums of live bytes of a device, which follow from its list alone. Empty `fault` when every buffer is
     /// defined once, read while it lives, and gone in the end.
-    Bytes peakOf(std::size_t device, std::string& fault) const
+    Peaks peaksOf(std::size_t device, std::string& fault) const
     {
         const auto& list = m_program.devices[device].instructions;
         std::set<BufferId> live;
         std::map<TaskId, Bytes> heldForPair; // workspace of a pair's first block
-        Bytes bytes = persistentBytes(static_cast<int>(device)), peak = bytes;
+        Bytes bytes = persistentBytes(static_cast<int>(device)), onHost = 0;
+        Peaks peaks{bytes, 0};
         const Bytes atFirst = bytes;
         for (const Instruction& instruction : list) {
             Bytes transient = 0;
@@ -66,7 +71,7 @@ public:
                 if (buffer.kind == BufferKind::Workspace && !m_pairs.contains(instruction.task)) {
                     transient += sizeOf(buffer);
                 } else {
-                    bytes += sizeOf(buffer);
+                    (isOnHost(buffer) ? onHost : bytes) += sizeOf(buffer);
                     if (!live.insert(b).second)
                         fault = "a buffer is defined twice";
                 }
@@ -75,6 +80,8 @@ public:
             case InstructionKind::Collective: fault = "a collective in a program without members"; break;
             case InstructionKind::Compute:
             case InstructionKind::Update:
+            case InstructionKind::Offload:
+            case InstructionKind::Reload:
             case InstructionKind::Send:
                 for (const BufferId b : m_program.reads(instruction.task))
                     if (!live.contains(b))
@@ -90,17 +97,19 @@ public:
                 break;
             case InstructionKind::Free:
                 if (instruction.buffer != none) {
-                    bytes -= sizeOf(m_program.buffers[instruction.buffer]);
+                    const Buffer& buffer = m_program.buffers[instruction.buffer];
+                    (isOnHost(buffer) ? onHost : bytes) -= sizeOf(buffer);
                     if (live.erase(instruction.buffer) == 0)
                         fault = "a buffer is freed that is not there";
                 }
                 break;
             }
-            peak = std::max(peak, bytes + transient);
+            peaks.onDevice = std::max(peaks.onDevice, bytes + transient);
+            peaks.onHost = std::max(peaks.onHost, onHost);
         }
-        if (bytes != atFirst)
+        if (bytes != atFirst || onHost != 0)
             fault = "bytes are left over";
-        return peak;
+        return peaks;
     }
 
     /// What a value of this kind is large, by the design.
@@ -117,7 +126,11 @@ public:
         case BufferKind::PartialGradient:
         case BufferKind::ReceivedPartialGradient: return stage.gradients;
         case BufferKind::OptimizerState: return stage.optimizerState;
+        case BufferKind::OffloadedUntilInputGrad:
+        case BufferKind::ReloadedUntilInputGrad:
         case BufferKind::SavedUntilInputGrad: return scaled(stage.savedUntilInputGrad, b.microbatch);
+        case BufferKind::OffloadedUntilWeightGrad:
+        case BufferKind::ReloadedUntilWeightGrad:
         case BufferKind::SavedUntilWeightGrad: return scaled(stage.savedUntilWeightGrad, b.microbatch);
         case BufferKind::SavedFromInputGrad: return scaled(stage.savedFromInputGrad, b.microbatch);
         case BufferKind::RecomputedUntilInputGrad: return scaled(stage.recomputedUntilInputGrad, b.microbatch);
@@ -149,6 +162,17 @@ private:
         Nanoseconds launch = never; ///< when the host has launched the next block
         TaskId pairIssued = none;   ///< the second of a pair, which runs already
     };
+    struct HostWire { ///< of a device, one way
+        Nanoseconds freeFrom = 0;
+        std::vector<TaskId> queue; ///< first come, first served
+    };
+
+    static bool isOnHost(const Buffer& buffer)
+    {
+        return buffer.kind == BufferKind::OffloadedUntilInputGrad
+               || buffer.kind == BufferKind::OffloadedUntilWeightGrad;
+    }
+
     struct Bus {
         Nanoseconds freeFrom = 0;
         std::set<std::pair<Nanoseconds, TaskId>> queue;
@@ -288,8 +312,14 @@ private:
         const Instruction& instruction = m_program.devices[static_cast<std::size_t>(device)].instructions[lane.next];
         const TaskId t = instruction.task;
         switch (instruction.kind) {
-        case InstructionKind::Collective:
-        case InstructionKind::Free: break;
+        case InstructionKind::Collective: break;
+        case InstructionKind::Free:
+            // What leaves for the host is waited for: its place is used again.
+            if (t != none && m_program.tasks[t].kind == TaskKind::Offload && end[t] > m_now)
+                return false;
+            break;
+        case InstructionKind::Offload: m_hostWires[static_cast<std::size_t>(device)].first.queue.push_back(t); break;
+        case InstructionKind::Reload: m_hostWires[static_cast<std::size_t>(device)].second.queue.push_back(t); break;
         case InstructionKind::Compute:
         case InstructionKind::Update: {
             if (lane.pairIssued == t) {
@@ -406,6 +436,30 @@ private:
         return moved;
     }
 
+    bool advanceHostWires()
+    {
+        bool moved = false;
+        const auto serve = [&](HostWire& wire) {
+            if (wire.queue.empty() || wire.freeFrom > m_now || !areThere(wire.queue.front()))
+                return;
+            const TaskId t = wire.queue.front();
+            wire.queue.erase(wire.queue.begin());
+            const LinkCosts& link = *m_costs.hostLink;
+            const Bytes bytes = carried(t);
+            begin(t, link.latency
+                         + (link.bytesPerSecond > 0 && bytes > 0
+                                ? std::llround(static_cast<double>(bytes) / link.bytesPerSecond * 1e9)
+                                : 0));
+            wire.freeFrom = end[t];
+            moved = true;
+        };
+        for (auto& [out, in] : m_hostWires) {
+            serve(out);
+            serve(in);
+        }
+        return moved;
+    }
+
     bool serveABus()
     {
         for (auto& [name, bus] : m_buses) {
@@ -475,6 +529,7 @@ private:
     std::map<TaskId, std::vector<Lane*>> m_meeting; ///< devices that have come to it
     std::set<TaskId> m_waitingTransfers, m_issued;
     std::map<std::string, Bus> m_buses;
+    std::vector<std::pair<HostWire, HostWire>> m_hostWires; ///< per device, to the host and from it
 };
 
 } // namespace pipewright::test

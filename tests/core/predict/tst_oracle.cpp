@@ -42,6 +42,8 @@ enum Feature {
     Skips,
     SharedParameters,
     Recomputes,
+    Offloads,
+    OffloadedPairs,
     features
 };
 const char* const featureNames[] = {"replicas",
@@ -61,7 +63,9 @@ const char* const featureNames[] = {"replicas",
                                     "stated transfer orders",
                                     "skip connections",
                                     "shared parameters",
-                                    "recomputes"};
+                                    "recomputes",
+                                    "offloads",
+                                    "offloads beside pairs"};
 
 class RandomDesign {
 public:
@@ -85,6 +89,7 @@ public:
             design.schedule.pins.push_back({blockOf(design.schedule), static_cast<Nanoseconds>(upTo(30'000))});
         if (chance(4))
             stateAnOrder(design);
+        offload(design);
         return compiles(design) ? std::optional(design) : std::nullopt;
     }
 
@@ -94,6 +99,8 @@ public:
         for (StageCosts& stage : costs.stages)
             setTimes(stage);
         costs.link.latency = static_cast<Nanoseconds>(upTo(1500));
+        if (costs.hostLink)
+            costs.hostLink->latency = static_cast<Nanoseconds>(upTo(3000));
     }
 
 private:
@@ -192,6 +199,17 @@ private:
         design.schedule = withRecompute(schedule, ofStage);
     }
 
+    void offload(Design& design)
+    {
+        Design with = design;
+        with.costs.hostLink =
+            LinkCosts{static_cast<Nanoseconds>(upTo(800)), chance(5) ? 0 : 5e7 * static_cast<double>(1 + upTo(30))};
+        for (int stage = 0; stage < design.schedule.stages(); ++stage)
+            with.schedule.offload.push_back(!chance(3));
+        if (!chance(3) && compiles(with))
+            design = with;
+    }
+
     void addDataflow(Design& design)
     {
         const int stages = design.schedule.stages();
@@ -262,6 +280,8 @@ void note(const Design& design, std::array<int, features>& seen)
     const Schedule& s = design.schedule;
     const Program program = compile(s, design.costs, design.dataflow);
     const bool bus = !program.busOfLink.empty();
+    const bool offloads = std::any_of(program.tasks.begin(), program.tasks.end(),
+                                      [](const Task& task) { return task.kind == TaskKind::Offload; });
     const bool has[features] = {s.replicas() > 1,
                                 s.sequencePieces > 1,
                                 !s.overlaps.empty(),
@@ -283,7 +303,9 @@ void note(const Design& design, std::array<int, features>& seen)
                                 !s.transferOrder.empty(),
                                 !design.dataflow.skips.empty(),
                                 !design.dataflow.shared.empty(),
-                                !s.recompute.empty()};
+                                !s.recompute.empty(),
+                                offloads,
+                                offloads && !s.overlaps.empty()};
     for (int f = 0; f < features; ++f)
         seen[static_cast<std::size_t>(f)] += has[f];
 }
@@ -415,11 +437,16 @@ QString faultOf(const Design& design, const Prediction& prediction)
         return difference;
     for (std::size_t d = 0; d < prediction.program.devices.size(); ++d) {
         std::string fault;
-        const Bytes peak = simulation.peakOf(d, fault);
+        const auto [peak, hostPeak] = simulation.peaksOf(d, fault);
         if (const QString missing = notKept(design, prediction.program, d); !missing.isEmpty())
             return missing;
         if (!fault.empty())
             return QString("device %1: %2").arg(d).arg(QString::fromStdString(fault));
+        if (hostPeak != prediction.program.devices[d].hostPeakBytes)
+            return QString("device %1: a peak of %2 B on the host, predicted %3")
+                .arg(d)
+                .arg(hostPeak)
+                .arg(prediction.program.devices[d].hostPeakBytes);
         if (peak != prediction.program.devices[d].peakBytes || peak != prediction.metrics.devices[d].peakBytes)
             return QString("device %1: a peak of %2 B, predicted %3 and %4")
                 .arg(d)

@@ -44,7 +44,8 @@ inline QString checkLifetimes(const Program& program)
                 if (live.count(b))
                     return name(b) + " defined twice";
                 live[b] = true;
-                bytes += program.buffers[b].bytes;
+                if (!isInHostMemory(program.buffers[b].kind))
+                    bytes += program.buffers[b].bytes;
                 return {};
             };
             QString fault;
@@ -52,13 +53,15 @@ inline QString checkLifetimes(const Program& program)
             case InstructionKind::Collective: break;
             case InstructionKind::Compute:
             case InstructionKind::Update:
+            case InstructionKind::Offload:
+            case InstructionKind::Reload:
             case InstructionKind::Send:
                 for (const BufferId b : program.reads(i.task))
                     if (!live.count(b) || !live[b])
                         return QString("%1 reads dead %2").arg(QString::fromStdString(program.label(i.task)), name(b));
-                if (i.kind == InstructionKind::Send)
+                if (i.kind == InstructionKind::Send || i.kind == InstructionKind::Offload)
                     posted.insert(i.task);
-                else
+                if (i.kind != InstructionKind::Send)
                     for (const BufferId b : program.writes(i.task))
                         fault += define(b);
                 break;
@@ -77,7 +80,8 @@ inline QString checkLifetimes(const Program& program)
                     if (!live.count(i.buffer) || !live[i.buffer])
                         return "frees dead " + name(i.buffer);
                     live[i.buffer] = false;
-                    bytes -= program.buffers[i.buffer].bytes;
+                    if (!isInHostMemory(program.buffers[i.buffer].kind))
+                        bytes -= program.buffers[i.buffer].bytes;
                 }
                 break;
             }

@@ -94,6 +94,8 @@ inline double LogicalClock::runStep(int step)
                             static_cast<std::size_t>(reads[i].region.bytes));
             break;
         case TaskKind::Collective:
+        case TaskKind::Offload:
+        case TaskKind::Reload:
         case TaskKind::Reduce:
         case TaskKind::ReplicaSum: break; // refused at the start
         }

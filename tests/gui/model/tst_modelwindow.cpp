@@ -316,6 +316,23 @@ private Q_SLOTS:
         QCOMPARE(fixture.document.design(), before);
     }
 
+    void everyStageSaysWhetherItOffloads()
+    {
+        Fixture fixture;
+        const Design before = fixture.document.design();
+        QCOMPARE(fixture.window->stages().text(1, 11), QStringLiteral("no"));
+        fixture.type(fixture.window->stages(), 1, 11, QStringLiteral("yes"));
+        QVERIFY2(fixture.window->fault().isEmpty(), qPrintable(fixture.window->fault()));
+        QVERIFY(fixture.document.design().schedule.offloads(1));
+        QVERIFY(!fixture.document.design().schedule.offloads(0));
+        QCOMPARE(fixture.window->stages().text(1, 11), QStringLiteral("yes"));
+        fixture.type(fixture.window->stages(), 0, 11, QStringLiteral("perhaps"));
+        QVERIFY2(fixture.window->fault().contains(QLatin1String("write yes or no")),
+                 qPrintable(fixture.window->fault()));
+        fixture.document.undoStack()->undo();
+        QCOMPARE(fixture.document.design(), before);
+    }
+
     void aNewScheduleCanBeOfGroups()
     {
         NewScheduleDialog dialog;

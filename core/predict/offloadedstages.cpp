@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Greedy: every trial is a whole prediction. Stages are tried by what one microbatch of theirs keeps, largest first; a
+// stage stays when some device's peak falls. O(stages) predictions for the free ones, O(stages²) where memory is short.
+#include "core/predict/offloadedstages.h"
+
+#include "core/design/redesign.h"
+#include "core/predict/predict.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+#include <optional>
+
+namespace pipewright {
+
+namespace {
+
+struct Outcome {
+    Nanoseconds makespan = 0;
+    std::vector<Bytes> peaks;
+};
+
+Outcome outcomeOf(const Design& design)
+{
+    const Prediction prediction = predict(design);
+    Outcome outcome{prediction.metrics.makespan, {}};
+    for (const DeviceMetrics& device : prediction.metrics.devices)
+        outcome.peaks.push_back(device.peakBytes);
+    return outcome;
+}
+
+Bytes keptBy(const StageCosts& stage)
+{
+    return stage.savedUntilInputGrad + stage.savedUntilWeightGrad;
+}
+
+class Choosing {
+public:
+    Choosing(const Design& design, const std::function<bool()>& stop)
+        : m_stop(stop),
+          m_result{
+              withOffload(design, std::vector<bool>{}), {}, {}, 0, 0, {}, {}, true,
+          },
+          m_now(outcomeOf(m_result.design)), m_chosen(static_cast<std::size_t>(design.schedule.stages()), false)
+    {
+        m_result.forFree = m_result.forRoom = m_chosen;
+        m_result.before = m_now.makespan;
+        m_result.peaksBefore = m_now.peaks;
+    }
+
+    OffloadedStages run()
+    {
+        std::vector<std::size_t> stages(m_chosen.size());
+        std::iota(stages.begin(), stages.end(), std::size_t{0});
+        const auto& costs = m_result.design.costs.stages;
+        std::erase_if(stages, [&](std::size_t s) { return keptBy(costs[s]) == 0; });
+        std::stable_sort(stages.begin(), stages.end(),
+                         [&](std::size_t a, std::size_t b) { return keptBy(costs[a]) > keptBy(costs[b]); });
+        for (const std::size_t stage : stages)
+            if (const Outcome with = trial(stage); with.makespan <= m_now.makespan && saves(with))
+                keep(stage, with, m_result.forFree);
+        while (!stopped() && excess(m_now) > 0) {
+            std::optional<std::pair<std::size_t, Outcome>> best;
+            for (const std::size_t stage : stages)
+                if (!m_chosen[stage] && !stopped())
+                    if (Outcome with = trial(stage);
+                        excess(with) < excess(m_now) && (!best || with.makespan < best->second.makespan))
+                        best = {stage, std::move(with)};
+            if (!best)
+                break;
+            keep(best->first, best->second, m_result.forRoom);
+        }
+        m_result.design = withOffload(m_result.design, m_chosen);
+        m_result.after = m_now.makespan;
+        m_result.peaks = m_now.peaks;
+        m_result.fits = excess(m_now) == 0;
+        return std::move(m_result);
+    }
+
+private:
+    bool stopped() const { return m_stop && m_stop(); }
+
+    Outcome trial(std::size_t stage) const
+    {
+        std::vector<bool> with = m_chosen;
+        with[stage] = true;
+        return outcomeOf(withOffload(m_result.design, std::move(with)));
+    }
+
+    bool saves(const Outcome& with) const
+    {
+        for (std::size_t d = 0; d < with.peaks.size(); ++d)
+            if (with.peaks[d] < m_now.peaks[d])
+                return true;
+        return false;
+    }
+
+    /// What devices need beyond what they have, all together.
+    Bytes excess(const Outcome& outcome) const
+    {
+        Bytes sum = 0;
+        const auto& devices = m_result.design.cluster.devices;
+        for (std::size_t d = 0; d < outcome.peaks.size() && d < devices.size(); ++d)
+            if (devices[d].memory > 0)
+                sum += std::max<Bytes>(0, outcome.peaks[d] - devices[d].memory);
+        return sum;
+    }
+
+    void keep(std::size_t stage, const Outcome& with, std::vector<bool>& as)
+    {
+        m_chosen[stage] = as[stage] = true;
+        m_now = with;
+    }
+
+    const std::function<bool()>& m_stop;
+    OffloadedStages m_result;
+    Outcome m_now;
+    std::vector<bool> m_chosen;
+};
+
+} // namespace
+
+std::string OffloadedStages::text() const
+{
+    const std::string free = textOf(forFree), room = textOf(forRoom);
+    if (free.empty() && room.empty())
+        return fits ? "no stage offloads: none can without a longer step, and memory does not demand it"
+                    : "no stage offloads: none would make the design fit its devices";
+    std::string text;
+    const auto name = [&](const std::string& stages, const char* why) {
+        if (!stages.empty())
+            text += fmt::format("{}stages {} {}", text.empty() ? "" : ", ", stages, why);
+    };
+    name(free, "at no cost of time");
+    name(room, "for want of memory");
+    text += fmt::format("; step {} instead of {}, highest peak {} instead of {}", formatDuration(after),
+                        formatDuration(before), formatSize(*std::max_element(peaks.begin(), peaks.end())),
+                        formatSize(*std::max_element(peaksBefore.begin(), peaksBefore.end())));
+    return fits ? text : text + "; it still does not fit its devices";
+}
+
+OffloadedStages chooseOffloadedStages(const Design& design, const std::function<bool()>& stop)
+{
+    if (!design.costs.hostLink) // says what is missing
+        withOffload(design, std::vector<bool>(static_cast<std::size_t>(design.schedule.stages()), true));
+    return Choosing(design, stop).run();
+}
+
+Design withOffload(const Design& design, const OffloadChoice& choice, const std::string& where)
+{
+    switch (choice.kind) {
+    case OffloadChoice::Kind::None: return withOffload(design, std::vector<bool>{});
+    case OffloadChoice::Kind::Auto: return chooseOffloadedStages(design).design;
+    case OffloadChoice::Kind::Stages:
+        return withOffload(design, stagesIn(choice.stages, design.schedule.stages(), where));
+    }
+    return design;
+}
+
+} // namespace pipewright

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Which stages offload, chosen by what the predictor says: first those that cost no time, then, while a device needs
+// more memory than it has, those that cost the least.
+#pragma once
+
+#include "core/base/offload.h"
+#include "core/design/design.h"
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace pipewright {
+
+struct OffloadedStages {
+    Design design;                         ///< with them
+    std::vector<bool> forFree;             ///< per stage: offloads, and the step is no longer for it
+    std::vector<bool> forRoom;             ///< offloads since the memory of a device demands it
+    Nanoseconds before = 0, after = 0;     ///< makespan
+    std::vector<Bytes> peaks, peaksBefore; ///< per device
+    bool fits = true;                      ///< no device needs more than it has, as far as that is known
+    std::string text() const;              ///< "stages 0-1 for free, stage 3 for room: …"
+};
+
+/// Throws Error as predict() and withOffload() do. O(stages² · blocks). `stop`: asked now and then; what is found so
+/// far is the result.
+OffloadedStages chooseOffloadedStages(const Design& design, const std::function<bool()>& stop = {});
+
+/// The design as a person asks for it. Throws Error at `where` for a stage that does not exist.
+Design withOffload(const Design& design, const OffloadChoice& choice, const std::string& where);
+
+} // namespace pipewright

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// The instruction list of one device while liveness writes it.
+#pragma once
+
+#include "core/program/program.h"
+
+#include <vector>
+
+namespace pipewright {
+
+/// Outstanding sends from one device to another, oldest first: their buffers are still to be freed.
+struct Channel {
+    std::int32_t destination;
+    std::vector<TaskId> open;
+    std::size_t first = 0;
+
+    void push(TaskId t)
+    {
+        constexpr std::size_t mostClosed = 64; // entries before `first`, before they are erased
+        if (first == mostClosed) {
+            open.erase(open.begin(), open.begin() + mostClosed);
+            first = 0;
+        }
+        open.push_back(t);
+    }
+};
+
+struct alignas(128) InstructionList { // a power of two, so that indexing is a shift
+    std::vector<Instruction> instructions;
+    std::vector<Bytes> liveBytes;
+    std::vector<Channel> channels; ///< from here; few destinations each
+    std::size_t expected = 0;      ///< instructions
+    Bytes persistent = 0, live = 0, peak = 0;
+    int liveChunks = 0, mostChunks = 0;
+    TaskId lastBlock = 0;
+    std::vector<TaskId> openOffloads; ///< oldest first: what they read is still to be freed
+    Bytes hostLive = 0, hostPeak = 0;
+};
+
+} // namespace pipewright

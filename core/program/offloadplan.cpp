@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Two passes over each device's offloaded microbatches. Backwards in the order of their readers: the latest time at
+// which a copy may begin so that it and all behind it arrive in time, and the last block that begins no later. Then
+// forwards in the order of the forwards: a copy out ends when those before it have ended; one that is asked back
+// earlier than that stays. O(blocks + offloads log blocks).
+#include "core/program/offloadplan.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace pipewright {
+
+Bytes OffloadPlan::bytesOf(const Costs& costs, int stage, int microbatch)
+{
+    const StageCosts& of = costs.stages[static_cast<std::size_t>(stage)];
+    const auto scaled = [&](Bytes bytes) {
+        return costs.microbatches.empty() ? bytes : costs.scaled(bytes, microbatch);
+    };
+    return scaled(of.savedUntilInputGrad) + scaled(of.savedUntilWeightGrad);
+}
+
+OffloadPlan::OffloadPlan(const PipelineShape& shape, const Costs& costs, const OrderGraph& graph, const OrderRun& run)
+{
+    if (std::find(shape.offload.begin(), shape.offload.end(), true) == shape.offload.end() || !costs.hostLink)
+        return;
+    m_reader.assign(graph.blocks.size(), noBlock);
+    std::vector<Trip> all;
+    for (std::size_t device = 0; device + 1 < graph.firstOfDevice.size(); ++device) {
+        std::vector<Trip> trips = tripsOf(shape, graph, device);
+        std::erase_if(trips, [&](const Trip& trip) {
+            const Block& block = graph.blocks[trip.forward];
+            return bytesOf(costs, block.stage, block.microbatch) == 0;
+        });
+        askBackInTime(trips, costs, graph, run);
+        dropThoseWithoutTime(trips, costs, graph, run);
+        std::sort(trips.begin(), trips.end(), [](const Trip& a, const Trip& b) { return a.reader < b.reader; });
+        all.insert(all.end(), trips.begin(), trips.end());
+    }
+    m_begin.assign(graph.blocks.size() + 1, 0);
+    for (const Trip& trip : all) {
+        m_reader[trip.forward] = trip.reader;
+        ++m_begin[trip.before + 1];
+    }
+    for (std::size_t b = 1; b < m_begin.size(); ++b)
+        m_begin[b] += m_begin[b - 1];
+    m_forwards.resize(all.size());
+    std::vector<std::uint32_t> next(m_begin.begin(), m_begin.end() - 1);
+    for (const Trip& trip : all)
+        m_forwards[next[trip.before]++] = trip.forward;
+}
+
+/// Forwards whose backward, or recompute, is placed behind them. Ascending.
+std::vector<OffloadPlan::Trip> OffloadPlan::tripsOf(const PipelineShape& shape, const OrderGraph& graph,
+                                                    std::size_t device) const
+{
+    std::vector<Trip> trips;
+    for (BlockIndex b = graph.firstOfDevice[device]; b < graph.firstOfDevice[device + 1]; ++b) {
+        const Block& block = graph.blocks[b];
+        if (block.op != Op::F || !shape.offloads(block.stage))
+            continue;
+        const BlockIndex again = graph.indexOf(Op::R, block.stage, block.microbatch);
+        const BlockIndex reader = again != noBlock ? again : graph.backwardOf(block.stage, block.microbatch);
+        if (reader != noBlock && reader > b)
+            trips.push_back({b, reader, noBlock});
+    }
+    return trips;
+}
+
+void OffloadPlan::askBackInTime(std::vector<Trip>& trips, const Costs& costs, const OrderGraph& graph,
+                                const OrderRun& run) const
+{
+    std::sort(trips.begin(), trips.end(), [](const Trip& a, const Trip& b) { return a.reader > b.reader; });
+    Nanoseconds latest = std::numeric_limits<Nanoseconds>::max();
+    for (Trip& trip : trips) {
+        const Block& block = graph.blocks[trip.forward];
+        const Nanoseconds copy = costs.hostLink->transferTime(bytesOf(costs, block.stage, block.microbatch));
+        const Nanoseconds begin = std::min(latest, run.start[trip.reader]) - copy;
+        // Blocks of a device begin in their order.
+        const auto first = run.start.begin() + trip.forward + 1, last = run.start.begin() + trip.reader + 1;
+        const auto behind = std::upper_bound(first, last, begin);
+        if (behind == first)
+            continue; // no block begins early enough: it stays
+        auto before = static_cast<BlockIndex>(behind - run.start.begin() - 1);
+        if (before > trip.forward + 1 && graph.unitSize(before - 1) > 1)
+            --before; // nothing comes between the two of a pair
+        if (before <= trip.forward + 1)
+            continue;
+        trip.before = before;
+        latest = begin;
+    }
+    std::erase_if(trips, [](const Trip& trip) { return trip.before == noBlock; });
+}
+
+void OffloadPlan::dropThoseWithoutTime(std::vector<Trip>& trips, const Costs& costs, const OrderGraph& graph,
+                                       const OrderRun& run) const
+{
+    std::sort(trips.begin(), trips.end(), [](const Trip& a, const Trip& b) { return a.forward < b.forward; });
+    Nanoseconds wireFree = 0;
+    std::erase_if(trips, [&](const Trip& trip) {
+        const Block& block = graph.blocks[trip.forward];
+        const Nanoseconds copy = costs.hostLink->transferTime(bytesOf(costs, block.stage, block.microbatch));
+        const Nanoseconds gone = std::max(wireFree, run.end[trip.forward]) + copy;
+        if (gone > run.start[trip.before])
+            return true;
+        wireFree = gone;
+        return false;
+    });
+}
+
+} // namespace pipewright

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Writes an Offload behind each forward that leaves and a Reload before the block that the plan names, each behind the
+// one before it in its direction. When two offloads of a device have values there, the next block waits for the first:
+// liveness frees them at the same place. O(1) per copy.
+#include "core/program/offloadtasks.h"
+
+#include <utility>
+
+namespace pipewright {
+
+OffloadTasks::OffloadTasks(Program& program, const Schedule& schedule, const Costs& costs, const OrderGraph& graph,
+                           const OffloadPlan& plan)
+    : TaskWriter(program, schedule, costs), m_graph(graph), m_plan(plan),
+      m_trips(static_cast<std::size_t>(program.stages()) * static_cast<std::size_t>(program.microbatches)),
+      m_wires(graph.firstOfDevice.size() - 1)
+{
+}
+
+OffloadTasks::Trip& OffloadTasks::tripOf(const Block& block)
+{
+    return m_trips[static_cast<std::size_t>(block.microbatch) * static_cast<std::size_t>(m_program.stages())
+                   + static_cast<std::size_t>(block.stage)];
+}
+
+void OffloadTasks::askBack(BlockIndex block, TaskId last)
+{
+    const int device = m_graph.deviceOfBlock[block];
+    Wires& wires = m_wires[static_cast<std::size_t>(device)];
+    if (wires.openBefore != none)
+        wires.waitedFor = std::exchange(wires.openBefore, none);
+    for (const BlockIndex forward : m_plan.askedBackBefore(block))
+        addReload(m_graph.blocks[forward], device, last);
+}
+
+void OffloadTasks::begin(TaskId task, int device)
+{
+    waitFor(task, std::exchange(m_wires[static_cast<std::size_t>(device)].waitedFor, none));
+}
+
+void OffloadTasks::leave(BlockIndex block, TaskId task, std::array<BufferId, 2> kept)
+{
+    const bool leaves = m_plan.leaves(block);
+    Leaving& firstOfPair = m_wires[static_cast<std::size_t>(m_graph.deviceOfBlock[block])].firstOfPair;
+    if (m_graph.unitSize(block) > 1) { // nothing comes between the two of a pair
+        firstOfPair = leaves ? Leaving{block, task, kept} : Leaving{};
+        return;
+    }
+    if (const Leaving first = std::exchange(firstOfPair, {}); first.block != noBlock)
+        addOffload(first);
+    if (leaves)
+        addOffload({block, task, kept});
+}
+
+void OffloadTasks::addOffload(const Leaving& leaving)
+{
+    const Block& block = m_graph.blocks[leaving.block];
+    const int device = m_graph.deviceOfBlock[leaving.block];
+    Wires& wires = m_wires[static_cast<std::size_t>(device)];
+    Trip& trip = tripOf(block);
+    trip.offload = beginTask(TaskKind::Offload, Op::F, block.stage, block.microbatch, device, -1, wires.lastOut,
+                             leaving.task, block.replica);
+    for (const BufferId buffer : leaving.kept)
+        operand(buffer);
+    endReads();
+    trip.onHost = copies(leaving.kept, {BufferKind::OffloadedUntilInputGrad, BufferKind::OffloadedUntilWeightGrad});
+    wires.lastOut = trip.offload;
+    if (wires.openBefore != none) // both of a pair have left: the next block waits for the later of the two before
+        wires.waitedFor = wires.openBefore;
+    wires.openBefore = std::exchange(wires.open, trip.offload);
+}
+
+/// Issued when the device has done what stands before.
+void OffloadTasks::addReload(const Block& block, int device, TaskId last)
+{
+    Wires& wires = m_wires[static_cast<std::size_t>(device)];
+    Trip& trip = tripOf(block);
+    if (wires.open == trip.offload)
+        wires.waitedFor = std::exchange(wires.open, none);
+    trip.reload = beginTask(TaskKind::Reload, Op::F, block.stage, block.microbatch, device, -1, wires.lastIn,
+                            trip.offload, block.replica);
+    waitFor(trip.reload, last);
+    waitFor(trip.reload, wires.waitedFor);
+    for (const BufferId buffer : trip.onHost)
+        operand(buffer);
+    endReads();
+    trip.back = copies(trip.onHost, {BufferKind::ReloadedUntilInputGrad, BufferKind::ReloadedUntilWeightGrad});
+    wires.lastIn = trip.reload;
+}
+
+std::array<BufferId, 2> OffloadTasks::copies(std::array<BufferId, 2> of, std::array<BufferKind, 2> kinds)
+{
+    std::array<BufferId, 2> made{none, none};
+    for (std::size_t i = 0; i < of.size(); ++i) {
+        if (of[i] == none)
+            continue;
+        const Buffer source = m_program.buffers[of[i]];
+        made[i] = addBuffer(kinds[i], source.device, source.stage, source.microbatch, source.bytes, -1, false,
+                            source.replica);
+        operand(made[i]);
+    }
+    return made;
+}
+
+bool OffloadTasks::readBack(TaskId task, const Block& block)
+{
+    const Trip& trip = tripOf(block);
+    if (trip.reload == none)
+        return false;
+    waitFor(task, trip.reload);
+    for (const std::size_t i : {std::size_t{0}, std::size_t{1}}) {
+        if (i == 0 && block.op == Op::W)
+            continue;
+        operand(trip.back[i]);
+        operand(trip.onHost[i]); // ends here too, since the copy back has certainly ended
+    }
+    return true;
+}
+
+} // namespace pipewright

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// The model window's edits of what stages keep of their forwards: recompute and offload.
+#include "core/design/redesign.h"
+#include "core/predict/offloadedstages.h"
+#include "gui/model/modelwindow.h"
+
+namespace pipewright {
+
+void ModelWindow::setRecomputeOfStage(int stage, const QString& text)
+{
+    commit(tr("Let stage %1 recompute: %2").arg(stage).arg(text), [&] {
+        const Design& design = m_document.design();
+        std::vector<Recompute> ofStage = design.schedule.recompute;
+        ofStage.resize(design.schedule.deviceOfStage.size(), Recompute::None);
+        const RecomputeChoice choice = parseRecompute(text.trimmed().toStdString(), "stage " + std::to_string(stage));
+        if (!choice.stages.empty())
+            throw Error("stage " + std::to_string(stage), "\"" + text.toStdString() + "\" is no way to recompute",
+                        "write none, selective or full");
+        ofStage[static_cast<std::size_t>(stage)] = choice.kind;
+        return withRecompute(design, ofStage);
+    });
+}
+
+void ModelWindow::setOffloadOfStage(int stage, const QString& text)
+{
+    const std::string wanted = text.trimmed().toStdString(), where = "stage " + std::to_string(stage);
+    commit(tr("Let stage %1 offload: %2").arg(stage).arg(text), [&] {
+        const Design& design = m_document.design();
+        if (wanted == "auto")
+            return chooseOffloadedStages(design).design;
+        if (wanted != "yes" && wanted != "no")
+            throw Error(where, "\"" + wanted + "\" does not say whether it offloads",
+                        "write yes or no; auto: the stages that cost no time, and as many more as memory needs");
+        std::vector<bool> ofStage = design.schedule.offload;
+        ofStage.resize(design.schedule.deviceOfStage.size(), false);
+        ofStage[static_cast<std::size_t>(stage)] = wanted == "yes";
+        return withOffload(design, std::move(ofStage));
+    });
+}
+
+void ModelWindow::setRecompute(Recompute recompute)
+{
+    const QString kind = QString::fromUtf8(nameOf(recompute).data(), qsizetype(nameOf(recompute).size()));
+    commit(tr("Let every stage recompute: %1").arg(kind), [&] {
+        const Design& design = m_document.design();
+        return withRecompute(design, std::vector<Recompute>(design.schedule.deviceOfStage.size(), recompute));
+    });
+}
+
+} // namespace pipewright
