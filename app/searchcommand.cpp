@@ -3,6 +3,7 @@
 #include "app/command.h"
 #include "app/noiseoptions.h"
 #include "app/progress.h"
+#include "app/searchoffload.h"
 #include "app/table.h"
 #include "app/terminal.h"
 
@@ -70,6 +71,12 @@ struct SearchCommandOptions {
                     "which stages make their activations again before the backward (R blocks), such as 0,1; or auto: "
                     "as many of the first as pay (with a limit in bytes)")
             .typeName("auto|none|selective|full|STAGES");
+        command
+            .option(
+                "--offload", offload,
+                "auto: let stages offload what they keep where that costs no time or makes the order fit; none: let "
+                "none of the design's stages")
+            .typeName("auto|none");
         command.option("--points", points, "with --pareto: limits in the range (9)").typeName("N");
         command
             .option("--costs-from", costsFrom,
@@ -84,7 +91,7 @@ struct SearchCommandOptions {
     std::string backward = "given", costsFrom;
     NoiseOptions noise;
     std::vector<std::string> locked, placement;
-    std::string recompute;
+    std::string recompute, offload;
     std::uint64_t seed = 1;
     int threads = 0, rounds = 0, points = 9;
     bool pareto = false, partition = false, force = false, json = false;
@@ -420,6 +427,10 @@ int searchDesign(const SearchCommandOptions& given)
     LocatedDesign located = readLocatedDesign(given.file);
     if (!given.costsFrom.empty())
         located.design = withCostsFrom(located.design, readCostsFrom(given.costsFrom));
+    if (given.offload == "none")
+        located.design = withOffload(located.design, std::vector<bool>{});
+    else if (!given.offload.empty() && given.offload != "auto")
+        throw Error("--offload", "\"" + given.offload + "\" is nothing to search", "use auto or none");
     options.noise = given.noise.noise(given.seed, located.design.costs);
     std::stop_source stop;
     options.stop = stop.get_token();
@@ -435,6 +446,13 @@ int searchDesign(const SearchCommandOptions& given)
     if (given.pareto) {
         searchFront(given, located, options);
         return stop.stop_requested() ? exitFinding : exitSuccess;
+    }
+    if (given.offload == "auto") {
+        if (given.partition || !given.placement.empty() || variants)
+            throw Error("--offload", "is searched by itself", "search the rest first, then this with its result");
+        return locating(located, [&] {
+            return searchOffload(located.design, options, {given.output, given.force, given.json});
+        });
     }
     if (variants)
         return searchVariantsOf(given, located, *variants, options);

@@ -37,8 +37,8 @@ Bytes keptBy(const StageCosts& stage)
 
 class Choosing {
 public:
-    Choosing(const Design& design, const std::function<bool()>& stop)
-        : m_stop(stop),
+    Choosing(const Design& design, std::optional<Bytes> limit, const std::function<bool()>& stop)
+        : m_limit(limit), m_stop(stop),
           m_result{
               withOffload(design, std::vector<bool>{}), {}, {}, 0, 0, {}, {}, true,
           },
@@ -101,9 +101,9 @@ private:
     {
         Bytes sum = 0;
         const auto& devices = m_result.design.cluster.devices;
-        for (std::size_t d = 0; d < outcome.peaks.size() && d < devices.size(); ++d)
-            if (devices[d].memory > 0)
-                sum += std::max<Bytes>(0, outcome.peaks[d] - devices[d].memory);
+        for (std::size_t d = 0; d < outcome.peaks.size(); ++d)
+            if (const Bytes has = m_limit.value_or(d < devices.size() ? devices[d].memory : 0); has > 0)
+                sum += std::max<Bytes>(0, outcome.peaks[d] - has);
         return sum;
     }
 
@@ -113,6 +113,7 @@ private:
         m_now = with;
     }
 
+    std::optional<Bytes> m_limit;
     const std::function<bool()>& m_stop;
     OffloadedStages m_result;
     Outcome m_now;
@@ -140,11 +141,12 @@ std::string OffloadedStages::text() const
     return fits ? text : text + "; it still does not fit its devices";
 }
 
-OffloadedStages chooseOffloadedStages(const Design& design, const std::function<bool()>& stop)
+OffloadedStages chooseOffloadedStages(const Design& design, std::optional<Bytes> limit,
+                                      const std::function<bool()>& stop)
 {
     if (!design.costs.hostLink) // says what is missing
         withOffload(design, std::vector<bool>(static_cast<std::size_t>(design.schedule.stages()), true));
-    return Choosing(design, stop).run();
+    return Choosing(design, limit, stop).run();
 }
 
 Design withOffload(const Design& design, const OffloadChoice& choice, const std::string& where)

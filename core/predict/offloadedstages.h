@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,9 +24,10 @@ struct OffloadedStages {
     std::string text() const;              ///< "stages 0-1 for free, stage 3 for room: …"
 };
 
-/// Throws Error as predict() and withOffload() do. O(stages² · blocks). `stop`: asked now and then; what is found so
-/// far is the result.
-OffloadedStages chooseOffloadedStages(const Design& design, const std::function<bool()>& stop = {});
+/// `limit`: memory of each device instead of its own. Throws Error as predict() and withOffload() do. O(stages² ·
+/// blocks). `stop`: asked now and then; what is found so far is the result.
+OffloadedStages chooseOffloadedStages(const Design& design, std::optional<Bytes> limit = std::nullopt,
+                                      const std::function<bool()>& stop = {});
 
 /// The design as a person asks for it. Throws Error at `where` for a stage that does not exist.
 Design withOffload(const Design& design, const OffloadChoice& choice, const std::string& where);

@@ -377,6 +377,13 @@ private Q_SLOTS:
         QVERIFY(m_work.read("offload.trace.json").contains("F0.0 to host memory"));
         const Outcome other = m_work.run("export offload.json --to pytorch-csv -o offload.csv");
         QVERIFY2(other.code != 0 && other.errors.contains("save_on_cpu"), qPrintable(other.errors));
+        const qint64 limit = (peakOf(with, "peak_bytes") + peakOf(kept, "peak_bytes")) / 2;
+        const Outcome searched = m_work.run("search kept.json --offload auto --time-limit 3s --json -o searched.json "
+                                            "--memory-limit "
+                                            + QString::number(limit) + "B");
+        QVERIFY2(searched.code == 0, qPrintable(searched.errors));
+        QVERIFY(peakOf(m_work.run("predict searched.json --json").json(), "peak_bytes") <= limit);
+        QCOMPARE(m_work.run("search offload.json --time-limit 1s -o again.json --force").code, 2);
         const Outcome automatic = m_work.run(design + "--offload auto -o auto.json");
         QVERIFY2(automatic.code == 0 && automatic.errors.contains("--offload auto"), qPrintable(automatic.errors));
     }

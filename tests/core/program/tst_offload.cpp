@@ -6,6 +6,7 @@
 #include "core/predict/predict.h"
 #include "core/program/compile.h"
 #include "core/program/deadlock.h"
+#include "core/search/offloadsearch.h"
 #include "lifetimes.h"
 #include "makers/designs.h"
 #include "testmain.h"
@@ -151,6 +152,28 @@ private Q_SLOTS:
             QVERIFY(peak <= 7 << 20);
         design.cluster.devices.assign(4, DeviceSpec{.name = "tiny", .memory = 1});
         QVERIFY(!chooseOffloadedStages(design).fits);
+    }
+
+    void ordersAreSearchedWithWhatLeaves()
+    {
+        Design design = withOffload(offloading("1f1b", fast), std::vector<bool>{});
+        SearchOptions options;
+        options.rounds = 2;
+        options.timeLimit = std::chrono::milliseconds(0);
+        options.limit.bytes = predict(design).metrics.devices[0].peakBytes / 2;
+        QVERIFY_THROWS_EXCEPTION(Error, search(design, options)); // nothing fits without
+        const OffloadSearchResult found = searchWithOffload(design, options);
+        QVERIFY(!textOf(found.design.schedule.offload).empty());
+        const Prediction prediction = predict(found.design);
+        QCOMPARE(prediction.metrics.makespan, found.value);
+        QVERIFY(found.value >= found.bound);
+        for (const DeviceMetrics& device : prediction.metrics.devices)
+            QVERIFY(device.peakBytes <= *options.limit.bytes);
+        QVERIFY_THROWS_EXCEPTION(Error, search(found.design, options)); // says how to search it
+        options.limit.bytes = 1;
+        QVERIFY_THROWS_EXCEPTION(Error, searchWithOffload(design, options));
+        options.limit = {.bytes = std::nullopt, .factor = 1.5};
+        QVERIFY_THROWS_EXCEPTION(Error, searchWithOffload(design, options));
     }
 
     void choicesAreReadAsWritten()

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "app/searchoffload.h"
+
+#include "app/command.h"
+#include "app/table.h"
+#include "app/terminal.h"
+
+#include "core/base/units.h"
+#include "core/files/designfile.h"
+#include "core/search/offloadsearch.h"
+
+#include <fmt/format.h>
+
+namespace pipewright::app {
+
+int searchOffload(const Design& design, const SearchOptions& options, const SearchOutput& to)
+{
+    const OffloadSearchResult found = searchWithOffload(design, options);
+    writeDesign(found.design, to.file, to.replace);
+    const auto within = [](const OffloadTrial& trial) {
+        return trial.within ? formatSize(*trial.within) : std::string("no limit");
+    };
+    if (to.json) {
+        Json object{{"best_ns", found.value},
+                    {"bound_ns", found.bound},
+                    {"gap", found.gap},
+                    {"offload", found.design.schedule.offload},
+                    {"trials", Json::array()}};
+        for (const OffloadTrial& trial : found.trials)
+            object["trials"].push_back({{"within", within(trial)},
+                                        {"offload", trial.offload},
+                                        {"best_ns", trial.value ? Json(*trial.value) : Json()}});
+        printJson(object);
+    } else {
+        TextTable table({"order within", "stages that offload", "makespan"});
+        for (const OffloadTrial& trial : found.trials) {
+            const std::string stages = textOf(trial.offload);
+            table.addRow({within(trial), stages.empty() ? "none" : stages,
+                          trial.value ? formatDuration(*trial.value) : "does not fit"});
+        }
+        table.print();
+        printText("{}: {}, at most {:.1f} % above the best without a memory limit\n", to.file,
+                  formatDuration(found.value), 100 * found.gap);
+    }
+    return found.cancelled ? exitFinding : exitSuccess;
+}
+
+} // namespace pipewright::app

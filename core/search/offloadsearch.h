@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// The best order under a memory limit where stages may offload what they keep (core/program/offloadplan.h). The search
+// of orders counts memory as if nothing left, so orders are searched within the limit, within twice the limit and
+// without any, and of each the predictor chooses the stages that offload until it fits; the fastest that fits wins.
+// The bound is that of the search without a limit, which offload cannot beat either. O(blocks) per order, and
+// O(stages²) predictions.
+#pragma once
+
+#include "core/predict/offloadedstages.h"
+#include "core/search/search.h"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace pipewright {
+
+struct OffloadTrial {
+    std::optional<Bytes> within;      ///< what the order was held to; unset: nothing
+    std::optional<Nanoseconds> value; ///< nothing: no such order, or it does not fit even with offload
+    std::vector<bool> offload;        ///< per stage
+};
+
+struct OffloadSearchResult {
+    Design design; ///< with the order found and the stages that offload
+    Nanoseconds value = 0, bound = 0;
+    double gap = 0; ///< (value - bound) / value
+    std::vector<OffloadTrial> trials;
+    bool cancelled = false;
+};
+
+/// The objective is the makespan; the time is divided among the orders. Throws Error for a limit that is a factor,
+/// where the link to the host's memory is not known, and when nothing fits.
+OffloadSearchResult searchWithOffload(const Design& design, const SearchOptions& options);
+
+} // namespace pipewright
