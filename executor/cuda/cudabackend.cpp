@@ -3,6 +3,7 @@
 
 #include "core/base/diagnostic.h"
 #include "executor/cuda/cudaclock.h"
+#include "executor/cuda/cudahoststore.h"
 #include "executor/cuda/cudaoperations.h"
 #include "executor/cuda/ncclgroup.h"
 #include "executor/cuda/nccllink.h"
@@ -126,6 +127,10 @@ public:
         m_gpu.check(m_gpu.table->copy(to.data, m_gpu.index, from.data, other, to.bytes,
                                       static_cast<CudaStream&>(stream).handle()),
                     "copy");
+    }
+    std::unique_ptr<HostStore> createHostStore(Bytes bytes) override
+    {
+        return std::make_unique<CudaHostStore>(m_gpu, bytes);
     }
     bool reaches(const Device& other) const override
     {

@@ -12,7 +12,7 @@
 extern "C" {
 #endif
 
-enum { PIPEWRIGHT_CUDA_ABI = 7, PIPEWRIGHT_NCCL_NAME = 128 };
+enum { PIPEWRIGHT_CUDA_ABI = 8, PIPEWRIGHT_NCCL_NAME = 128 };
 #define PIPEWRIGHT_CUDA_ENTRY "pipewrightCudaTable"
 
 typedef struct PipewrightCudaDevice {
@@ -67,6 +67,9 @@ typedef struct PipewrightCudaTable {
     int (*deviceInfo)(int32_t device, PipewrightCudaDevice* info);
     int (*allocate)(int32_t device, int64_t bytes, void** data);
     int (*release)(int32_t device, void* data);
+    /* Memory of the host that copy engines reach by themselves, for copies beside what a device computes. */
+    int (*allocateHost)(int64_t bytes, void** data);
+    int (*releaseHost)(void* data);
     /* Cuts a GPU's multiprocessors into slices of at least the wanted sizes; `granted` says what each got. */
     int (*createSlices)(int32_t device, const int32_t* wanted, int32_t count, int32_t* granted, void** slices);
     int (*destroySlice)(void* slice);

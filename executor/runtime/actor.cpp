@@ -106,6 +106,7 @@ bool Actor::settle()
         if (m_run.plan.links[link].to == m_device)
             recordFinished(static_cast<int>(link));
     recordSums();
+    recordHostCopies();
     return true;
 }
 

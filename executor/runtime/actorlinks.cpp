@@ -124,7 +124,8 @@ bool Actor::waitFor(State state, int transfer)
     if (m_run.plan.transfers[transfer].link < 0) {
         if (m_run.options.virtualClock && state == State::WaitsForSend)
             m_clock = std::max(m_clock, m_run.transferEnd[transfer]);
-        recordHostCopies();
+        if (!m_stopwatch) // else when all of it is over
+            recordHostCopies();
         return true;
     }
     // What runs later than it is issued is asked for its times when all of it is over.
@@ -193,8 +194,11 @@ Nanoseconds Actor::startOfCopy(int transfer, Nanoseconds& wireFree)
 
 void Actor::recordHostCopies()
 {
+    HostStore* const store = m_run.hostStores[m_device];
+    if (store == nullptr)
+        return;
     m_finished.clear();
-    m_run.hostStores[m_device]->finished(m_finished);
+    store->finished(m_finished);
     for (const Copied& copied : m_finished) {
         if (!m_run.options.virtualClock) {
             recordTask(copied.task, copied.start, copied.end);

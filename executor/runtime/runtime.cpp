@@ -119,7 +119,7 @@ std::unique_ptr<HostStore> Runtime::hostStore(int device, Bytes bytes)
     }
     if (!store)
         throw Error("schedule.offload", "the " + m_backend.name() + " backend does not offload",
-                    "let every stage keep what it made (--offload none), or use --backend host");
+                    "let every stage keep what it made (--offload none), or use --backend host or cuda");
     return store;
 }
 

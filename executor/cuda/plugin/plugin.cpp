@@ -108,6 +108,17 @@ int release(int32_t device, void* data)
     return check(cudaFree(data));
 }
 
+int allocateHost(int64_t bytes, void** data)
+{
+    *data = nullptr;
+    return check(cudaHostAlloc(data, static_cast<size_t>(bytes > 0 ? bytes : 1), cudaHostAllocPortable));
+}
+
+int releaseHost(void* data)
+{
+    return check(cudaFreeHost(data));
+}
+
 int destroyStream(void* handle)
 {
     return check(cudaStreamDestroy(stream(handle)));
@@ -216,6 +227,8 @@ const PipewrightCudaTable& table()
         table.deviceInfo = deviceInfo;
         table.allocate = allocate;
         table.release = release;
+        table.allocateHost = allocateHost;
+        table.releaseHost = releaseHost;
         table.destroyStream = destroyStream;
         table.streamDone = streamDone;
         table.createEvent = createEvent;

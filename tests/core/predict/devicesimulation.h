@@ -4,6 +4,7 @@
 // of its own: it shares nothing with the evaluator, and reads none of the dependencies that the evaluator follows.
 #pragma once
 
+#include "buffersizes.h"
 #include "core/design/design.h"
 #include "core/program/program.h"
 
@@ -23,7 +24,8 @@ public:
 
     DeviceSimulation(const Program& program, const Design& design)
         : start(program.tasks.size(), never), end(program.tasks.size(), never), m_program(program), m_design(design),
-          m_costs(design.costs), m_available(program.buffers.size(), 0), m_lanes(program.devices.size())
+          m_costs(design.costs), m_sizes(design), m_available(program.buffers.size(), 0),
+          m_lanes(program.devices.size())
     {
         for (TaskId t = 0; t < program.tasks.size(); ++t)
             for (const BufferId b : program.writes(t))
@@ -59,7 +61,7 @@ public:
         const auto& list = m_program.devices[device].instructions;
         std::set<BufferId> live;
         std::map<TaskId, Bytes> heldForPair; // workspace of a pair's first block
-        Bytes bytes = persistentBytes(static_cast<int>(device)), onHost = 0;
+        Bytes bytes = m_sizes.persistentBytes(static_cast<int>(device)), onHost = 0;
         Peaks peaks{bytes, 0};
         const Bytes atFirst = bytes;
         for (const Instruction& instruction : list) {
@@ -69,9 +71,9 @@ public:
                 if (buffer.device != static_cast<int>(device))
                     return;
                 if (buffer.kind == BufferKind::Workspace && !m_pairs.contains(instruction.task)) {
-                    transient += sizeOf(buffer);
+                    transient += m_sizes.sizeOf(buffer);
                 } else {
-                    (isOnHost(buffer) ? onHost : bytes) += sizeOf(buffer);
+                    (isOnHost(buffer) ? onHost : bytes) += m_sizes.sizeOf(buffer);
                     if (!live.insert(b).second)
                         fault = "a buffer is defined twice";
                 }
@@ -98,7 +100,7 @@ public:
             case InstructionKind::Free:
                 if (instruction.buffer != none) {
                     const Buffer& buffer = m_program.buffers[instruction.buffer];
-                    (isOnHost(buffer) ? onHost : bytes) -= sizeOf(buffer);
+                    (isOnHost(buffer) ? onHost : bytes) -= m_sizes.sizeOf(buffer);
                     if (live.erase(instruction.buffer) == 0)
                         fault = "a buffer is freed that is not there";
                 }
@@ -110,43 +112,6 @@ public:
         if (bytes != atFirst || onHost != 0)
             fault = "bytes are left over";
         return peaks;
-    }
-
-    /// What a value of this kind is large, by the design.
-    Bytes sizeOf(const Buffer& b) const
-    {
-        const StageCosts& stage = m_costs.stages[static_cast<std::size_t>(b.stage)];
-        switch (b.kind) {
-        case BufferKind::Parameters:
-        case BufferKind::WeightVersion:
-        case BufferKind::PredictedWeights:
-        case BufferKind::SentWeights:
-        case BufferKind::ReceivedWeights: return stage.parameters;
-        case BufferKind::Gradients:
-        case BufferKind::PartialGradient:
-        case BufferKind::ReceivedPartialGradient: return stage.gradients;
-        case BufferKind::OptimizerState: return stage.optimizerState;
-        case BufferKind::OffloadedUntilInputGrad:
-        case BufferKind::ReloadedUntilInputGrad:
-        case BufferKind::SavedUntilInputGrad: return scaled(stage.savedUntilInputGrad, b.microbatch);
-        case BufferKind::OffloadedUntilWeightGrad:
-        case BufferKind::ReloadedUntilWeightGrad:
-        case BufferKind::SavedUntilWeightGrad: return scaled(stage.savedUntilWeightGrad, b.microbatch);
-        case BufferKind::SavedFromInputGrad: return scaled(stage.savedFromInputGrad, b.microbatch);
-        case BufferKind::RecomputedUntilInputGrad: return scaled(stage.recomputedUntilInputGrad, b.microbatch);
-        case BufferKind::RecomputedUntilWeightGrad: return scaled(stage.recomputedUntilWeightGrad, b.microbatch);
-        case BufferKind::SequenceGradient: return scaled(stage.sequenceGradient, b.microbatch);
-        case BufferKind::Output:
-        case BufferKind::ReceivedOutput: return scaled(b.skip ? skipBytes(b.stage, -1) : stage.output, b.microbatch);
-        case BufferKind::Gradient:
-        case BufferKind::ReceivedGradient:
-            return scaled(b.skip ? skipBytes(b.consumerStage, b.stage)
-                                 : m_costs.stages[static_cast<std::size_t>(b.stage) - 1].output,
-                          b.microbatch);
-        case BufferKind::Workspace: return b.bytes; // of which operation is not said
-        case BufferKind::ReduceInbox: return b.bytes;
-        }
-        return -1;
     }
 
     /// Without the time on the wire of others.
@@ -186,21 +151,6 @@ private:
         return none;
     }
 
-    Bytes scaled(Bytes bytes, int microbatch) const
-    {
-        if (m_costs.microbatches.empty())
-            return bytes;
-        return std::llround(static_cast<double>(bytes)
-                            * m_costs.microbatches[static_cast<std::size_t>(microbatch)].bytes);
-    }
-    /// Of the skip from a stage; `to` below 0: whichever.
-    Bytes skipBytes(int from, int to) const
-    {
-        for (const SkipConnection& skip : m_design.dataflow.skips)
-            if (skip.fromStage == from && (to < 0 || skip.toStage == to))
-                return skip.bytes;
-        return 0;
-    }
     const LinkCosts& linkOf(int from, int to) const
     {
         const auto own = m_costs.linkOfPair.find({from, to});
@@ -210,28 +160,6 @@ private:
     {
         const double rate = linkOf(from, to).bytesPerSecond;
         return rate > 0 && bytes > 0 ? std::llround(static_cast<double>(bytes) / rate * 1e9) : 0;
-    }
-
-    /// Who updates a stage keeps all of it; others that work on it have no optimizer state, and, where states are
-    /// sharded, nothing.
-    Bytes persistentBytes(int device) const
-    {
-        const Schedule& s = m_design.schedule;
-        Bytes bytes = 0;
-        for (std::size_t stage = 0; stage < s.deviceOfStage.size(); ++stage) {
-            const StageCosts& costs = m_costs.stages[stage];
-            for (int replica = 0; replica < s.replicas(); ++replica) {
-                const auto& placement = replica == 0 ? s.deviceOfStage : s.replicaPlacements.front();
-                if (placement[stage] == device)
-                    bytes += costs.parameters + costs.gradients + costs.optimizerState;
-            }
-            if (s.dataParallelDevices.empty() || s.shardedStates || s.deviceOfStage[stage] == device)
-                continue;
-            const std::vector<int>& workers = s.dataParallelDevices[stage];
-            if (std::find(workers.begin(), workers.end(), device) != workers.end())
-                bytes += costs.parameters + costs.gradients;
-        }
-        return bytes;
     }
 
     Nanoseconds blockTime(const Task& task) const
@@ -260,7 +188,7 @@ private:
     {
         Bytes bytes = 0;
         for (const BufferId b : m_program.reads(transfer))
-            bytes += sizeOf(m_program.buffers[b]);
+            bytes += m_sizes.sizeOf(m_program.buffers[b]);
         return bytes;
     }
 
@@ -522,6 +450,7 @@ private:
     const Program& m_program;
     const Design& m_design;
     const Costs& m_costs;
+    BufferSizes m_sizes;
     Nanoseconds m_now = 0;
     std::vector<Nanoseconds> m_available; ///< per buffer
     std::vector<Lane> m_lanes;

@@ -168,6 +168,11 @@ inline void addHardware(PipewrightCudaTable& t)
         }
         return std::free(data), 0;
     };
+    t.allocateHost = [](std::int64_t bytes, void** data) {
+        *data = std::malloc(n(bytes) + 1);
+        return *data ? 0 : fault("the host has not that much");
+    };
+    t.releaseHost = [](void* data) { return std::free(data), 0; };
     t.createSlices = [](std::int32_t, const std::int32_t* wanted, std::int32_t count, std::int32_t* granted,
                         void** slices) {
         int left = multiprocessors;

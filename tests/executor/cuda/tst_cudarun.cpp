@@ -251,6 +251,29 @@ private slots:
         }
     }
 
+    void stagesThatOffloadTrainToTheBitsOfTheReference_data()
+    {
+        stagesThatRecomputeTrainToTheBitsOfTheReference_data();
+    }
+    void stagesThatOffloadTrainToTheBitsOfTheReference()
+    {
+        QFETCH(bool, graphs);
+        for (const char* family : {"gpipe", "zb-h1"}) {
+            Design design = tinyGpt(family, 2, 8);
+            design.costs.hostLink = LinkCosts{0, 1e12};
+            design = withOffload(design, std::vector<bool>(design.schedule.deviceOfStage.size(), true));
+            RunOptions options = onPretendedGpus();
+            options.runtime.captureBlocks = graphs;
+            const RunResult gpu = run(design, options);
+            QCOMPARE(gpu.maths, std::string("training"));
+            QVERIFY(gpu.gradients && gpu.gradients->bitEqual);
+            QCOMPARE(gpu.peakBytes, gpu.predictedPeakBytes);
+            QCOMPARE(gpu.hostBytes, gpu.predictedHostBytes);
+            QVERIFY(gpu.hostBytes[0] > 0);
+            QCOMPARE(gpu.droppedRecords, 0);
+        }
+    }
+
     void syntheticBlocksTakeTheirTimeOnTheDevice()
     {
         const Design design = test::evenDesign({.forward = 2'000'000,

@@ -9,6 +9,7 @@
 #include "observer.h"
 
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <set>
 #include <utility>
@@ -236,6 +237,30 @@ cudaError_t cudaFree(void* place)
     if (Observer* const seer = observer.load())
         seer->allocated(device, -static_cast<std::int64_t>(bytes), place, presentCorrelation());
     return ended(stateOf(device));
+}
+
+/// Host memory that copies reach beside the host; it is given back as what it is.
+cudaError_t cudaHostAlloc(void** place, std::size_t bytes, unsigned int)
+{
+    const Call call(Domain::Runtime, "cudaHostAlloc");
+    if (const cudaError_t code = forbiddenInCapture(); code != cudaSuccess)
+        return ended(code);
+    *place = std::malloc(bytes);
+    if (!*place)
+        return ended(cudaErrorMemoryAllocation);
+    hold("pinned host memory", 1);
+    return ended(cudaSuccess);
+}
+
+cudaError_t cudaFreeHost(void* place)
+{
+    const Call call(Domain::Runtime, "cudaFreeHost");
+    if (const cudaError_t code = forbiddenInCapture(); code != cudaSuccess)
+        return ended(code);
+    if (place)
+        hold("pinned host memory", -1);
+    std::free(place);
+    return ended(cudaSuccess);
 }
 
 cudaError_t cudaMemsetAsync(void* place, int value, std::size_t bytes, cudaStream_t handle)

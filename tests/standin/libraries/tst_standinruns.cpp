@@ -75,6 +75,23 @@ private Q_SLOTS:
         }
     }
 
+    void whatIsOffloadedComesBack()
+    {
+        QJsonArray losses;
+        for (const char* way : {"1", "2", "2 --graphs"}) {
+            const StandInMachine machine(way[0] - '0');
+            QVERIFY(machine.design("gpipe", 2, "--model byte-gpt-small --host-link 25GB --offload 0-1"));
+            const StandInOutcome ran = machine.run(onGpus + "2" + QString::fromLatin1(way + 1));
+            const QString why = whyNotRight(ran);
+            QVERIFY2(why.isEmpty(), qPrintable(way + (": " + why)));
+            QCOMPARE(ran.json["host_bytes"], ran.json["predicted_host_bytes"]);
+            QVERIFY(ran.json["host_bytes"].toArray()[0].toDouble() > 0);
+            if (losses.isEmpty())
+                losses = ran.json["loss"].toArray();
+            QCOMPARE(ran.json["loss"].toArray(), losses);
+        }
+    }
+
     void otherPrecisionIsHeldToAnotherBound()
     {
         const StandInMachine machine(2);

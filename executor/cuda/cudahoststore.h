@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Host memory for what a GPU offloads, reached by its copy engines: a stream each way, behind what the device's own
+// stream had been given when the copy was asked for.
+#pragma once
+
+#include "executor/cuda/cudalink.h"
+
+#include <array>
+
+namespace pipewright {
+
+class CudaHostStore final : public HostStore {
+public:
+    /// Throws Error where that much cannot be had.
+    CudaHostStore(const CudaGpu& gpu, Bytes bytes);
+    ~CudaHostStore() override;
+    CudaHostStore(const CudaHostStore&) = delete;
+    CudaHostStore& operator=(const CudaHostStore&) = delete;
+
+    Region region() const override { return m_region; }
+    void copy(Way way, Stream& stream, const Copy& what) override;
+    void finished(std::vector<Copied>& copies) override;
+
+private:
+    struct Events {
+        void *ready = nullptr, *started = nullptr; ///< the device came so far; the copy began
+    };
+    struct Pending {
+        TaskId task = none;
+        CudaEvent* done = nullptr;
+        void* started = nullptr;
+    };
+    const Events& nextEvents();
+
+    CudaGpu m_gpu;
+    Region m_region;
+    std::array<void*, 2> m_streams{}; ///< out, in
+    std::array<void*, 2> m_stamps{};  ///< emulated links: when the copy began, in the GPU's memory
+    std::vector<Events> m_events;     ///< made as they are needed, in the first step
+    std::size_t m_used = 0;
+    std::vector<Pending> m_pending;
+};
+
+} // namespace pipewright

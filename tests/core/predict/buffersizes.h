@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// How large every buffer is and what a device keeps all the time, by formulas of their own.
+#pragma once
+
+#include "core/design/design.h"
+#include "core/program/program.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace pipewright::test {
+
+class BufferSizes {
+public:
+    explicit BufferSizes(const Design& design) : m_design(design), m_costs(design.costs) {}
+
+    /// What a value of this kind is large, by the design.
+    Bytes sizeOf(const Buffer& b) const
+    {
+        const StageCosts& stage = m_costs.stages[static_cast<std::size_t>(b.stage)];
+        switch (b.kind) {
+        case BufferKind::Parameters:
+        case BufferKind::WeightVersion:
+        case BufferKind::PredictedWeights:
+        case BufferKind::SentWeights:
+        case BufferKind::ReceivedWeights: return stage.parameters;
+        case BufferKind::Gradients:
+        case BufferKind::PartialGradient:
+        case BufferKind::ReceivedPartialGradient: return stage.gradients;
+        case BufferKind::OptimizerState: return stage.optimizerState;
+        case BufferKind::OffloadedUntilInputGrad:
+        case BufferKind::ReloadedUntilInputGrad:
+        case BufferKind::SavedUntilInputGrad: return scaled(stage.savedUntilInputGrad, b.microbatch);
+        case BufferKind::OffloadedUntilWeightGrad:
+        case BufferKind::ReloadedUntilWeightGrad:
+        case BufferKind::SavedUntilWeightGrad: return scaled(stage.savedUntilWeightGrad, b.microbatch);
+        case BufferKind::SavedFromInputGrad: return scaled(stage.savedFromInputGrad, b.microbatch);
+        case BufferKind::RecomputedUntilInputGrad: return scaled(stage.recomputedUntilInputGrad, b.microbatch);
+        case BufferKind::RecomputedUntilWeightGrad: return scaled(stage.recomputedUntilWeightGrad, b.microbatch);
+        case BufferKind::SequenceGradient: return scaled(stage.sequenceGradient, b.microbatch);
+        case BufferKind::Output:
+        case BufferKind::ReceivedOutput: return scaled(b.skip ? skipBytes(b.stage, -1) : stage.output, b.microbatch);
+        case BufferKind::Gradient:
+        case BufferKind::ReceivedGradient:
+            return scaled(b.skip ? skipBytes(b.consumerStage, b.stage)
+                                 : m_costs.stages[static_cast<std::size_t>(b.stage) - 1].output,
+                          b.microbatch);
+        case BufferKind::Workspace: return b.bytes; // of which operation is not said
+        case BufferKind::ReduceInbox: return b.bytes;
+        }
+        return -1;
+    }
+
+    /// Who updates a stage keeps all of it; others that work on it have no optimizer state, and, where states are
+    /// sharded, nothing.
+    Bytes persistentBytes(int device) const
+    {
+        const Schedule& s = m_design.schedule;
+        Bytes bytes = 0;
+        for (std::size_t stage = 0; stage < s.deviceOfStage.size(); ++stage) {
+            const StageCosts& costs = m_costs.stages[stage];
+            for (int replica = 0; replica < s.replicas(); ++replica) {
+                const auto& placement = replica == 0 ? s.deviceOfStage : s.replicaPlacements.front();
+                if (placement[stage] == device)
+                    bytes += costs.parameters + costs.gradients + costs.optimizerState;
+            }
+            if (s.dataParallelDevices.empty() || s.shardedStates || s.deviceOfStage[stage] == device)
+                continue;
+            const std::vector<int>& workers = s.dataParallelDevices[stage];
+            if (std::find(workers.begin(), workers.end(), device) != workers.end())
+                bytes += costs.parameters + costs.gradients;
+        }
+        return bytes;
+    }
+
+private:
+    Bytes scaled(Bytes bytes, int microbatch) const
+    {
+        if (m_costs.microbatches.empty())
+            return bytes;
+        return std::llround(static_cast<double>(bytes)
+                            * m_costs.microbatches[static_cast<std::size_t>(microbatch)].bytes);
+    }
+    /// Of the skip from a stage; `to` below 0: whichever.
+    Bytes skipBytes(int from, int to) const
+    {
+        for (const SkipConnection& skip : m_design.dataflow.skips)
+            if (skip.fromStage == from && (to < 0 || skip.toStage == to))
+                return skip.bytes;
+        return 0;
+    }
+
+    const Design& m_design;
+    const Costs& m_costs;
+};
+
+} // namespace pipewright::test
