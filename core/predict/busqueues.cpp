@@ -118,7 +118,9 @@ BusesOfTask busesOf(const Program& program, const Task& task)
     case TaskKind::Update:
     case TaskKind::PutInPlace:
     case TaskKind::SetOut:
-    case TaskKind::Collective: return {};
+    case TaskKind::Collective:
+    case TaskKind::Offload:
+    case TaskKind::Reload: return {}; // a wire of their own
     }
     return {};
 }

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "executor/cuda/pretendedmaths.h"
+#include "executor/cuda/pretendedmemory.h"
 #include "executor/cuda/pretendedstreams.h"
 
 #include <cstdio>
@@ -123,18 +124,6 @@ inline int callsNccl(std::int32_t device)
     return 0;
 }
 
-/// What all GPUs were asked for and have not got back.
-struct Allocated {
-    std::mutex mutex;
-    std::map<void*, std::int64_t> sizes;
-    std::int64_t now = 0, most = 0;
-};
-inline Allocated& allocated()
-{
-    static Allocated all;
-    return all;
-}
-
 inline void addHardware(PipewrightCudaTable& t)
 {
     t.abi = PIPEWRIGHT_CUDA_ABI;
@@ -150,29 +139,7 @@ inline void addHardware(PipewrightCudaTable& t)
         std::snprintf(info->busId, sizeof info->busId, "0000:%02x:00.0", firstVisible + device);
         return 0;
     };
-    t.allocate = [](std::int32_t, std::int64_t bytes, void** data) {
-        *data = std::aligned_alloc(256, (n(bytes) / 256 + 1) * 256);
-        if (!*data)
-            return fault("the host has not that much");
-        const std::lock_guard lock(allocated().mutex);
-        allocated().sizes[*data] = bytes;
-        allocated().now += bytes;
-        allocated().most = std::max(allocated().most, allocated().now);
-        return 0;
-    };
-    t.release = [](std::int32_t, void* data) {
-        {
-            const std::lock_guard lock(allocated().mutex);
-            allocated().now -= allocated().sizes[data];
-            allocated().sizes.erase(data);
-        }
-        return std::free(data), 0;
-    };
-    t.allocateHost = [](std::int64_t bytes, void** data) {
-        *data = std::malloc(n(bytes) + 1);
-        return *data ? 0 : fault("the host has not that much");
-    };
-    t.releaseHost = [](void* data) { return std::free(data), 0; };
+    addMemory(t);
     t.createSlices = [](std::int32_t, const std::int32_t* wanted, std::int32_t count, std::int32_t* granted,
                         void** slices) {
         int left = multiprocessors;

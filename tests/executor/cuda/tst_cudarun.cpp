@@ -2,12 +2,11 @@
 // Whole designs on the CUDA backend, over GPUs that are pretended: what is tested is the way from the Program to
 // streams, events, captures and links, not the kernels, which are the host's here.
 #include "core/design/designbuilder.h"
-#include "core/design/redesign.h"
 #include "core/design/stagecosts.h"
 #include "core/program/compile.h"
 #include "executor/cuda/cudabackend.h"
 #include "executor/cuda/gpushares.h"
-#include "executor/cuda/pretendedgpu.h"
+#include "executor/cuda/pretendedruns.h"
 #include "executor/run/run.h"
 #include "executor/runtime/collectives.h"
 #include "executor/runtime/plan.h"
@@ -24,34 +23,14 @@
 
 using namespace pipewright;
 
+using pretended::onPretendedGpus;
+using pretended::setupFor;
+
 namespace {
 
 Design tinyGpt(std::string_view family, int devices = 2, int microbatches = 4)
 {
     return test::tinyGpt(family, devices, microbatches);
-}
-
-CudaSetup setupFor(int devices)
-{
-    CudaSetup setup;
-    for (int d = 0; d < devices; ++d)
-        setup.devices.push_back({d % pretended::gpus, 0});
-    return setup;
-}
-
-RunOptions onPretendedGpus(CudaTransport transport = CudaTransport::Automatic)
-{
-    RunOptions options;
-    options.backend = "cuda";
-    options.steps = 3;
-    options.createBackend = [transport](int devices) {
-        CudaSetup setup = setupFor(devices);
-        setup.transport = transport;
-        setup.nccl = "libnccl.so.2";
-        setup.cupti = "libcupti.so.13";
-        return createCudaBackend(pretended::table(), setup);
-    };
-    return options;
 }
 
 std::string failureOf(const std::function<void()>& action)
@@ -228,50 +207,6 @@ private slots:
         SQLite::Database trace(options.trace);
         QVERIFY(trace.execAndGet("SELECT count(*) FROM RECORDS").getInt64() > 0);
         QVERIFY(!trace.tableExists("CUPTI_ACTIVITY_KIND_KERNEL"));
-    }
-
-    void stagesThatRecomputeTrainToTheBitsOfTheReference_data()
-    {
-        QTest::addColumn<bool>("graphs");
-        QTest::newRow("launched") << false;
-        QTest::newRow("captured") << true;
-    }
-    void stagesThatRecomputeTrainToTheBitsOfTheReference()
-    {
-        QFETCH(bool, graphs);
-        for (const Recompute recompute : {Recompute::Selective, Recompute::Full}) {
-            Design design = tinyGpt("zb-h1", 2);
-            design = withRecompute(design, std::vector(design.schedule.deviceOfStage.size(), recompute));
-            RunOptions options = onPretendedGpus();
-            options.runtime.captureBlocks = graphs;
-            const RunResult gpu = run(design, options);
-            QCOMPARE(gpu.maths, std::string("training"));
-            QVERIFY(gpu.gradients && gpu.gradients->bitEqual);
-            QCOMPARE(gpu.peakBytes, gpu.predictedPeakBytes);
-        }
-    }
-
-    void stagesThatOffloadTrainToTheBitsOfTheReference_data()
-    {
-        stagesThatRecomputeTrainToTheBitsOfTheReference_data();
-    }
-    void stagesThatOffloadTrainToTheBitsOfTheReference()
-    {
-        QFETCH(bool, graphs);
-        for (const char* family : {"gpipe", "zb-h1"}) {
-            Design design = tinyGpt(family, 2, 8);
-            design.costs.hostLink = LinkCosts{0, 1e12};
-            design = withOffload(design, std::vector<bool>(design.schedule.deviceOfStage.size(), true));
-            RunOptions options = onPretendedGpus();
-            options.runtime.captureBlocks = graphs;
-            const RunResult gpu = run(design, options);
-            QCOMPARE(gpu.maths, std::string("training"));
-            QVERIFY(gpu.gradients && gpu.gradients->bitEqual);
-            QCOMPARE(gpu.peakBytes, gpu.predictedPeakBytes);
-            QCOMPARE(gpu.hostBytes, gpu.predictedHostBytes);
-            QVERIFY(gpu.hostBytes[0] > 0);
-            QCOMPARE(gpu.droppedRecords, 0);
-        }
     }
 
     void syntheticBlocksTakeTheirTimeOnTheDevice()
