@@ -2,6 +2,7 @@
 // Regenerates only what the changed premise touches: schedule, partition or costs. Costs that no formula gave are
 // spread over layers and summed again for the new cut. O(layers + blocks).
 #include "core/design/redesign.h"
+#include "core/design/recutcosts.h"
 
 #include "core/design/newdesign.h"
 #include "core/design/stagecosts.h"

@@ -12,6 +12,7 @@
 #include "core/workload/workload.h"
 
 #include <optional>
+#include <span>
 #include <vector>
 
 namespace pipewright {
@@ -40,27 +41,8 @@ void applyBytes(const Workload& workload, const std::vector<int>& layersPerStage
 std::vector<double> recomputedShares(const Workload& workload, const std::vector<int>& layersPerStage,
                                      Recompute recompute);
 
-/// Which stages a recut goes from, or to. Without devices a layer takes its time along wherever it goes.
-struct StageCut {
-    std::vector<int> layersPerStage, deviceOfStage{};
-    std::vector<Recompute> recompute{}; ///< what its bytes are of
-};
-
-/// The same costs for another cut: a stage's time is shared out over its layers by their FLOPs (evenly where
-/// they have none) and added up again. With devices, a layer that comes to another device takes what layers take
-/// there: its FLOPs at the pace of the device's own stages, of all where it had none. Stages that stay as they were
-/// keep their times; the others' are marked as estimated. Where the first stage left all of its backward to the weight
-/// gradient, as PyTorch's does, the first stage of the new cut does so, and no other. Bytes are the model's; links stay
-/// unless they were given per pair. Good while layers of a kind take alike. Throws Error.
-Costs recutCosts(const Workload& workload, const Costs& costs, const StageCut& from, const StageCut& to);
-
-/// Without a model: what the stages of a device cost together is shared out evenly over its new stages; a device that
-/// had none gets what the others have on average.
-Costs shareOutCosts(const Costs& costs, const std::vector<int>& fromDeviceOfStage,
-                    const std::vector<int>& toDeviceOfStage);
-
-/// The model's share of the input gradient in a full backward of each stage; unset where it has no such work.
-std::vector<std::optional<double>> inputGradShares(const Workload& workload, const std::vector<int>& layersPerStage);
+/// The model's layers, stage by stage. Throws Error for a cut that is not of this model.
+std::vector<std::span<const Layer>> layersOfStages(const Workload& workload, const std::vector<int>& layersPerStage);
 
 /// The shared parameter of a tied head, when the partition separates it from its embedding.
 std::vector<SharedParameter> sharedParametersOf(const Workload& workload, const std::vector<int>& layersPerStage);

@@ -2,6 +2,7 @@
 #include "core/search/placement.h"
 
 #include "core/base/diagnostic.h"
+#include "core/design/recutcosts.h"
 #include "core/design/stagecosts.h"
 
 namespace pipewright {

@@ -417,9 +417,6 @@ void ModelWindow::setLayersOfStage(int stage, const QString& text)
     });
 }
 
-    });
-}
-
 } // namespace pipewright
 
 #include "moc_modelwindow.cpp"

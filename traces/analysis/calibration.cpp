@@ -3,6 +3,7 @@
 
 #include "core/base/diagnostic.h"
 #include "core/base/median.h"
+#include "core/design/recutcosts.h"
 #include "core/design/stagecosts.h"
 #include "core/program/compile.h"
 #include "core/program/overlaps.h"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Layers, kept tensors, work and stage costs against published formulas and numbers.
 #include "core/base/diagnostic.h"
+#include "core/design/recutcosts.h"
 #include "core/design/stagecosts.h"
 #include "core/workload/activationmemory.h"
 #include "core/workload/transformer.h"

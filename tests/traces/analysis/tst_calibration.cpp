@@ -2,6 +2,7 @@
 // Measured times become costs: known costs come back from a recording that was made with them.
 #include "core/design/costorigins.h"
 #include "core/design/designbuilder.h"
+#include "core/design/recutcosts.h"
 #include "core/design/redesign.h"
 #include "core/design/stagecosts.h"
 #include "core/files/designfile.h"
