@@ -74,7 +74,8 @@ struct Cluster {
     std::vector<DeviceSpec> devices;
     LinkSpec link;                                      ///< between any two devices …
     std::map<std::pair<int, int>, LinkSpec> linkOfPair; ///< … unless this directed pair is listed
-    std::optional<LinkSpec> hostLink{}; ///< between each device and the host's memory, a wire each way; unset: not known
+    std::optional<LinkSpec>
+        hostLink{}; ///< between each device and the host's memory, a wire each way; unset: not known
     std::map<Collective, CollectiveSpec> collectives{}; ///< measured ones; the others follow from the links
     bool groupedCollectives = true;                     ///< false: collectives always pad to the largest piece
     Nodes nodes{};

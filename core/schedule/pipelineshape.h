@@ -39,8 +39,8 @@ struct PipelineShape {
     /// Per stage, what an R block makes again between F and the backward of every microbatch. Empty: none does.
     std::vector<Recompute> recompute;
 
-    /// Per stage: what its forwards keep leaves for the host's memory and is back before the backward, as far as there is
-    /// time for both (program/offloadplan.h). Empty: none does.
+    /// Per stage: what its forwards keep leaves for the host's memory and is back before the backward, as far as there
+    /// is time for both (program/offloadplan.h). Empty: none does.
     std::vector<bool> offload;
 
     int stages() const { return static_cast<int>(deviceOfStage.size()); }

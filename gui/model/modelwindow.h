@@ -55,7 +55,7 @@ public:
     void setLayersOfStage(int stage, const QString& text);
     void setRecomputeOfStage(int stage, const QString& text); ///< none, selective or full
     void setRecompute(Recompute recompute);                   ///< of every stage
-    void setOffloadOfStage(int stage, const QString& text);   ///< yes or no; auto: the predictor chooses, for all stages
+    void setOffloadOfStage(int stage, const QString& text); ///< yes or no; auto: the predictor chooses, for all stages
     void setDeviceValue(int device, int column, const QString& text);
     /// The GPU of a device; the list is for all devices or none, so the first entry fills it.
     void setGpu(int device, const QString& text);

@@ -42,8 +42,7 @@ __global__ void gradient(std::size_t count, int classes, const float* probabilit
                          float scale, float* grad)
 {
     const std::size_t i = std::size_t(blockIdx.x) * blockSize + threadIdx.x;
-    if (i < count)
-    {
+    if (i < count) {
         const std::int32_t target = targets[i / classes];
         grad[i] = (target < 0 ? 0.0f : scale * probabilities[i]) - (int(i % classes) == target ? scale : 0.0f);
     }

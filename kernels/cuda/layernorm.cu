@@ -34,8 +34,8 @@ __global__ void forward(int columns, float epsilon, const float* x, const float*
         y[at + i] = gamma[i] * ((x[at + i] - row.mean) * row.scale) + beta[i];
 }
 
-/// With g = dy · gamma and n the normalised row: dx, or what is added to it, = scale · (g - mean(g) - n · mean(g · n)). In place is
-/// allowed: a thread reads what it writes before that, and others' only before the barriers of the sums.
+/// With g = dy · gamma and n the normalised row: dx, or what is added to it, = scale · (g - mean(g) - n · mean(g · n)).
+/// In place is allowed: a thread reads what it writes before that, and others' only before the barriers of the sums.
 __global__ void inputGradient(int columns, float epsilon, const float* x, const float* gamma, const float* dy,
                               float* dx, bool add)
 {
@@ -49,9 +49,9 @@ __global__ void inputGradient(int columns, float epsilon, const float* x, const 
     }
     const float meanGrad = blockSum(grad) / float(columns), meanProduct = blockSum(product) / float(columns);
     for (int i = threadIdx.x; i < columns; i += blockSize)
-        dx[at + i] = (add ? dx[at + i] : 0.0f)
-                     + row.scale
-                           * (dy[at + i] * gamma[i] - meanGrad - (x[at + i] - row.mean) * row.scale * meanProduct);
+        dx[at + i] =
+            (add ? dx[at + i] : 0.0f)
+            + row.scale * (dy[at + i] * gamma[i] - meanGrad - (x[at + i] - row.mean) * row.scale * meanProduct);
 }
 
 __global__ void rowStatistics(int columns, float epsilon, const float* x, RowStatistics* statistics)
@@ -108,8 +108,7 @@ void run(const Context& context, const LayerNormInputGrad& call)
     const auto [rows, columns, input, gamma, outputGrad, inputGrad, epsilon, store] = call;
     if (rows > 0)
         inputGradient<<<unsigned(rows), blockSize, 0, context.stream>>>(
-            columns, epsilon, input.data(), gamma.data(), outputGrad.data(), inputGrad.data(),
-            store == Store::Add);
+            columns, epsilon, input.data(), gamma.data(), outputGrad.data(), inputGrad.data(), store == Store::Add);
 }
 
 void run(const Context& context, const LayerNormWeightGrad& call)
@@ -122,7 +121,7 @@ void run(const Context& context, const LayerNormWeightGrad& call)
         const int some = std::min(most, rows - first);
         const std::size_t at = std::size_t(first) * columns;
         rowStatistics<<<unsigned(some), blockSize, 0, context.stream>>>(columns, epsilon, input.data() + at,
-                                                                             statistics);
+                                                                        statistics);
         weightGradient<<<columnBlocks(std::size_t(columns)), blockSize, 0, context.stream>>>(
             some, columns, input.data() + at, outputGrad.data() + at, statistics, gammaGrad.data(), betaGrad.data());
     }

@@ -11,7 +11,6 @@
 #include "gui/model/nodefields.h"
 #include "gui/model/parallelismfields.h"
 #include "gui/model/partitionbar.h"
-#include "gui/model/thismachine.h"
 #include "gui/widgets/fields.h"
 #include "gui/widgets/theme.h"
 #include "gui/widgets/valuetable.h"
@@ -25,7 +24,6 @@
 #include <QDoubleSpinBox>
 #include <QLineEdit>
 #include <QPushButton>
-#include <QSignalSpy>
 #include <QSpinBox>
 #include <QTabWidget>
 #include <QTest>
@@ -472,50 +470,6 @@ private Q_SLOTS:
         fixture.window->stages().setCurrentCell(0, 2);
         QTest::keyClick(&fixture.window->stages(), Qt::Key_Return);
         QVERIFY(!fixture.window->stages().findChild<QLineEdit*>());
-    }
-
-    void theDesignTakesThisMachine()
-    {
-        Fixture fixture;
-        ThisMachine& machine = fixture.window->machine();
-        MachineMeasureOptions quick;
-        quick.productSize = 16;
-        quick.copyBytes = 4096;
-        quick.largeMessage = 4096;
-        quick.repetitions = 1;
-        machine.setOptions(quick);
-        const Cluster before = fixture.document.design().cluster;
-        QSignalSpy measured(&machine, &ThisMachine::measured);
-        machine.button()->click();
-        QVERIFY(measured.wait(60'000));
-        const Cluster& now = fixture.document.design().cluster;
-        QCOMPARE(now.name, std::string("this machine"));
-        QCOMPARE(now.devices.size(), before.devices.size());
-        for (const DeviceSpec& device : now.devices)
-            QVERIFY(device.peakFlops > 0 && device.memory > 0 && device.efficiency > 0);
-        QVERIFY(now.link.bandwidth > 0);
-        fixture.document.undoStack()->undo();
-        QVERIFY(fixture.document.design().cluster == before);
-    }
-
-    void measuringThisMachineCanBeStopped()
-    {
-        Fixture fixture;
-        ThisMachine& machine = fixture.window->machine();
-        MachineMeasureOptions endless;
-        endless.productSize = 64;
-        endless.repetitions = 20'000;
-        machine.setOptions(endless);
-        const Cluster before = fixture.document.design().cluster;
-        QSignalSpy stopped(&machine, &ThisMachine::stopped);
-        machine.button()->click();
-        QTRY_VERIFY(!machine.state().isEmpty());
-        QCOMPARE(machine.button()->text(), QStringLiteral("Stop"));
-        machine.button()->click();
-        QVERIFY(stopped.wait(60'000));
-        QVERIFY(machine.state().contains(QLatin1String("cancelled")));
-        QVERIFY(fixture.document.design().cluster == before);
-        QCOMPARE(machine.button()->text(), QStringLiteral("This machine"));
     }
 };
 
