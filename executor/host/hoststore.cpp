@@ -13,13 +13,13 @@ namespace pipewright {
 
 namespace {
 
-constexpr std::size_t alignment = 64;
+constexpr std::size_t storeAlignment = 64;
 
 } // namespace
 
 HostCopies::HostCopies(Bytes bytes)
-    : m_region{static_cast<std::byte*>(
-                   std::aligned_alloc(alignment, (static_cast<std::size_t>(bytes) / alignment + 1) * alignment)),
+    : m_region{static_cast<std::byte*>(std::aligned_alloc(
+                   storeAlignment, (static_cast<std::size_t>(bytes) / storeAlignment + 1) * storeAlignment)),
                bytes}
 {
     if (m_region.data == nullptr)
