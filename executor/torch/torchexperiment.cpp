@@ -100,9 +100,10 @@ void take(const Json& report, ExperimentRun& run)
 }
 
 /// What the process reports, as runs.
-class Reports {
+class ExperimentReports {
 public:
-    Reports(std::vector<Planned>& runs, const TorchExperimentOptions& options) : m_runs(runs), m_options(options)
+    ExperimentReports(std::vector<Planned>& runs, const TorchExperimentOptions& options)
+        : m_runs(runs), m_options(options)
     {
         experiment.planned = static_cast<int>(runs.size());
     }
@@ -179,7 +180,7 @@ Experiment runTorchExperiment(const std::vector<Design>& designs, const TorchExp
     writeFileAtomically(folder.file("job.json"), job.dump(), false);
     RankProcesses process(
         {pythonProcess(options.python, "pipewright.experiment", {folder.file("job.json"), "--record", "fd:3"})});
-    Reports reports(runs, options);
+    ExperimentReports reports(runs, options);
     while (process.anyRuns()) {
         for (const ProcessEvent& event : process.wait())
             if (!event.ended)
