@@ -144,7 +144,7 @@ private slots:
                                                  << "they are of different builds";
         QTest::newRow("plugin with a hole") << "driver_good"
                                             << "plugin_hole"
-                                            << "function 17 of its table is missing";
+                                            << "function 19 of its table is missing";
         QTest::newRow("plugin that finds nothing") << "driver_good"
                                                    << "plugin_nogpu"
                                                    << "finds no GPU it can use: there is none";
