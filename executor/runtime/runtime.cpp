@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <new>
+#include <system_error>
 #ifdef __linux__
 #include <sys/prctl.h>
 #endif
@@ -116,6 +117,10 @@ std::unique_ptr<HostStore> Runtime::hostStore(int device, Bytes bytes)
         throw Error("device " + std::to_string(device),
                     "cannot allocate " + formatSize(bytes) + " of host memory for what it offloads",
                     "let fewer stages offload");
+    } catch (const std::system_error& error) {
+        throw Error("device " + std::to_string(device),
+                    std::string("cannot start the threads that copy what it offloads: ") + error.what(),
+                    "let no stage offload, or allow more threads (ulimit -u)");
     }
     if (!store)
         throw Error("schedule.offload", "the " + m_backend.name() + " backend does not offload",
