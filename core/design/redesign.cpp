@@ -243,6 +243,13 @@ Design withOffload(const Design& base, std::vector<bool> ofStage)
     if (!ofStage.empty() && !design.costs.hostLink)
         throw Error("schedule.offload", "nothing is known of the link between a device and the host's memory",
                     "state it: --host-link 25GB (bytes per second), or \"host_link\" of the cluster or the costs");
+    if (!ofStage.empty() && hasUpdates(design.schedule))
+        throw Error("schedule.offload",
+                    "the schedule updates its stages amid the step, and offloaded values wait for none",
+                    "let every stage keep what it made (--offload none), or take a family without update blocks");
+    if (!ofStage.empty() && design.schedule.sequencePieces > 1)
+        throw Error("schedule.offload", "later pieces of a sequence read what earlier ones kept",
+                    "let every stage keep what it made (--offload none), or leave sequences whole");
     design.schedule.offload = std::move(ofStage);
     return design;
 }

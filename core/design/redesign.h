@@ -58,7 +58,7 @@ Design withFamily(const Design& base, const Family& family, const FamilyChoice& 
 Design withRecompute(const Design& base, const std::vector<Recompute>& ofStage);
 
 /// The same design with these stages offloading what their forwards keep (PipelineShape::offload; empty: none). Throws
-/// Error where the costs do not know the link to the host's memory.
+/// Error where the costs do not know the link to the host's memory, and for updates amid the step and sequence pieces.
 Design withOffload(const Design& base, std::vector<bool> ofStage);
 
 /// The same with other degrees of parallelism. Only a formula knows what those cost.

@@ -127,7 +127,12 @@ private Q_SLOTS:
         design.schedule.offload.pop_back();
         QVERIFY(fault(design).starts_with("schedule.offload: "));
         for (const char* family : {"pipedream-2bw", "seq1f1b"}) {
-            const Design other = offloading(family, fast);
+            Design other = test::evenDesign({.transfer = 1000, .saved = 1 << 20, .savedForWeightGrad = 1 << 19},
+                                            test::possibleSchedule(family, 4, 8));
+            other.costs.hostLink = LinkCosts{0, fast};
+            const std::vector<bool> all(other.schedule.deviceOfStage.size(), true);
+            QVERIFY_THROWS_EXCEPTION(Error, withOffload(other, all));
+            other.schedule.offload = all; // as a file may say it
             QVERIFY2(fault(other).starts_with("schedule.offload: "), family);
         }
     }

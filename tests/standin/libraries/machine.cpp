@@ -54,8 +54,10 @@ void write();
 Book& book()
 {
     static Book& only = []() -> Book& {
-        if (!settings().report.empty())
+        if (!settings().report.empty()) {
             std::atexit(write);
+            std::at_quick_exit(write); // as the program ends
+        }
         return *new Book;
     }();
     return only;

@@ -11,6 +11,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
+#include <map>
 #include <set>
 #include <utility>
 #include <vector>
@@ -23,6 +25,16 @@ thread_local cudaError_t lastError = cudaSuccess;
 thread_local std::vector<Stream*> capturing;
 std::mutex peersMutex;
 std::set<std::pair<int, int>> peers; ///< who may access whom
+std::mutex pinnedMutex;
+std::map<const char*, std::size_t> pinned; ///< host memory of cudaHostAlloc
+
+bool isPinned(const void* place)
+{
+    const std::lock_guard lock(pinnedMutex);
+    const auto* const at = static_cast<const char*>(place);
+    auto behind = pinned.upper_bound(at);
+    return behind != pinned.begin() && at < std::prev(behind)->first + std::prev(behind)->second;
+}
 
 bool isDevice(int device)
 {
@@ -44,7 +56,7 @@ cudaError_t copy(Stream& stream, void* to, int toDevice, const void* from, int f
         count(direct ? "copies between GPUs" : "copies between GPUs through the host");
     }
     std::shared_ptr<std::vector<char>> staged;
-    if (fromDevice < 0 && !stream.capture) {
+    if (fromDevice < 0 && !stream.capture && !isPinned(from)) {
         // "CUDA Runtime API", "API synchronization behavior": from pageable memory the bytes are staged before the call
         // returns; to pageable memory the call may, but need not, wait.
         staged =
@@ -248,6 +260,8 @@ cudaError_t cudaHostAlloc(void** place, std::size_t bytes, unsigned int)
     *place = std::malloc(bytes);
     if (!*place)
         return ended(cudaErrorMemoryAllocation);
+    const std::lock_guard lock(pinnedMutex);
+    pinned[static_cast<const char*>(*place)] = bytes;
     hold("pinned host memory", 1);
     return ended(cudaSuccess);
 }
@@ -257,8 +271,12 @@ cudaError_t cudaFreeHost(void* place)
     const Call call(Domain::Runtime, "cudaFreeHost");
     if (const cudaError_t code = forbiddenInCapture(); code != cudaSuccess)
         return ended(code);
-    if (place)
+    if (place) {
+        const std::lock_guard lock(pinnedMutex);
+        if (pinned.erase(static_cast<const char*>(place)) == 0)
+            return ended(cudaErrorInvalidValue);
         hold("pinned host memory", -1);
+    }
     std::free(place);
     return ended(cudaSuccess);
 }
