@@ -192,7 +192,7 @@ void print(const Design& design, const Prediction& prediction, const Prediction*
         printText("the host takes {}\n", gaps);
     if (!program.offload.empty())
         printText("stages {} offload {} of {} microbatches (the others have no time for it); {} in the host's memory\n",
-                  textOf(program.offload), offloadCount(program),
+                  pipewright::textOf(program.offload), offloadCount(program),
                   std::count(program.offload.begin(), program.offload.end(), true) * program.microbatches,
                   formatSize(std::accumulate(
                       program.devices.begin(), program.devices.end(), Bytes{0},

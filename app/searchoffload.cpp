@@ -34,7 +34,7 @@ int searchOffload(const Design& design, const SearchOptions& options, const Sear
     } else {
         TextTable table({"order within", "stages that offload", "makespan"});
         for (const OffloadTrial& trial : found.trials) {
-            const std::string stages = textOf(trial.offload);
+            const std::string stages = pipewright::textOf(trial.offload);
             table.addRow({within(trial), stages.empty() ? "none" : stages,
                           trial.value ? formatDuration(*trial.value) : "does not fit"});
         }
