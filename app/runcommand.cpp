@@ -255,6 +255,9 @@ void print(const RunResult& result)
     const std::string parts = keptParts(result.memory);
     if (!parts.empty())
         printText("overhead: memory of a device outside its buffers, at most {}\n", parts);
+    for (std::size_t device = 0; device < result.hostBytes.size(); ++device)
+        printText("device {} offloaded up to {} to the host's memory, predicted {}\n", device,
+                  formatSize(result.hostBytes[device]), formatSize(result.predictedHostBytes[device]));
     if (exact)
         printText("every device allocated exactly as many bytes as were predicted before the run\n");
     printText("\n");

@@ -377,7 +377,7 @@ Design withFamily(const Design& base, const Family& family, const FamilyChoice& 
     Schedule schedule = makeSchedule(family.name, parameters);
     if (!hasUpdates(schedule))
         schedule = withRecompute(schedule, inProportion(base.schedule.recompute, schedule.stages()));
-    if (!hasUpdates(schedule))
+    if (!hasUpdates(schedule) && schedule.sequencePieces == 1) // as withOffload() allows it
         schedule.offload = inProportion(base.schedule.offload, schedule.stages());
     return withSchedule(base, std::move(schedule));
 }

@@ -366,6 +366,8 @@ private Q_SLOTS:
         QCOMPARE(run.json()["peak_bytes"], run.json()["predicted_peak_bytes"]);
         QCOMPARE(run.json()["host_bytes"], run.json()["predicted_host_bytes"]);
         QCOMPARE(run.json()["allocated_bytes"], run.json()["predicted_allocated_bytes"]);
+        const Outcome told = m_work.run("run offload.json --backend host --steps 1 -o told.db");
+        QVERIFY2(told.output.contains("device 0 offloaded up to "), qPrintable(told.output));
         // The copies are in the trace and in what is exported of it.
         for (const char* words : {"compare offload.json offload.db", "explain offload.db",
                                   "calibrate offload.json offload.db -o calibrated.json",

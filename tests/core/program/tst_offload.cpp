@@ -182,6 +182,14 @@ private Q_SLOTS:
         QVERIFY_THROWS_EXCEPTION(Error, searchWithOffload(design, options));
     }
 
+    void anotherFamilyOffloadsWhereItCan()
+    {
+        const Design design = offloading("1f1b", fast);
+        QCOMPARE(withFamily(design, *findFamily("zb-h1"), {}).schedule.offload, design.schedule.offload);
+        for (const char* family : {"seq1f1b", "pipedream-2bw"})
+            QVERIFY2(withFamily(design, *findFamily(family), {}).schedule.offload.empty(), family);
+    }
+
     void choicesAreReadAsWritten()
     {
         QCOMPARE(parseOffload("none", "x"), OffloadChoice{});
