@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Every operation that a stage is made of, as a list of calls. A call is a plain struct with its sizes and operands:
 // the host runs it, and the table of the CUDA plugin passes it on as it is. The headers included here hold the structs
-// and say what each operation computes. A new operation is a struct there, a line of a list below, and its kernels:
+// and say what each operation computes. A new operation is a struct there, a line of the list below, and its kernels:
 // without them the host or the plugin does not link.
 #pragma once
 
@@ -35,20 +35,17 @@ namespace pipewright::kernels {
             use(EmbeddingForward) use(EmbeddingWeightGrad) use(FeatureBagForward) use(FeatureBagWeightGrad)            \
                 use(CrossEntropyForward) use(CrossEntropyInputGrad) use(AttentionForward) use(AttentionInputGrad)      \
                     use(SgdMomentumStep) use(AdamWStep) use(RmsPropStep) use(PredictMomentum) use(PredictRmsProp)      \
-                        use(PredictAdam) use(TensorCall)
-
-/// Those that only the host has so far; models that need them are refused on GPUs before they run there.
-#define PIPEWRIGHT_HOST_CALLS(use)                                                                                     \
-    use(RmsNormForward) use(RmsNormInputGrad) use(RmsNormWeightGrad) use(Rotate) use(GroupedAttentionForward)          \
-        use(GroupedAttentionInputGrad) use(ActivationForward) use(ActivationInputGrad) use(GatedForward)               \
-            use(GatedInputGrad) use(RouteTokens) use(RouteTokensGrad) use(CopyToExperts) use(SumOfExperts)             \
-                use(ExpertsForward) use(ExpertsInputGrad) use(ExpertsWeightGrad) use(JoinKeys) use(SplitKeysGrad)      \
-                    use(FromBytes) use(Widen) use(Narrow) use(RoundToBf16) use(SoftCap) use(SoftCapGrad)               \
-                        use(CountCopies) use(BalanceStep)
+                        use(PredictAdam) use(RmsNormForward) use(RmsNormInputGrad) use(RmsNormWeightGrad) use(Rotate)  \
+                            use(GroupedAttentionForward) use(GroupedAttentionInputGrad) use(ActivationForward)         \
+                                use(ActivationInputGrad) use(GatedForward) use(GatedInputGrad) use(RouteTokens)        \
+                                    use(RouteTokensGrad) use(CopyToExperts) use(SumOfExperts) use(ExpertsForward)      \
+                                        use(ExpertsInputGrad) use(ExpertsWeightGrad) use(JoinKeys) use(SplitKeysGrad)  \
+                                            use(FromBytes) use(Widen) use(Narrow) use(RoundToBf16) use(SoftCap)        \
+                                                use(SoftCapGrad) use(CountCopies) use(BalanceStep) use(TensorCall)
 
 enum class Operation : std::int32_t {
 #define PIPEWRIGHT_NAME(name) name,
-    PIPEWRIGHT_CALLS(PIPEWRIGHT_NAME) PIPEWRIGHT_HOST_CALLS(PIPEWRIGHT_NAME)
+    PIPEWRIGHT_CALLS(PIPEWRIGHT_NAME)
 #undef PIPEWRIGHT_NAME
 };
 
@@ -60,15 +57,10 @@ inline constexpr Operation operationOf = Call::isNoCallOfTheList;
     inline constexpr Operation operationOf<name> = Operation::name;                                                    \
     static_assert(std::is_standard_layout_v<name> && std::is_trivially_copyable_v<name>);
 PIPEWRIGHT_CALLS(PIPEWRIGHT_OPERATION)
-PIPEWRIGHT_HOST_CALLS(PIPEWRIGHT_OPERATION)
 #undef PIPEWRIGHT_OPERATION
 
 #define PIPEWRIGHT_CASE(name)                                                                                          \
-    case Operation::name:                                                                                              \
-        use(*static_cast<const name*>(call), #name);                                                                   \
-        return true;
-#define PIPEWRIGHT_NO_CASE(name)                                                                                       \
-    case Operation::name: return false;
+    case Operation::name: use(*static_cast<const name*>(call), #name); return true;
 
 /// Gives `use` the call as its own type and the operation's name. False: the operation is not in the list.
 template<typename Use>
@@ -76,28 +68,15 @@ bool visit(Operation operation, const void* call, Use&& use)
 {
     switch (operation) {
         PIPEWRIGHT_CALLS(PIPEWRIGHT_CASE)
-        PIPEWRIGHT_HOST_CALLS(PIPEWRIGHT_NO_CASE)
     }
     return false;
 }
 
-/// The same, of those that only the host has too.
-template<typename Use>
-bool visitOnHost(Operation operation, const void* call, Use&& use)
-{
-    switch (operation) {
-        PIPEWRIGHT_CALLS(PIPEWRIGHT_CASE)
-        PIPEWRIGHT_HOST_CALLS(PIPEWRIGHT_CASE)
-    }
-    return false;
-}
-#undef PIPEWRIGHT_NO_CASE
 #undef PIPEWRIGHT_CASE
 
 // On the host, at once, on the calling thread.
 #define PIPEWRIGHT_RUN(name) void run(const name& call);
 PIPEWRIGHT_CALLS(PIPEWRIGHT_RUN)
-PIPEWRIGHT_HOST_CALLS(PIPEWRIGHT_RUN)
 #undef PIPEWRIGHT_RUN
 
 } // namespace pipewright::kernels

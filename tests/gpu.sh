@@ -148,7 +148,7 @@ correct() {
     # their reads are checked.
     local cases=("1f1b" "1f1b --graphs" "gpipe" "interleaved-1f1b" "zb-h1" "zb-v" "chimera" "zb-h1 --graphs" "1f1b --bf16"
                  "1f1b --link copy" "1f1b --link nccl" "chimera --link nccl" "1f1b --model=byte-mlp" "chimera --model=byte-mlp"
-                 "seq1f1b" "seq1f1b --graphs" "pipedream-2bw @" "pipeoptim @" "dp @" "cdp-v2 @")
+                 "1f1b --model=byte-llama" "seq1f1b --model=byte-llama" "seq1f1b" "seq1f1b --graphs" "pipedream-2bw @" "pipeoptim @" "dp @" "cdp-v2 @")
     [ -z "$small" ] || cases=("1f1b" "1f1b --graphs" "1f1b --bf16" "chimera --link nccl" "pipedream-2bw @")
     for case in "${cases[@]}"; do
         local family=${case%% *} options=${case#"${case%% *}"} name=train-${case//[ =@]/} bound=$fp32 shape=$model
@@ -247,6 +247,12 @@ speed() {
         timeout 60 "$program" new 1f1b --devices 1 --microbatches 4 --model gpt-1.5b --sequence 1024 --microbatch-size 1 -o wide.json --force \
             >>wide.out 2>>wide.err || { fail "wide: $(tail -n 1 wide.err)"; break; }
         run "wide$case" wide.json --steps 3 --no-gradient-check $case && pass "gpt-1.5b ${case:-fp32}: $(value step_ns <"wide$case.json-out") ns"
+    done
+    timeout 60 "$program" new 1f1b --devices 1 --microbatches 4 --model llama-3-8b --sequence 2048 --microbatch-size 1 -o llama.json \
+        --force >>wide.out 2>>wide.err || fail "llama: $(tail -n 1 wide.err)"
+    for case in "" "--bf16"; do
+        run "llama$case" llama.json --steps 3 --no-gradient-check --scale layers=4,vocabulary=32000 $case &&
+            pass "4 layers of llama-3-8b ${case:-fp32}: $(value step_ns <"llama$case.json-out") ns"
     done
     title "Products of PyTorch on this machine"
     timeout 100 python3 - >torch.out 2>torch.err <<'PYTHON' && sed 's/^/- /' torch.out | tee -a "$report" || say "- PyTorch is not here"

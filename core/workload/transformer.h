@@ -34,7 +34,7 @@ int expertLayersOf(const ModelShape& shape);
 /// Why the built-in layers cannot train this model; empty when they can.
 Diagnostics whyNotRunnable(const ModelShape& shape);
 bool isRunnable(const ModelShape& shape);
-/// Of a runnable model: why GPUs cannot. Their kernels are those of GPT's layers and of the classifier's.
+/// Of a runnable model: why GPUs cannot.
 Diagnostics whyNotOnGpus(const ModelShape& shape);
 
 /// What the host's kernels keep of attention: the plain one its probabilities, others a number per query and head.

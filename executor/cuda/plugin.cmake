@@ -25,7 +25,7 @@ if(PIPEWRIGHT_CUDA)
         add_library(pipewright_cuda MODULE ${sources} $<TARGET_OBJECTS:pipewright_cuda_kernels>)
         # The kernels against their references, for a machine that has a GPU; without Qt, and started by tests/gpu.sh.
         # Part of every bundle; beside the tests nothing needs it.
-        add_executable(pipewright_gpucheck tests/gpu/gpucheck.cu kernels/reference/reference.cpp executor/cuda/loader.cpp
+        add_executable(pipewright_gpucheck tests/gpu/gpucheck.cu kernels/reference/reference.cpp kernels/reference/decoder.cpp executor/cuda/loader.cpp
                        executor/cuda/libraryplaces.cpp
                        $<TARGET_OBJECTS:pipewright_cuda_kernels>)
         set_target_properties(pipewright_gpucheck PROPERTIES EXCLUDE_FROM_ALL ${PIPEWRIGHT_TESTS})

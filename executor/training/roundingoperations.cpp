@@ -7,168 +7,95 @@ namespace {
 
 using namespace kernels;
 
-void round(std::span<float> values)
-{
-    run(RoundToBf16{values});
-}
+/// Rounds what an operation hands on: a line per call of the list.
+class Results {
+public:
+    explicit Results(const Operations& on) : m_on(on) {}
 
-// What an operation hands on, one line per call of the list.
-void roundResults(const Copy&) {} // of values that are rounded
-void roundResults(const Fill&) {} // with zeros
-void roundResults(const Add& call)
-{
-    round(call.values);
-}
-void roundResults(const LinearForward& call)
-{
-    round(call.output);
-}
-void roundResults(const LinearInputGrad& call)
-{
-    round(call.inputGrad);
-}
-void roundResults(const LinearWeightGrad&) {}
-void roundResults(const GeluForward& call)
-{
-    round(call.output);
-}
-void roundResults(const GeluInputGrad& call)
-{
-    round(call.inputGrad);
-}
-void roundResults(const LayerNormForward& call)
-{
-    round(call.output);
-}
-void roundResults(const LayerNormInputGrad& call)
-{
-    round(call.inputGrad);
-}
-void roundResults(const LayerNormWeightGrad&) {}
-void roundResults(const EmbeddingForward& call)
-{
-    round(call.output);
-}
-void roundResults(const EmbeddingWeightGrad&) {}
-void roundResults(const FeatureBagForward& call)
-{
-    round(call.output);
-}
-void roundResults(const FeatureBagWeightGrad&) {}
-void roundResults(const CrossEntropyForward&) {}
-void roundResults(const CrossEntropyInputGrad& call)
-{
-    round(call.logitsGrad);
-}
-void roundResults(const AttentionForward& call)
-{
-    round(call.saved);
-    round(call.output);
-}
-void roundResults(const AttentionInputGrad& call)
-{
-    round(call.queryKeyValueGrad);
-}
-void roundResults(const SgdMomentumStep&) {}
-void roundResults(const AdamWStep&) {}
-void roundResults(const RmsPropStep&) {}
-void roundResults(const PredictMomentum&) {}
-void roundResults(const PredictRmsProp&) {}
-void roundResults(const PredictAdam&) {}
-void roundResults(const TensorCall& call)
-{
-    // The only ones of them among the layers' passes whose results are handed on.
-    if (call.operation == TensorOperation::AddRepeated || call.operation == TensorOperation::Scale)
-        round({call.out, static_cast<std::size_t>(call.size[0])});
-}
-void roundResults(const RmsNormForward& call)
-{
-    round(call.output);
-}
-void roundResults(const RmsNormInputGrad& call)
-{
-    round(call.inputGrad);
-}
-void roundResults(const RmsNormWeightGrad&) {}
-void roundResults(const Rotate& call)
-{
-    round(call.values);
-}
-void roundResults(const GroupedAttentionForward& call)
-{
-    round(call.output);
-}
-void roundResults(const GroupedAttentionInputGrad& call)
-{
-    for (const std::span<float> grad : {call.queryGrad, call.keyGrad, call.valueGrad})
-        round(grad);
-}
-void roundResults(const ActivationForward& call)
-{
-    round(call.output);
-}
-void roundResults(const ActivationInputGrad& call)
-{
-    round(call.inputGrad);
-}
-void roundResults(const GatedForward& call)
-{
-    round(call.output);
-}
-void roundResults(const GatedInputGrad& call)
-{
-    round(call.gateGrad);
-    round(call.factorGrad);
-}
-void roundResults(const RouteTokens&) {}
-void roundResults(const RouteTokensGrad&) {}
-void roundResults(const SoftCap& call)
-{
-    round(call.values);
-}
-void roundResults(const SoftCapGrad& call)
-{
-    round(call.grad);
-}
-void roundResults(const CountCopies&) {}
-void roundResults(const BalanceStep&) {}
-void roundResults(const CopyToExperts& call)
-{
-    round(call.output);
-}
-void roundResults(const SumOfExperts& call)
-{
-    round(call.output);
-}
-void roundResults(const ExpertsForward& call)
-{
-    round(call.output);
-}
-void roundResults(const ExpertsInputGrad& call)
-{
-    round(call.inputGrad);
-}
-void roundResults(const ExpertsWeightGrad&) {}
-void roundResults(const JoinKeys&) {} // copies
-void roundResults(const SplitKeysGrad& call)
-{
-    round(call.sharedGrad);
-}
-void roundResults(const FromBytes& call)
-{
-    round(call.values);
-}
-void roundResults(const Widen&) {}
-void roundResults(const Narrow&) {}
-void roundResults(const RoundToBf16&) {}
+    void of(const Copy&) const {} // of values that are rounded
+    void of(const Fill&) const {} // with zeros
+    void of(const Add& call) const { round(call.values); }
+    void of(const LinearForward& call) const { round(call.output); }
+    void of(const LinearInputGrad& call) const { round(call.inputGrad); }
+    void of(const LinearWeightGrad&) const {}
+    void of(const GeluForward& call) const { round(call.output); }
+    void of(const GeluInputGrad& call) const { round(call.inputGrad); }
+    void of(const LayerNormForward& call) const { round(call.output); }
+    void of(const LayerNormInputGrad& call) const { round(call.inputGrad); }
+    void of(const LayerNormWeightGrad&) const {}
+    void of(const EmbeddingForward& call) const { round(call.output); }
+    void of(const EmbeddingWeightGrad&) const {}
+    void of(const FeatureBagForward& call) const { round(call.output); }
+    void of(const FeatureBagWeightGrad&) const {}
+    void of(const CrossEntropyForward&) const {}
+    void of(const CrossEntropyInputGrad& call) const { round(call.logitsGrad); }
+    void of(const AttentionForward& call) const
+    {
+        round(call.saved);
+        round(call.output);
+    }
+    void of(const AttentionInputGrad& call) const { round(call.queryKeyValueGrad); }
+    void of(const SgdMomentumStep&) const {}
+    void of(const AdamWStep&) const {}
+    void of(const RmsPropStep&) const {}
+    void of(const PredictMomentum&) const {}
+    void of(const PredictRmsProp&) const {}
+    void of(const PredictAdam&) const {}
+    void of(const TensorCall& call) const
+    {
+        // The only ones of them among the layers' passes whose results are handed on.
+        if (call.operation == TensorOperation::AddRepeated || call.operation == TensorOperation::Scale)
+            round({call.out, static_cast<std::size_t>(call.size[0])});
+    }
+    void of(const RmsNormForward& call) const { round(call.output); }
+    void of(const RmsNormInputGrad& call) const { round(call.inputGrad); }
+    void of(const RmsNormWeightGrad&) const {}
+    void of(const Rotate& call) const { round(call.values); }
+    void of(const GroupedAttentionForward& call) const { round(call.output); }
+    void of(const GroupedAttentionInputGrad& call) const
+    {
+        for (const std::span<float> grad : {call.queryGrad, call.keyGrad, call.valueGrad})
+            round(grad);
+    }
+    void of(const ActivationForward& call) const { round(call.output); }
+    void of(const ActivationInputGrad& call) const { round(call.inputGrad); }
+    void of(const GatedForward& call) const { round(call.output); }
+    void of(const GatedInputGrad& call) const
+    {
+        round(call.gateGrad);
+        round(call.factorGrad);
+    }
+    void of(const RouteTokens&) const {}
+    void of(const RouteTokensGrad&) const {}
+    void of(const SoftCap& call) const { round(call.values); }
+    void of(const SoftCapGrad& call) const { round(call.grad); }
+    void of(const CountCopies&) const {}
+    void of(const BalanceStep&) const {}
+    void of(const CopyToExperts& call) const { round(call.output); }
+    void of(const SumOfExperts& call) const { round(call.output); }
+    void of(const ExpertsForward& call) const { round(call.output); }
+    void of(const ExpertsInputGrad& call) const { round(call.inputGrad); }
+    void of(const ExpertsWeightGrad&) const {}
+    void of(const JoinKeys&) const {} // copies
+    void of(const SplitKeysGrad& call) const { round(call.sharedGrad); }
+    void of(const FromBytes& call) const { round(call.values); }
+    void of(const Widen&) const {}
+    void of(const Narrow&) const {}
+    void of(const RoundToBf16&) const {}
+
+private:
+    void round(std::span<float> values) const { m_on.run(RoundToBf16{values}); }
+
+    const Operations& m_on;
+};
 
 } // namespace
 
 void RoundingOperations::issue(Operation operation, const void* call, std::size_t) const
 {
-    visitOnHost(operation, call, [this](const auto& known, const char*) {
+    visit(operation, call, [this](const auto& known, const char*) {
         m_exact.run(known);
-        roundResults(known);
+        Results(m_exact).of(known);
     });
 }
 

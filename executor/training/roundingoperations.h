@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The host's operations for values that are stored in bf16: what an operation hands on is rounded to what bf16 can
+// A device's operations for values that are stored in bf16: what an operation hands on is rounded to what bf16 can
 // hold, what it sums up is not. Weights' gradients, losses, probabilities of classes and of experts, and attention's
 // kept numbers are sums of their own and stay fp32.
 #pragma once

@@ -1,19 +1,21 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// A warp per query and head, lanes over the head's elements; keys pass by with a running maximum and sum, so the
-// matrix of scores is never stored. Exact and in a fixed order; far from the speed of tensor cores. Pieces of a
+// Attention in tiles of 64 queries x 64 keys: the matrix of scores is never stored. The forward keeps a running maximum
+// and sum per query and leaves the logarithm of the sum; the backward makes a tile's probabilities again from it, once
+// for the queries' gradients and once for those of keys and values, so that every block owns what it writes and sums
+// have a fixed order (Dao et al., arXiv 2205.14135, algorithms 1 and 4). In fp32, without tensor cores. Pieces of a
 // sequence pass one after another, oldest first; where they lie travels with the launch, so that a captured one keeps
 // it.
 #include "kernels/cuda/kernels.h"
-#include "kernels/cuda/launch.cuh"
+#include "kernels/cuda/tiles.cuh"
 
+#include <algorithm>
 #include <cassert>
 
 namespace pipewright::kernels::cuda {
 
 namespace {
 
-constexpr int most = widestHead / 32; // elements per lane
-constexpr int warps = int(blockSize / 32);
+constexpr int mostSlices = widestHead / tile; ///< of a head's elements, as many as a tile is wide
 
 /// The pieces before the own one.
 struct Earlier {
@@ -28,196 +30,446 @@ struct Earlier {
     }
 };
 
-Earlier plain(const AttentionShape& shape, const EarlierPieces& earlier)
+Earlier plain(int pieces, const EarlierPieces& earlier)
 {
-    assert(shape.pieces <= mostPieces && int(earlier.saved.size()) < shape.pieces);
+    assert(pieces <= mostPieces && int(earlier.saved.size()) < pieces);
     Earlier result{int(earlier.saved.size()), earlier.key, earlier.value, {}};
     for (int i = 0; i < result.count; ++i)
         result.saved[i] = earlier.saved[i];
     return result;
 }
 
-struct Place {
-    bool inside;
-    int lane, head, position;
-    std::size_t token, first; // of the sequence, as tokens
-    float scale;
+/// Both kinds of attention: the grouped one's shape, and how far the next token's gradients lie from a token's.
+struct Problem {
+    GroupedAttentionShape shape;
+    int queryGradRow, keyGradRow, valueGradRow;
+    Earlier earlier;
+
+    __device__ int queryRow() const { return shape.heads * shape.querySize; }
+    __device__ int keyRow() const { return shape.keyValueHeads * shape.querySize; }
+    __device__ int valueRow() const { return shape.keyValueHeads * shape.valueSize; }
+    __device__ int outputRow() const { return shape.heads * shape.valueSize; }
+
+    /// Positions are those of the whole sequence.
+    __device__ int queryPosition(int query) const { return earlier.count * shape.length + query; }
+    __device__ int keyPosition(int piece, int key) const { return piece * shape.length + key; }
+    __device__ bool sees(int query, int key) const
+    {
+        return !shape.causal || (key <= query && (shape.window == 0 || query - key < shape.window));
+    }
+    /// Whether none of a tile of queries sees any of a tile of keys; both begin at these positions.
+    __device__ bool seesNothing(int query, int key) const
+    {
+        return shape.causal
+               && (key > query + tile - 1 || (shape.window > 0 && query - (key + tile - 1) >= shape.window));
+    }
+    __device__ float capped(float score) const
+    {
+        return shape.softCap > 0 ? shape.softCap * tanhf(score / shape.softCap) : score;
+    }
+    /// Of capped(), where it has this value.
+    __device__ float slopeOfCap(float value) const
+    {
+        return shape.softCap > 0 ? 1 - value / shape.softCap * (value / shape.softCap) : 1.0f;
+    }
 };
 
-__device__ Place placeOf(const AttentionShape& shape)
+GroupedAttentionShape grouped(const AttentionShape& shape)
 {
-    const std::size_t index = std::size_t(blockIdx.x) * warps + threadIdx.x / 32;
-    Place place{};
-    place.inside = index < std::size_t(shape.sequences) * shape.length * shape.heads;
-    place.lane = int(threadIdx.x % 32);
-    place.head = int(index % shape.heads);
-    place.token = index / shape.heads;
-    place.position = int(place.token % shape.length);
-    place.first = place.token - place.position;
-    place.scale = rsqrtf(float(shape.headSize));
-    return place;
+    return {.sequences = shape.sequences,
+            .length = shape.length,
+            .heads = shape.heads,
+            .keyValueHeads = shape.heads,
+            .querySize = shape.headSize,
+            .valueSize = shape.headSize,
+            .pieces = shape.pieces,
+            .scale = float(1 / std::sqrt(double(shape.headSize)))};
 }
 
-struct Row {
-    float element[most];
+Problem problem(const GroupedAttentionShape& shape, const EarlierPieces& earlier)
+{
+    return {shape, shape.heads * shape.querySize, shape.keyValueHeads * shape.querySize,
+            shape.keyValueHeads * shape.valueSize, plain(shape.pieces, earlier)};
+}
+
+/// What a block of any of the three kernels shares.
+struct Shared {
+    Strip strips[2];
+    float square[tile][tile + 1];
 };
 
-__device__ Row load(const float* matrix, std::size_t row, int stride, int column, int size, int lane)
+/// sums[slice][i][j] += sum over lines of square[row][line] · rows[line][slice · tile + column]; lines from `lines` on
+/// are zeros. Rows pass a slice of columns at a time, where the strips are.
+template<int slices>
+__device__ void addWeighted(float (&sums)[slices][own][own], Shared& shared, const float* rows, std::int64_t row,
+                            int lines, int columns)
 {
-    Row result;
-    for (int i = 0; i < most; ++i)
-        result.element[i] = lane + 32 * i < size ? matrix[row * stride + column + lane + 32 * i] : 0.0f;
-    return result;
+    float* const slice = &shared.strips[0][0][0];
+    static_assert(sizeof shared.strips >= tile * tile * sizeof(float));
+    for (int s = 0; s < slices; ++s) {
+        __syncthreads(); // the square is written, and what was in the strips is used
+        for (int i = int(threadIdx.x); i < tile * tile; i += int(blockSize)) {
+            const int line = i / tile, column = s * tile + i % tile;
+            slice[i] = line < lines && column < columns ? rows[line * row + column] : 0.0f;
+        }
+        __syncthreads();
+        for (int line = 0; line < tile; ++line) {
+            float a[own], b[own];
+            for (int i = 0; i < own; ++i) {
+                a[i] = shared.square[ownRow(i)][line];
+                b[i] = slice[line * tile + ownColumn(i)];
+            }
+            for (int i = 0; i < own; ++i)
+                for (int j = 0; j < own; ++j)
+                    sums[s][i][j] += a[i] * b[j];
+        }
+    }
 }
 
-__device__ void store(const Row& values, float* matrix, std::size_t row, int stride, int column, int size, int lane)
+/// take(element of the row, value) for all results of a thread's row i.
+template<int slices, typename Take>
+__device__ void forOwnColumns(const float (&sums)[slices][own][own], int i, int columns, Take take)
 {
-    for (int i = 0; i < most; ++i)
-        if (lane + 32 * i < size)
-            matrix[row * stride + column + lane + 32 * i] = values.element[i];
+#pragma unroll // or the sums leave the registers, as in what follows
+    for (int s = 0; s < slices; ++s)
+        for (int j = 0; j < own; ++j)
+            if (const int column = s * tile + ownColumn(j); column < columns)
+                take(column, sums[s][i][j]);
 }
 
-__device__ float dot(const Row& a, const Row& b)
+/// Blocks: tiles of queries, heads, sequences.
+template<int slices>
+__global__ void forward(Problem of, const float* query, const float* key, const float* value, const float* sinks,
+                        float* logSums, float* output)
 {
+    __shared__ Shared shared;
+    const GroupedAttentionShape& shape = of.shape;
+    const int first = int(blockIdx.x) * tile, head = int(blockIdx.y), sequence = int(blockIdx.z),
+              group = head / (shape.heads / shape.keyValueHeads);
+    const std::int64_t token = std::int64_t(sequence) * shape.length;
+    const Factor queries{query + token * of.queryRow() + head * shape.querySize, of.queryRow(), 1, shape.length};
+    float sums[slices][own][own] = {}, largest[own], weight[own];
+#pragma unroll
+    for (int i = 0; i < own; ++i) {
+        largest[i] = sinks ? sinks[head] : -INFINITY;
+        weight[i] = sinks ? 1.0f : 0.0f; // what takes part without a key
+    }
+    for (int piece = 0; piece <= of.earlier.count; ++piece)
+        for (int at = 0; at < shape.length; at += tile) {
+            if (of.seesNothing(of.queryPosition(first), of.keyPosition(piece, at)))
+                continue;
+            float scores[own][own] = {};
+            addProduct(scores, queries, first,
+                       {of.earlier.keys(piece, key) + token * of.keyRow() + group * shape.querySize, of.keyRow(), 1,
+                        shape.length},
+                       at, shape.querySize, shared.strips);
+#pragma unroll
+            for (int i = 0; i < own; ++i) {
+                const int position = of.queryPosition(first + ownRow(i));
+                float most = -INFINITY;
+                for (int j = 0; j < own; ++j) {
+                    const int k = at + ownColumn(j);
+                    const bool seen = k < shape.length && of.sees(position, of.keyPosition(piece, k));
+                    scores[i][j] = seen ? of.capped(shape.scale * scores[i][j]) : -INFINITY;
+                    most = fmaxf(most, scores[i][j]);
+                }
+                most = fmaxf(largest[i], combineRow(most, [](float a, float b) { return fmaxf(a, b); }));
+                const float shrink = largest[i] == -INFINITY ? 0.0f : expf(largest[i] - most);
+                float sum = 0;
+                for (int j = 0; j < own; ++j) {
+                    const float share = scores[i][j] == -INFINITY ? 0.0f : expf(scores[i][j] - most);
+                    shared.square[ownRow(i)][ownColumn(j)] = share;
+                    sum += share;
+                }
+                weight[i] = weight[i] * shrink + combineRow(sum, [](float a, float b) { return a + b; });
+                largest[i] = most;
+                for (int s = 0; s < slices; ++s)
+                    for (int j = 0; j < own; ++j)
+                        sums[s][i][j] *= shrink;
+            }
+            addWeighted(sums, shared,
+                        of.earlier.values(piece, value) + (token + at) * of.valueRow() + group * shape.valueSize,
+                        of.valueRow(), shape.length - at, shape.valueSize);
+            __syncthreads(); // the next tile writes the square
+        }
+#pragma unroll
+    for (int i = 0; i < own; ++i) {
+        const int at = first + ownRow(i);
+        if (at >= shape.length)
+            continue;
+        float* const row = output + (token + at) * of.outputRow() + head * shape.valueSize;
+        forOwnColumns(sums, i, shape.valueSize, [&](int column, float sum) { row[column] = sum / weight[i]; });
+        if (ownColumn(0) == 0)
+            logSums[(std::int64_t(sequence) * shape.heads + head) * shape.length + at] = largest[i] + logf(weight[i]);
+    }
+}
+
+/// outputGrad · output of every query and head, a warp each.
+__global__ void fillDots(Problem of, const float* output, const float* outputGrad, float* dots)
+{
+    const GroupedAttentionShape& shape = of.shape;
+    const std::int64_t index = std::int64_t(blockIdx.x) * (blockSize / 32) + threadIdx.x / 32;
+    if (index >= std::int64_t(shape.sequences) * shape.length * shape.heads)
+        return;
+    const std::int64_t token = index / shape.heads, at = index * shape.valueSize;
     float sum = 0;
-    for (int i = 0; i < most; ++i)
-        sum += a.element[i] * b.element[i];
-    return warpSum(sum);
+    for (int i = int(threadIdx.x % 32); i < shape.valueSize; i += 32)
+        sum += outputGrad[at + i] * output[at + i];
+    sum = warpSum(sum);
+    if (threadIdx.x % 32 == 0)
+        dots[(token / shape.length * shape.heads + index % shape.heads) * shape.length + token % shape.length] = sum;
 }
 
-__device__ void addScaled(Row& to, float factor, const Row& from)
+/// A sink's share of a query loses what the query's keys win. A block per head.
+__global__ void sinkGradient(Problem of, const float* sinks, const float* logSums, const float* dots, float* grad)
 {
-    for (int i = 0; i < most; ++i)
-        to.element[i] += factor * from.element[i];
+    const GroupedAttentionShape& shape = of.shape;
+    const int head = int(blockIdx.x);
+    float sum = 0;
+    for (std::int64_t i = threadIdx.x; i < std::int64_t(shape.sequences) * shape.length; i += blockSize) {
+        const std::int64_t at = (i / shape.length * shape.heads + head) * shape.length + i % shape.length;
+        sum += expf(sinks[head] - logSums[at]) * dots[at];
+    }
+    sum = blockSum(sum);
+    if (threadIdx.x == 0)
+        grad[head] -= sum;
 }
 
-__global__ void forward(AttentionShape shape, Earlier earlier, const float* query, const float* key, const float* value,
-                        float* logSum, float* output)
+/// Of one query and key.
+struct Numbers {
+    bool seen;
+    float logSum, dot;
+};
+
+/// Of a tile: products of queries and keys become probabilities, and products of outputGrad and values the gradients of
+/// what the queries' and keys' products were.
+template<typename NumbersOf>
+__device__ void scoreGradients(const Problem& of, float (&scores)[own][own], float (&grads)[own][own],
+                               NumbersOf numbersOf)
 {
-    const Place at = placeOf(shape);
-    if (!at.inside)
-        return;
-    const int hidden = shape.heads * shape.headSize, column = at.head * shape.headSize, size = shape.headSize;
-    const Row q = load(query, at.token, hidden, column, size, at.lane);
-    Row sum{};
-    float largest = -INFINITY, weight = 0;
-    for (int piece = 0; piece <= earlier.count; ++piece) {
-        const float *keys = earlier.keys(piece, key), *values = earlier.values(piece, value);
-        const int last = piece < earlier.count ? shape.length - 1 : at.position;
-        for (int k = 0; k <= last; ++k) {
-            const float score = at.scale * dot(q, load(keys, at.first + k, hidden, column, size, at.lane));
-            const float now = fmaxf(largest, score), shrink = expf(largest - now), share = expf(score - now);
-            for (int i = 0; i < most; ++i)
-                sum.element[i] *= shrink;
-            addScaled(sum, share, load(values, at.first + k, hidden, column, size, at.lane));
-            weight = weight * shrink + share;
-            largest = now;
+    for (int i = 0; i < own; ++i)
+        for (int j = 0; j < own; ++j) {
+            const Numbers is = numbersOf(i, j);
+            const float score = of.capped(of.shape.scale * scores[i][j]);
+            scores[i][j] = is.seen ? expf(score - is.logSum) : 0.0f;
+            grads[i][j] =
+                is.seen ? of.shape.scale * scores[i][j] * (grads[i][j] - is.dot) * of.slopeOfCap(score) : 0.0f;
+        }
+}
+
+/// Blocks: tiles of queries, heads, sequences.
+template<int slices>
+__global__ void queryGradient(Problem of, const float* query, const float* key, const float* value,
+                              const float* logSums, const float* outputGrad, const float* dots, float* grad)
+{
+    __shared__ Shared shared;
+    const GroupedAttentionShape& shape = of.shape;
+    const int first = int(blockIdx.x) * tile, head = int(blockIdx.y), sequence = int(blockIdx.z),
+              group = head / (shape.heads / shape.keyValueHeads);
+    const std::int64_t token = std::int64_t(sequence) * shape.length,
+                       numbers = (std::int64_t(sequence) * shape.heads + head) * shape.length;
+    const Factor queries{query + token * of.queryRow() + head * shape.querySize, of.queryRow(), 1, shape.length};
+    const Factor grads{outputGrad + token * of.outputRow() + head * shape.valueSize, of.outputRow(), 1, shape.length};
+    float sums[slices][own][own] = {};
+    for (int piece = 0; piece <= of.earlier.count; ++piece)
+        for (int at = 0; at < shape.length; at += tile) {
+            if (of.seesNothing(of.queryPosition(first), of.keyPosition(piece, at)))
+                continue;
+            const float* const keys = of.earlier.keys(piece, key) + token * of.keyRow() + group * shape.querySize;
+            const float* const values =
+                of.earlier.values(piece, value) + token * of.valueRow() + group * shape.valueSize;
+            float scores[own][own] = {}, ofScores[own][own] = {};
+            addProduct(scores, queries, first, {keys, of.keyRow(), 1, shape.length}, at, shape.querySize,
+                       shared.strips);
+            addProduct(ofScores, grads, first, {values, of.valueRow(), 1, shape.length}, at, shape.valueSize,
+                       shared.strips);
+            scoreGradients(of, scores, ofScores, [&](int i, int j) -> Numbers {
+                const int q = first + ownRow(i), k = at + ownColumn(j);
+                if (q >= shape.length || k >= shape.length || !of.sees(of.queryPosition(q), of.keyPosition(piece, k)))
+                    return {};
+                return {true, logSums[numbers + q], dots[numbers + q]};
+            });
+            for (int i = 0; i < own; ++i)
+                for (int j = 0; j < own; ++j)
+                    shared.square[ownRow(i)][ownColumn(j)] = ofScores[i][j];
+            addWeighted(sums, shared, keys + std::int64_t(at) * of.keyRow(), of.keyRow(), shape.length - at,
+                        shape.querySize);
+            __syncthreads(); // the next tile writes the square
+        }
+    for (int i = 0; i < own; ++i)
+        if (const int at = first + ownRow(i); at < shape.length) {
+            float* const row = grad + (token + at) * of.queryGradRow + head * shape.querySize;
+            forOwnColumns(sums, i, shape.querySize, [&](int column, float sum) { row[column] = sum; });
+        }
+}
+
+/// Blocks: tiles of keys, key and value heads, sequences times the pieces up to the own one. All queries of this piece,
+/// of all heads that share the keys, in order. The last piece begins what earlier ones are owed, the others add to it,
+/// and each takes what later ones owe to it.
+template<int slices>
+__global__ void keyValueGradient(Problem of, const float* query, const float* key, const float* value,
+                                 const float* logSums, const float* outputGrad, const float* dots, float* keyGrad,
+                                 float* valueGrad, float* owed)
+{
+    __shared__ Shared shared;
+    const GroupedAttentionShape& shape = of.shape;
+    const int first = int(blockIdx.x) * tile, group = int(blockIdx.y), sequence = int(blockIdx.z) % shape.sequences,
+              piece = int(blockIdx.z) / shape.sequences, heads = shape.heads / shape.keyValueHeads;
+    const std::int64_t token = std::int64_t(sequence) * shape.length;
+    const Factor keys{of.earlier.keys(piece, key) + token * of.keyRow() + group * shape.querySize, of.keyRow(), 1,
+                      shape.length};
+    const Factor values{of.earlier.values(piece, value) + token * of.valueRow() + group * shape.valueSize,
+                        of.valueRow(), 1, shape.length};
+    float keySums[slices][own][own] = {}, valueSums[slices][own][own] = {};
+    for (int head = group * heads; head < (group + 1) * heads; ++head) {
+        const float* const queries = query + token * of.queryRow() + head * shape.querySize;
+        const float* const grads = outputGrad + token * of.outputRow() + head * shape.valueSize;
+        const std::int64_t numbers = (std::int64_t(sequence) * shape.heads + head) * shape.length;
+        for (int at = 0; at < shape.length; at += tile) {
+            if (of.seesNothing(of.queryPosition(at), of.keyPosition(piece, first)))
+                continue;
+            float scores[own][own] = {}, ofScores[own][own] = {};
+            addProduct(scores, keys, first, {queries, of.queryRow(), 1, shape.length}, at, shape.querySize,
+                       shared.strips);
+            addProduct(ofScores, values, first, {grads, of.outputRow(), 1, shape.length}, at, shape.valueSize,
+                       shared.strips);
+            scoreGradients(of, scores, ofScores, [&](int i, int j) -> Numbers {
+                const int k = first + ownRow(i), q = at + ownColumn(j);
+                if (q >= shape.length || k >= shape.length || !of.sees(of.queryPosition(q), of.keyPosition(piece, k)))
+                    return {};
+                return {true, logSums[numbers + q], dots[numbers + q]};
+            });
+            for (int i = 0; i < own; ++i)
+                for (int j = 0; j < own; ++j)
+                    shared.square[ownRow(i)][ownColumn(j)] = scores[i][j];
+            addWeighted(valueSums, shared, grads + std::int64_t(at) * of.outputRow(), of.outputRow(), shape.length - at,
+                        shape.valueSize);
+            __syncthreads(); // all have read the probabilities
+            for (int i = 0; i < own; ++i)
+                for (int j = 0; j < own; ++j)
+                    shared.square[ownRow(i)][ownColumn(j)] = ofScores[i][j];
+            addWeighted(keySums, shared, queries + std::int64_t(at) * of.queryRow(), of.queryRow(), shape.length - at,
+                        shape.querySize);
+            __syncthreads(); // the next tile writes the square
         }
     }
-    for (int i = 0; i < most; ++i)
-        sum.element[i] /= weight;
-    store(sum, output, at.token, hidden, column, size, at.lane);
-    if (at.lane == 0)
-        logSum[at.token * shape.heads + at.head] = largest + logf(weight);
+    const bool isOwn = piece == of.earlier.count, isLast = of.earlier.count == shape.pieces - 1;
+    const std::int64_t keyCount = std::int64_t(shape.sequences) * shape.length * of.keyRow(),
+                       valueCount = std::int64_t(shape.sequences) * shape.length * of.valueRow();
+    float* const ofPiece = owed + (isOwn && isLast ? 0 : piece * (keyCount + valueCount)); // the last one owes none
+#pragma unroll
+    for (int i = 0; i < own; ++i) {
+        const int at = first + ownRow(i);
+        if (at >= shape.length)
+            continue;
+        float* const keyOwed = ofPiece + (token + at) * of.keyRow() + group * shape.querySize;
+        float* const valueOwed = ofPiece + keyCount + (token + at) * of.valueRow() + group * shape.valueSize;
+        float* const keyTo = isOwn ? keyGrad + (token + at) * of.keyGradRow + group * shape.querySize : keyOwed;
+        float* const valueTo = isOwn ? valueGrad + (token + at) * of.valueGradRow + group * shape.valueSize : valueOwed;
+        forOwnColumns(keySums, i, shape.querySize,
+                      [&](int column, float sum) { keyTo[column] = isLast ? sum : sum + keyOwed[column]; });
+        forOwnColumns(valueSums, i, shape.valueSize,
+                      [&](int column, float sum) { valueTo[column] = isLast ? sum : sum + valueOwed[column]; });
+    }
 }
 
-/// The gradient of the query; on the way the sum over keys of p · dp, which is outputGrad · output.
-__global__ void queryGradient(AttentionShape shape, Earlier earlier, const float* query, const float* key,
-                              const float* value, const float* logSum, const float* output, const float* outputGrad,
-                              float* grad, float* dots)
+/// launch(a type whose value is how many slices the wider of queries and values has).
+template<typename Launch>
+void withSlices(const GroupedAttentionShape& shape, Launch launch)
 {
-    const Place at = placeOf(shape);
-    if (!at.inside)
+    const int widest = std::max(shape.querySize, shape.valueSize);
+    assert(widest <= widestHead);
+    static_assert(mostSlices == 4);
+    switch ((widest + tile - 1) / tile) {
+    case 1: launch(std::integral_constant<int, 1>()); break;
+    case 2: launch(std::integral_constant<int, 2>()); break;
+    case 3: launch(std::integral_constant<int, 3>()); break;
+    case 4: launch(std::integral_constant<int, 4>()); break;
+    }
+}
+
+struct Forward {
+    const float *query, *key, *value, *sinks;
+    float *logSums, *output;
+};
+
+void launchForward(const Context& context, const Problem& of, const Forward& with)
+{
+    const GroupedAttentionShape& shape = of.shape;
+    if (shape.tokens() == 0)
         return;
-    const int hidden = shape.heads * shape.headSize, column = at.head * shape.headSize, size = shape.headSize;
-    const Row q = load(query, at.token, hidden, column, size, at.lane);
-    const Row dy = load(outputGrad, at.token, hidden, column, size, at.lane);
-    const float shift = logSum[at.token * shape.heads + at.head];
-    const float mean = dot(dy, load(output, at.token, hidden, column, size, at.lane));
-    Row dq{};
-    for (int piece = 0; piece <= earlier.count; ++piece) {
-        const float *keys = earlier.keys(piece, key), *values = earlier.values(piece, value);
-        const int last = piece < earlier.count ? shape.length - 1 : at.position;
-        for (int k = 0; k <= last; ++k) {
-            const Row each = load(keys, at.first + k, hidden, column, size, at.lane);
-            const float p = expf(at.scale * dot(q, each) - shift);
-            const float dp = dot(dy, load(values, at.first + k, hidden, column, size, at.lane));
-            addScaled(dq, at.scale * p * (dp - mean), each);
-        }
-    }
-    store(dq, grad, at.token, 3 * hidden, column, size, at.lane);
-    if (at.lane == 0)
-        dots[at.token * shape.heads + at.head] = mean;
+    const dim3 blocks(tilesOf(shape.length), unsigned(shape.heads), unsigned(shape.sequences));
+    withSlices(shape, [&](auto slices) {
+        forward<decltype(slices)::value><<<blocks, blockSize, 0, context.stream>>>(
+            of, with.query, with.key, with.value, with.sinks, with.logSums, with.output);
+    });
 }
 
-/// The gradients of one key and value: all later queries of this piece, in order. Blocks [y] see to piece y's keys: the
-/// last piece begins what earlier ones are owed, the others add to it, and each takes what later ones owe to it.
-__global__ void keyValueGradient(AttentionShape shape, Earlier earlier, const float* query, const float* key,
-                                 const float* value, const float* logSum, const float* outputGrad, const float* dots,
-                                 float* grad, float* owed)
+struct Backward {
+    const float *query, *key, *value, *sinks, *logSums, *output, *outputGrad;
+    float *queryGrad, *keyGrad, *valueGrad, *dots, *owed, *sinkGrad;
+};
+
+void launchBackward(const Context& context, const Problem& of, const Backward& with)
 {
-    const Place at = placeOf(shape);
-    if (!at.inside)
+    const GroupedAttentionShape& shape = of.shape;
+    if (shape.tokens() == 0)
         return;
-    const int hidden = shape.heads * shape.headSize, column = at.head * shape.headSize, size = shape.headSize;
-    const int piece = int(blockIdx.y);
-    const bool isOwn = piece == earlier.count, isLast = earlier.count == shape.pieces - 1;
-    const Row k = load(earlier.keys(piece, key), at.token, hidden, column, size, at.lane);
-    const Row v = load(earlier.values(piece, value), at.token, hidden, column, size, at.lane);
-    Row dk{}, dv{};
-    for (int position = isOwn ? at.position : 0; position < shape.length; ++position) {
-        const std::size_t token = at.first + position;
-        const Row q = load(query, token, hidden, column, size, at.lane),
-                  dy = load(outputGrad, token, hidden, column, size, at.lane);
-        const float p = expf(at.scale * dot(q, k) - logSum[token * shape.heads + at.head]);
-        addScaled(dv, p, dy);
-        addScaled(dk, at.scale * p * (dot(dy, v) - dots[token * shape.heads + at.head]), q);
-    }
-    const std::size_t elements = std::size_t(shape.sequences) * shape.length * hidden;
-    const std::size_t keyOwed = 2 * piece * elements, valueOwed = keyOwed + elements; // whole sequences have no `owed`
-    if (!isLast) {
-        addScaled(dk, 1, load(owed + keyOwed, at.token, hidden, column, size, at.lane));
-        addScaled(dv, 1, load(owed + valueOwed, at.token, hidden, column, size, at.lane));
-    }
-    if (isOwn) {
-        store(dk, grad, at.token, 3 * hidden, hidden + column, size, at.lane);
-        store(dv, grad, at.token, 3 * hidden, 2 * hidden + column, size, at.lane);
-    } else {
-        store(dk, owed + keyOwed, at.token, hidden, column, size, at.lane);
-        store(dv, owed + valueOwed, at.token, hidden, column, size, at.lane);
-    }
-}
-
-unsigned blocks(const AttentionShape& shape)
-{
-    return unsigned((shape.tokens() * shape.heads + warps - 1) / warps);
+    constexpr std::size_t warps = blockSize / 32;
+    const auto each = unsigned((shape.numbers() + warps - 1) / warps);
+    fillDots<<<each, blockSize, 0, context.stream>>>(of, with.output, with.outputGrad, with.dots);
+    if (with.sinks)
+        sinkGradient<<<unsigned(shape.heads), blockSize, 0, context.stream>>>(of, with.sinks, with.logSums, with.dots,
+                                                                              with.sinkGrad);
+    const dim3 queries(tilesOf(shape.length), unsigned(shape.heads), unsigned(shape.sequences));
+    const dim3 keys(tilesOf(shape.length), unsigned(shape.keyValueHeads),
+                    unsigned(shape.sequences * (of.earlier.count + 1)));
+    withSlices(shape, [&](auto slices) {
+        queryGradient<decltype(slices)::value><<<queries, blockSize, 0, context.stream>>>(
+            of, with.query, with.key, with.value, with.logSums, with.outputGrad, with.dots, with.queryGrad);
+        keyValueGradient<decltype(slices)::value><<<keys, blockSize, 0, context.stream>>>(
+            of, with.query, with.key, with.value, with.logSums, with.outputGrad, with.dots, with.keyGrad,
+            with.valueGrad, with.owed);
+    });
 }
 
 } // namespace
 
 void run(const Context& context, const AttentionForward& call)
 {
-    const auto [shape, query, key, value, logSum, output, earlier] = call;
-    assert(shape.headSize <= widestHead);
-    if (shape.tokens() > 0)
-        forward<<<blocks(shape), blockSize, 0, context.stream>>>(shape, plain(shape, earlier), query.data(), key.data(),
-                                                                 value.data(), logSum.data(), output.data());
+    launchForward(
+        context, problem(grouped(call.shape), call.earlier),
+        {call.query.data(), call.key.data(), call.value.data(), nullptr, call.saved.data(), call.output.data()});
 }
 
 void run(const Context& context, const AttentionInputGrad& call)
 {
-    const auto [shape, query, key, value, logSum, output, outputGrad, queryKeyValueGrad, dots, earlier,
-                sequenceGradient] = call;
-    assert(shape.headSize <= widestHead && sequenceGradient.size() == shape.sequenceGradient());
-    if (shape.tokens() == 0)
-        return;
-    const Earlier before = plain(shape, earlier);
-    queryGradient<<<blocks(shape), blockSize, 0, context.stream>>>(
-        shape, before, query.data(), key.data(), value.data(), logSum.data(), output.data(), outputGrad.data(),
-        queryKeyValueGrad.data(), dots.data());
-    keyValueGradient<<<dim3(blocks(shape), unsigned(before.count + 1)), blockSize, 0, context.stream>>>(
-        shape, before, query.data(), key.data(), value.data(), logSum.data(), outputGrad.data(), dots.data(),
-        queryKeyValueGrad.data(), sequenceGradient.data());
+    assert(call.sequenceGradient.size() == call.shape.sequenceGradient());
+    Problem of = problem(grouped(call.shape), call.earlier);
+    const int hidden = call.shape.hidden();
+    of.queryGradRow = of.keyGradRow = of.valueGradRow = 3 * hidden;
+    float* const grad = call.queryKeyValueGrad.data();
+    launchBackward(context, of,
+                   {call.query.data(), call.key.data(), call.value.data(), nullptr, call.saved.data(),
+                    call.output.data(), call.outputGrad.data(), grad, grad + hidden, grad + 2 * hidden,
+                    call.scratch.data(), call.sequenceGradient.data(), nullptr});
+}
+
+void run(const Context& context, const GroupedAttentionForward& call)
+{
+    launchForward(context, problem(call.shape, call.earlier),
+                  {call.query.data(), call.key.data(), call.value.data(),
+                   call.sinks.empty() ? nullptr : call.sinks.data(), call.logSums.data(), call.output.data()});
+}
+
+void run(const Context& context, const GroupedAttentionInputGrad& call)
+{
+    assert(call.sequenceGradient.size() == call.shape.sequenceGradient());
+    launchBackward(context, problem(call.shape, call.earlier),
+                   {call.query.data(), call.key.data(), call.value.data(),
+                    call.sinks.empty() ? nullptr : call.sinks.data(), call.logSums.data(), call.output.data(),
+                    call.outputGrad.data(), call.queryGrad.data(), call.keyGrad.data(), call.valueGrad.data(),
+                    call.dots.data(), call.sequenceGradient.data(), call.sinkGrad.data()});
 }
 
 } // namespace pipewright::kernels::cuda

@@ -9,22 +9,6 @@ namespace pipewright::kernels::cuda {
 
 namespace {
 
-/// value(i) for every element; 64-bit indices, since tensors pass 2^31 elements.
-template<typename Each>
-__global__ void forEach(std::size_t count, Each each)
-{
-    const std::size_t i = std::size_t(blockIdx.x) * blockDim.x + threadIdx.x;
-    if (i < count)
-        each(i);
-}
-
-template<typename Each>
-void launch(const Context& context, std::size_t count, Each each)
-{
-    if (count > 0)
-        forEach<<<blocksFor(count), blockSize, 0, context.stream>>>(count, each);
-}
-
 constexpr float cubic = 0.044715f;
 constexpr float slope = 2 * 0.7978845608f; // 2 · sqrt(2 / pi): tanh(u) = 2 · sigmoid(2 u) - 1
 
@@ -48,37 +32,46 @@ void run(const Context& context, const Copy& call)
 
 void run(const Context& context, const Fill& call)
 {
-    launch(context, call.values.size(),
-           [v = call.values.data(), value = call.value] __device__(std::size_t i) { v[i] = value; });
+    launchEach(context, call.values.size(),
+               [v = call.values.data(), value = call.value] __device__(std::size_t i) { v[i] = value; });
 }
 
 void run(const Context& context, const Add& call)
 {
-    launch(context, call.values.size(),
-           [v = call.values.data(), a = call.addend.data()] __device__(std::size_t i) { v[i] += a[i]; });
+    launchEach(context, call.values.size(),
+               [v = call.values.data(), a = call.addend.data()] __device__(std::size_t i) { v[i] += a[i]; });
+}
+
+void run(const Context& context, const FromBytes& call)
+{
+    launchEach(context, call.values.size(),
+               [from = call.bytes.data(), to = call.values.data()] __device__(std::size_t i) {
+                   to[i] = float(from[i]) / 127.5f - 1.0f;
+               });
 }
 
 void run(const Context& context, const GeluForward& call)
 {
-    launch(context, call.input.size(),
-           [x = call.input.data(), y = call.output.data()] __device__(std::size_t i) { y[i] = x[i] * gate(x[i]); });
+    launchEach(context, call.input.size(),
+               [x = call.input.data(), y = call.output.data()] __device__(std::size_t i) { y[i] = x[i] * gate(x[i]); });
 }
 
 /// d/dx x · s(a(x)) = s + x · s · (1 - s) · a'(x).
 void run(const Context& context, const GeluInputGrad& call)
 {
-    launch(context, call.input.size(),
-           [x = call.input.data(), dy = call.outputGrad.data(), dx = call.inputGrad.data()] __device__(std::size_t i) {
-               const float s = gate(x[i]);
-               dx[i] = dy[i] * (s + x[i] * s * (1.0f - s) * slope * (1.0f + 3 * cubic * x[i] * x[i]));
-           });
+    launchEach(
+        context, call.input.size(),
+        [x = call.input.data(), dy = call.outputGrad.data(), dx = call.inputGrad.data()] __device__(std::size_t i) {
+            const float s = gate(x[i]);
+            dx[i] = dy[i] * (s + x[i] * s * (1.0f - s) * slope * (1.0f + 3 * cubic * x[i] * x[i]));
+        });
 }
 
 void run(const Context& context, const SgdMomentumStep& call)
 {
     const SgdSettings settings = call.settings;
     const float keep = 1.0f - settings.learningRate * settings.weightDecay;
-    launch(
+    launchEach(
         context, call.parameters.size(),
         [=, p = call.parameters.data(), g = call.gradients.data(), v = call.momentum.data()] __device__(std::size_t i) {
             v[i] = settings.momentum * v[i] + g[i];
@@ -92,40 +85,41 @@ void run(const Context& context, const AdamWStep& call)
     const float correction1 = biasCorrection(settings.beta1, call.step),
                 correction2 = biasCorrection(settings.beta2, call.step),
                 keep = 1.0f - settings.learningRate * settings.weightDecay;
-    launch(context, call.parameters.size(),
-           [=, p = call.parameters.data(), g = call.gradients.data(), m = call.firstMoment.data(),
-            v = call.secondMoment.data()] __device__(std::size_t i) {
-               m[i] = settings.beta1 * m[i] + (1.0f - settings.beta1) * g[i];
-               v[i] = settings.beta2 * v[i] + (1.0f - settings.beta2) * g[i] * g[i];
-               p[i] = keep * p[i]
-                      - settings.learningRate * (m[i] * correction1) / (sqrtf(v[i] * correction2) + settings.epsilon);
-           });
+    launchEach(context, call.parameters.size(),
+               [=, p = call.parameters.data(), g = call.gradients.data(), m = call.firstMoment.data(),
+                v = call.secondMoment.data()] __device__(std::size_t i) {
+                   m[i] = settings.beta1 * m[i] + (1.0f - settings.beta1) * g[i];
+                   v[i] = settings.beta2 * v[i] + (1.0f - settings.beta2) * g[i] * g[i];
+                   p[i] =
+                       keep * p[i]
+                       - settings.learningRate * (m[i] * correction1) / (sqrtf(v[i] * correction2) + settings.epsilon);
+               });
 }
 
 void run(const Context& context, const RmsPropStep& call)
 {
-    launch(context, call.parameters.size(),
-           [settings = call.settings, p = call.parameters.data(), g = call.gradients.data(), v = call.squares.data(),
-            l = call.last.data()] __device__(std::size_t i) {
-               const float slope = l[i] = g[i];
-               v[i] = settings.smoothing * v[i] + (1.0f - settings.smoothing) * slope * slope;
-               p[i] -= settings.learningRate * (slope / (sqrtf(v[i]) + settings.epsilon));
-           });
+    launchEach(context, call.parameters.size(),
+               [settings = call.settings, p = call.parameters.data(), g = call.gradients.data(),
+                v = call.squares.data(), l = call.last.data()] __device__(std::size_t i) {
+                   const float slope = l[i] = g[i];
+                   v[i] = settings.smoothing * v[i] + (1.0f - settings.smoothing) * slope * slope;
+                   p[i] -= settings.learningRate * (slope / (sqrtf(v[i]) + settings.epsilon));
+               });
 }
 
 void run(const Context& context, const PredictMomentum& call)
 {
-    launch(context, call.parameters.size(),
-           [distance = call.distance, p = call.parameters.data(), v = call.momentum.data()] __device__(std::size_t i) {
-               p[i] -= distance * v[i];
-           });
+    launchEach(context, call.parameters.size(),
+               [distance = call.distance, p = call.parameters.data(),
+                v = call.momentum.data()] __device__(std::size_t i) { p[i] -= distance * v[i]; });
 }
 
 void run(const Context& context, const PredictRmsProp& call)
 {
-    launch(context, call.parameters.size(),
-           [distance = call.distance, epsilon = call.epsilon, p = call.parameters.data(), v = call.squares.data(),
-            g = call.last.data()] __device__(std::size_t i) { p[i] -= distance * (g[i] / (sqrtf(v[i]) + epsilon)); });
+    launchEach(
+        context, call.parameters.size(),
+        [distance = call.distance, epsilon = call.epsilon, p = call.parameters.data(), v = call.squares.data(),
+         g = call.last.data()] __device__(std::size_t i) { p[i] -= distance * (g[i] / (sqrtf(v[i]) + epsilon)); });
 }
 
 void run(const Context& context, const PredictAdam& call)
@@ -133,9 +127,9 @@ void run(const Context& context, const PredictAdam& call)
     const float distance = call.distance, epsilon = call.settings.epsilon,
                 correction1 = biasCorrection(call.settings.beta1, call.step),
                 correction2 = biasCorrection(call.settings.beta2, call.step);
-    launch(context, call.parameters.size(),
-           [=, p = call.parameters.data(), m = call.firstMoment.data(), v = call.secondMoment.data()] __device__(
-               std::size_t i) { p[i] -= distance * (m[i] * correction1) / (sqrtf(v[i] * correction2) + epsilon); });
+    launchEach(context, call.parameters.size(),
+               [=, p = call.parameters.data(), m = call.firstMoment.data(), v = call.secondMoment.data()] __device__(
+                   std::size_t i) { p[i] -= distance * (m[i] * correction1) / (sqrtf(v[i] * correction2) + epsilon); });
 }
 
 } // namespace pipewright::kernels::cuda

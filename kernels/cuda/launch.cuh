@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What several kernels share: how many blocks, and sums over a block whose order is fixed.
+// What several kernels share: how many blocks, a thread per element, and sums over a block whose order is fixed.
 #pragma once
+
+#include "kernels/cuda/kernels.h"
 
 #include <cstddef>
 
@@ -11,6 +13,23 @@ constexpr unsigned blockSize = 256;
 inline unsigned blocksFor(std::size_t elements)
 {
     return static_cast<unsigned>((elements + blockSize - 1) / blockSize);
+}
+
+/// value(i) for every element; 64-bit indices, since tensors pass 2^31 elements.
+template<typename Each>
+__global__ void forEach(std::size_t count, Each each)
+{
+    const std::size_t i = std::size_t(blockIdx.x) * blockDim.x + threadIdx.x;
+    if (i < count)
+        each(i);
+}
+
+/// each(i), of a thread of its own, for every i below `count`.
+template<typename Each>
+void launchEach(const Context& context, std::size_t count, Each each)
+{
+    if (count > 0)
+        forEach<<<blocksFor(count), blockSize, 0, context.stream>>>(count, each);
 }
 
 template<typename Value>

@@ -12,7 +12,7 @@ public:
 protected:
     void issue(Operation operation, const void* call, std::size_t) const override
     {
-        visitOnHost(operation, call, [](const auto& known, const char*) { kernels::run(known); });
+        visit(operation, call, [](const auto& known, const char*) { kernels::run(known); });
     }
 };
 

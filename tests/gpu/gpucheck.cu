@@ -4,6 +4,8 @@
 //   gpucheck [--small] [--own-products]    few rows and nothing measured; cuBLASLt is not asked for
 #include "executor/cuda/loader.h"
 #include "gpu/check.h"
+#include "gpu/decoderchecks.h"
+#include "gpu/expertchecks.h"
 #include "gpu/tensorchecks.h"
 #include "kernels/cuda/kernels.h"
 #include "kernels/reference/reference.h"
@@ -420,6 +422,8 @@ int main(int count, char** arguments)
     checkAttention();
     checkPieces();
     checkTensors();
+    checkDecoders();
+    checkExperts();
     gpu::Products plain({}, nullptr, 0);
     checkProducts(plain, "own kernel", gpu::Precision::Float32, sumError);
     if (!ownProducts)

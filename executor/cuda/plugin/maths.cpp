@@ -5,6 +5,7 @@
 
 #include "kernels/cuda/kernels.h"
 
+#include <algorithm>
 #include <memory>
 
 namespace pipewright::plugin {
@@ -72,24 +73,51 @@ std::string whyNot(const kernels::CrossEntropyForward& call)
            + std::to_string(int{PIPEWRIGHT_MATHS_ROWS}) + " is the most: use smaller microbatches";
 }
 
-std::string whyNot(const kernels::AttentionShape& shape)
+std::string whyNotAttention(int headSize, int pieces)
 {
-    if (shape.headSize > gpu::widestHead)
-        return "heads of " + std::to_string(shape.headSize) + " are wider than " + std::to_string(gpu::widestHead);
-    if (shape.pieces > gpu::mostPieces)
-        return "sequences of " + std::to_string(shape.pieces) + " pieces, and " + std::to_string(gpu::mostPieces)
+    if (headSize > gpu::widestHead)
+        return "heads of " + std::to_string(headSize) + " are wider than " + std::to_string(gpu::widestHead);
+    if (pieces > gpu::mostPieces)
+        return "sequences of " + std::to_string(pieces) + " pieces, and " + std::to_string(gpu::mostPieces)
                + " is the most: cut them into fewer";
     return {};
 }
 
 std::string whyNot(const kernels::AttentionForward& call)
 {
-    return whyNot(call.shape);
+    return whyNotAttention(call.shape.headSize, call.shape.pieces);
 }
 
 std::string whyNot(const kernels::AttentionInputGrad& call)
 {
-    return whyNot(call.shape);
+    return whyNotAttention(call.shape.headSize, call.shape.pieces);
+}
+
+std::string whyNot(const kernels::GroupedAttentionForward& call)
+{
+    return whyNotAttention(std::max(call.shape.querySize, call.shape.valueSize), call.shape.pieces);
+}
+
+std::string whyNot(const kernels::GroupedAttentionInputGrad& call)
+{
+    return whyNotAttention(std::max(call.shape.querySize, call.shape.valueSize), call.shape.pieces);
+}
+
+std::string whyNotExperts(const kernels::Router& router)
+{
+    if (router.experts <= gpu::mostExperts)
+        return {};
+    return std::to_string(router.experts) + " experts, and " + std::to_string(gpu::mostExperts) + " is the most";
+}
+
+std::string whyNot(const kernels::RouteTokens& call)
+{
+    return whyNotExperts(call.router);
+}
+
+std::string whyNot(const kernels::RouteTokensGrad& call)
+{
+    return whyNotExperts(call.router);
 }
 
 std::string whyNot(const kernels::TensorCall& call)

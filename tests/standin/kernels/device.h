@@ -102,6 +102,26 @@ inline int __ffs(int bits)
     return bits == 0 ? 0 : std::countr_zero(unsigned(bits)) + 1;
 }
 
+inline int __popc(unsigned bits)
+{
+    return std::popcount(bits);
+}
+
+inline unsigned __float_as_uint(float value)
+{
+    return std::bit_cast<unsigned>(value);
+}
+
+inline float __uint_as_float(unsigned bits)
+{
+    return std::bit_cast<float>(bits);
+}
+
+inline int min(int a, int b)
+{
+    return a < b ? a : b;
+}
+
 inline float rsqrtf(float value)
 {
     return 1 / std::sqrt(value);

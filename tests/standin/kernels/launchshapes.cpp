@@ -93,6 +93,13 @@ int main()
         check("layer norm weight gradient",
               LayerNormWeightGrad{rows, hidden, some(elements), some(elements), some(columns), some(columns)},
               elements);
+        check("rms norm weight gradient",
+              RmsNormWeightGrad{rows, hidden, 1e-5f, some(elements), some(elements), some(columns)}, elements);
+        const ExpertsShape experts{64, hidden, 4 * hidden, 4 * std::int64_t(elements)};
+        check("experts' gradients",
+              ExpertsWeightGrad{experts, some<std::int32_t>(65), some(elements), some(4 * elements), some(4 * elements),
+                                some(64 * columns), 4 * hidden},
+              elements);
         check("embedding gradient",
               EmbeddingWeightGrad{length, hidden, some<std::int32_t>(tokens), some(elements), some(50257 * columns),
                                   some(std::size_t(length) * columns)},

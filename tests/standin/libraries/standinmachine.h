@@ -104,8 +104,12 @@ public:
     /// A design of a model that a CPU computes quickly, as design.json.
     bool design(const QString& family, int devices, const QString& more = "--model byte-gpt-small") const
     {
-        return run(QString("new %1 --devices %2 --microbatches 4 %3 --sequence 8 --microbatch-size 1 -o design.json "
-                           "--force")
+        return make(family, devices, more + " --sequence 8 --microbatch-size 1");
+    }
+    /// With the model's own sequences and microbatches.
+    bool make(const QString& family, int devices, const QString& more) const
+    {
+        return run(QString("new %1 --devices %2 --microbatches 4 %3 -o design.json --force")
                        .arg(family)
                        .arg(devices)
                        .arg(more))

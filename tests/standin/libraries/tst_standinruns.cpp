@@ -3,6 +3,7 @@
 // issued, nothing done that NVIDIA's documentation forbids, nothing left behind. Nothing here has seen a GPU.
 #include "standin/libraries/standinmachine.h"
 #include "testmain.h"
+#include "testpaths.h"
 
 #include <QTest>
 
@@ -72,6 +73,82 @@ private Q_SLOTS:
             QVERIFY(ran.counted("products") > 0);
             QCOMPARE(ran.counted("cudaGetDevice"), 0.0);
             QVERIFY(ran.counted("cudaSetDevice") < ran.counted("cudaEventCreate") + 100); // not for each operation
+        }
+    }
+
+    void modelsOfTodayTrain_data()
+    {
+        QTest::addColumn<QString>("model");
+        QTest::addColumn<QString>("family");
+        QTest::addColumn<QString>("way");
+        const QString decoders = PIPEWRIGHT_SOURCE_DIR "/tests/torch/models/",
+                      encoders = PIPEWRIGHT_SOURCE_DIR "/tests/torch/encoders/";
+        QTest::newRow("Llama") << decoders + "llama.json"
+                               << "1f1b"
+                               << "2 --graphs";
+        QTest::newRow("Qwen 3") << decoders + "qwen3.json"
+                                << "zb-h1"
+                                << "1";
+        QTest::newRow("Gemma 2") << decoders + "gemma2.json"
+                                 << "zb-v"
+                                 << "2";
+        QTest::newRow("Gemma 3") << decoders + "gemma3.json"
+                                 << "1f1b"
+                                 << "2";
+        QTest::newRow("Mixtral") << decoders + "mixtral.json"
+                                 << "zb-h1"
+                                 << "2 --graphs";
+        QTest::newRow("DeepSeek-V3") << decoders + "deepseek-v3.json"
+                                     << "v-half"
+                                     << "2";
+        QTest::newRow("GPT-OSS") << decoders + "gpt-oss.json"
+                                 << "1f1b"
+                                 << "2";
+        QTest::newRow("Llama in pieces") << decoders + "llama.json"
+                                         << "seq1f1b"
+                                         << "2";
+        QTest::newRow("Llama in bf16") << decoders + "llama.json"
+                                       << "zb-h1"
+                                       << "2 bf16";
+        QTest::newRow("Mixtral in bf16") << decoders + "mixtral.json"
+                                         << "1f1b"
+                                         << "2 bf16";
+        QTest::newRow("BERT") << encoders + "bert.json"
+                              << "1f1b"
+                              << "2";
+        QTest::newRow("ViT") << encoders + "vit.json"
+                             << "1f1b"
+                             << "2";
+    }
+    void modelsOfTodayTrain()
+    {
+        QFETCH(QString, model);
+        QFETCH(QString, family);
+        QFETCH(QString, way);
+        const StandInMachine machine(way.section(' ', 0, 0).toInt());
+        const bool picture = model.endsWith("vit.json"), bf16 = way.endsWith(" bf16");
+        if (bf16) {
+            QFile from(model), to(machine.path("bf16.json"));
+            QVERIFY(from.open(QIODevice::ReadOnly) && to.open(QIODevice::WriteOnly));
+            to.write(from.readAll().replace("\"fp32\"", "\"bf16\""));
+            model = to.fileName();
+            way.chop(5);
+        }
+        QVERIFY(machine.make(family, 2,
+                             "--microbatch-size 1 --model " + model
+                                 + (picture ? "" : " --sequence 8"))); // pictures have a length of their own
+        const StandInOutcome ran = machine.run(onGpus + "2 " + way.section(' ', 1));
+        const QString why = whyNotRight(ran);
+        QVERIFY2(why.isEmpty(), qPrintable(why));
+        // As on the host, whose sums have another order.
+        const StandInOutcome host =
+            machine.run("run design.json --backend host --json --progress none --steps 2 -o h.db");
+        QCOMPARE(host.code, 0);
+        for (int step = 0; step < 2; ++step) {
+            const double loss = ran.json["loss"].toArray()[step].toDouble(),
+                         there = host.json["loss"].toArray()[step].toDouble();
+            QVERIFY2(std::abs(loss - there) < (bf16 ? 1e-2 : 1e-4) * there,
+                     qPrintable(QString("%1, not %2").arg(loss).arg(there)));
         }
     }
 

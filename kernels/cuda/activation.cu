@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// One thread per element: the functions of activation.h with and without a factor, and the cap of softcap.h. Bound by
+// memory bandwidth.
+#include "kernels/cuda/kernels.h"
+#include "kernels/cuda/launch.cuh"
+
+#include <cmath>
+
+namespace pipewright::kernels::cuda {
+
+namespace {
+
+/// A function's value and slope at one place.
+struct ValueAndSlope {
+    float value, slope;
+};
+
+__device__ ValueAndSlope timesSigmoid(float x, float inner, float innerSlope)
+{
+    const float s = 1.0f / (1.0f + expf(-inner));
+    return {x * s, s + x * s * (1.0f - s) * innerSlope};
+}
+
+/// Of all kinds but the clamped one, which is no function of the gate alone.
+__device__ ValueAndSlope activate(ActivationKind kind, float x)
+{
+    switch (kind) {
+    case ActivationKind::GeluTanh: {
+        constexpr float cubic = 0.044715f, steep = 2 * 0.7978845608f; // as in elementwise.cu
+        return timesSigmoid(x, steep * (x + cubic * x * x * x), steep * (1.0f + 3 * cubic * x * x));
+    }
+    case ActivationKind::Gelu: {
+        constexpr float rootHalf = 0.70710678f, density = 0.39894228f; // 1 / sqrt(2), 1 / sqrt(2 pi)
+        const float below = 0.5f * (1.0f + erff(x * rootHalf));
+        return {x * below, below + x * density * expf(-0.5f * x * x)};
+    }
+    case ActivationKind::Silu: return timesSigmoid(x, x, 1);
+    case ActivationKind::Tanh: {
+        const float steep = 1.0f / coshf(x); // 1 - tanh² would lose its digits where tanh is near 1
+        return {tanhf(x), steep * steep};
+    }
+    case ActivationKind::ClampedSilu: break;
+    }
+    return {NAN, NAN};
+}
+
+/// What a gated MLP hands on, and its slopes by the gate and by the factor.
+struct Gate {
+    float value, gateSlope, factorSlope;
+};
+
+constexpr float clampLimit = 7.0f, clampSteepness = 1.702f;
+
+__device__ Gate gated(ActivationKind kind, float gate, float factor)
+{
+    if (kind != ActivationKind::ClampedSilu) {
+        const ValueAndSlope at = activate(kind, gate);
+        return {at.value * factor, at.slope * factor, at.value};
+    }
+    const float g = fminf(gate, clampLimit), u = fmaxf(fminf(factor, clampLimit), -clampLimit);
+    const ValueAndSlope at = timesSigmoid(g, clampSteepness * g, clampSteepness);
+    return {at.value * (1.0f + u), gate <= clampLimit ? at.slope * (1.0f + u) : 0.0f, u == factor ? at.value : 0.0f};
+}
+
+} // namespace
+
+void run(const Context& context, const ActivationForward& call)
+{
+    launchEach(context, call.input.size(),
+               [kind = call.kind, x = call.input.data(), y = call.output.data()] __device__(std::size_t i) {
+                   y[i] = activate(kind, x[i]).value;
+               });
+}
+
+void run(const Context& context, const ActivationInputGrad& call)
+{
+    launchEach(context, call.input.size(),
+               [kind = call.kind, x = call.input.data(), dy = call.outputGrad.data(),
+                dx = call.inputGrad.data()] __device__(std::size_t i) { dx[i] = dy[i] * activate(kind, x[i]).slope; });
+}
+
+void run(const Context& context, const GatedForward& call)
+{
+    launchEach(context, call.gate.size(),
+               [kind = call.kind, g = call.gate.data(), u = call.factor.data(),
+                y = call.output.data()] __device__(std::size_t i) { y[i] = gated(kind, g[i], u[i]).value; });
+}
+
+void run(const Context& context, const GatedInputGrad& call)
+{
+    launchEach(context, call.gate.size(),
+               [kind = call.kind, g = call.gate.data(), u = call.factor.data(), dy = call.outputGrad.data(),
+                dg = call.gateGrad.data(), du = call.factorGrad.data()] __device__(std::size_t i) {
+                   const Gate at = gated(kind, g[i], u[i]);
+                   const float grad = dy[i]; // dg may lie there
+                   dg[i] = grad * at.gateSlope;
+                   du[i] = grad * at.factorSlope;
+               });
+}
+
+void run(const Context& context, const SoftCap& call)
+{
+    launchEach(context, call.values.size(),
+               [cap = call.cap, v = call.values.data()] __device__(std::size_t i) { v[i] = cap * tanhf(v[i] / cap); });
+}
+
+void run(const Context& context, const SoftCapGrad& call)
+{
+    launchEach(context, call.grad.size(),
+               [cap = call.cap, y = call.capped.data(), dy = call.grad.data()] __device__(std::size_t i) {
+                   const float share = y[i] / cap;
+                   dy[i] *= 1 - share * share;
+               });
+}
+
+} // namespace pipewright::kernels::cuda

@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Which experts tokens visit, and where their copies lie. A block per token chooses; then a block per expert gives its
+// copies their rows in the order of the tokens, so that results repeat. Reads of the choices are O(experts · copies),
+// from the GPU's cache.
+#include "kernels/cuda/kernels.h"
+#include "kernels/cuda/launch.cuh"
+
+#include <cassert>
+
+namespace pipewright::kernels::cuda {
+
+namespace {
+
+constexpr int lanes = 32;
+
+__device__ float sigmoid(float x)
+{
+    return 1.0f / (1.0f + expf(-x));
+}
+
+/// Logits of a token to probabilities, in shared memory and in place.
+__device__ void probabilities(const Router& router, float* logits, float* p)
+{
+    float most = -INFINITY, sum = 0;
+    for (int e = int(threadIdx.x); e < router.experts; e += int(blockSize))
+        most = fmaxf(most, logits[e]);
+    most = blockMax(most);
+    for (int e = int(threadIdx.x); e < router.experts; e += int(blockSize)) {
+        p[e] = router.kind == RouterKind::Softmax ? expf(logits[e] - most) : sigmoid(logits[e]);
+        sum += p[e];
+    }
+    sum = blockSum(sum);
+    for (int e = int(threadIdx.x); e < router.experts; e += int(blockSize))
+        logits[e] = p[e] = router.kind == RouterKind::Softmax ? p[e] / sum : p[e];
+}
+
+/// The sum of a group's two best scores.
+__device__ float scoreOfGroup(const Router& router, const float* scores, int group)
+{
+    const int size = router.experts / router.groups;
+    float best = -INFINITY, second = -INFINITY;
+    for (int e = group * size; e < (group + 1) * size; ++e)
+        if (scores[e] > best) {
+            second = best;
+            best = scores[e];
+        } else {
+            second = fmaxf(second, scores[e]);
+        }
+    return size > 1 ? best + second : best;
+}
+
+/// A token's experts, best first, by the first warp; of equals the first. Scores of the chosen become -infinity.
+__device__ void choose(const Router& router, float* scores, std::int32_t* choice)
+{
+    for (int k = 0; k < router.perToken; ++k) {
+        float best = -INFINITY;
+        int expert = router.experts;
+        for (int e = int(threadIdx.x); e < router.experts; e += lanes)
+            if (scores[e] > best) {
+                best = scores[e];
+                expert = e;
+            }
+        for (int apart = lanes / 2; apart > 0; apart /= 2) {
+            const float other = __shfl_xor_sync(0xffffffffu, best, apart);
+            const int itsExpert = __shfl_xor_sync(0xffffffffu, expert, apart);
+            if (other > best || (other == best && itsExpert < expert)) {
+                best = other;
+                expert = itsExpert;
+            }
+        }
+        expert = min(expert, router.experts - 1); // of scores that are no numbers none is best
+        if (expert % lanes == int(threadIdx.x))   // the lane that reads this score
+            scores[expert] = -INFINITY;
+        if (threadIdx.x == 0)
+            choice[k] = expert;
+    }
+}
+
+__global__ void route(Router router, const float* correction, float* logits, std::int32_t* choices, float* weights)
+{
+    __shared__ float p[mostExperts], scores[mostExperts], groupScores[mostExperts];
+    __shared__ std::int32_t chosen[mostExperts];
+    const std::int64_t token = blockIdx.x;
+    probabilities(router, logits + token * router.experts, p);
+    for (int e = int(threadIdx.x); e < router.experts; e += int(blockSize))
+        scores[e] = p[e] + (correction ? correction[e] : 0.0f);
+    __syncthreads();
+    if (router.groups > 1) {
+        for (int group = int(threadIdx.x); group < router.groups; group += int(blockSize))
+            groupScores[group] = scoreOfGroup(router, scores, group);
+        __syncthreads();
+        // Out are those groups that as many as a token takes are better than; of equals the first are.
+        for (int e = int(threadIdx.x); e < router.experts; e += int(blockSize)) {
+            const int group = e / (router.experts / router.groups);
+            int better = 0;
+            for (int other = 0; other < router.groups; ++other)
+                better += groupScores[other] > groupScores[group]
+                          || (groupScores[other] == groupScores[group] && other < group);
+            if (better >= router.groupsPerToken)
+                scores[e] = -INFINITY;
+        }
+        __syncthreads();
+    }
+    if (threadIdx.x < lanes)
+        choose(router, scores, chosen);
+    __syncthreads();
+    float sum = 0;
+    for (int k = 0; k < router.perToken; ++k)
+        sum += p[chosen[k]];
+    const float share = router.normalised ? router.scale / sum : router.scale;
+    for (int k = int(threadIdx.x); k < router.perToken; k += int(blockSize)) {
+        choices[token * router.perToken + k] = chosen[k];
+        weights[token * router.perToken + k] = share * p[chosen[k]];
+    }
+}
+
+/// counts[expert] = its copies. A block per expert.
+__global__ void countCopies(std::int64_t copies, const std::int32_t* choices, std::int32_t* counts)
+{
+    int own = 0;
+    for (std::int64_t copy = threadIdx.x; copy < copies; copy += blockSize)
+        own += choices[copy] == int(blockIdx.x);
+    own = blockSum(own);
+    if (threadIdx.x == 0)
+        counts[blockIdx.x] = own;
+}
+
+/// begin[expert + 1] from counts there to sums of all before and its own: a block, 256 experts at a time.
+__global__ void sumCounts(int experts, std::int32_t* begin)
+{
+    __shared__ std::int32_t counts[blockSize];
+    int before = 0;
+    for (int first = 0; first < experts; first += int(blockSize)) {
+        const int expert = first + int(threadIdx.x);
+        counts[threadIdx.x] = expert < experts ? begin[expert + 1] : 0;
+        __syncthreads();
+        int sum = before;
+        for (unsigned i = 0; i <= threadIdx.x; ++i)
+            sum += counts[i];
+        before += blockSum(counts[threadIdx.x]); // all have read the counts behind its barriers
+        if (expert < experts)
+            begin[expert + 1] = sum;
+    }
+    if (threadIdx.x == 0)
+        begin[0] = 0;
+}
+
+/// The rows of an expert's copies, in their order. A block per expert.
+__global__ void giveRows(std::int64_t copies, const std::int32_t* choices, const std::int32_t* begin,
+                         std::int32_t* rows)
+{
+    constexpr unsigned warps = blockSize / lanes;
+    __shared__ unsigned found[2][warps]; // in turns, so that one barrier is enough
+    const int expert = int(blockIdx.x), lane = int(threadIdx.x) % lanes, warp = int(threadIdx.x) / lanes;
+    int next = begin[expert];
+    for (std::int64_t first = 0; first < copies; first += blockSize) {
+        const std::int64_t copy = first + threadIdx.x;
+        const bool own = copy < copies && choices[copy] == expert;
+        unsigned* const of = found[first / blockSize % 2];
+        const unsigned ofWarp = __ballot_sync(0xffffffffu, own);
+        if (lane == 0)
+            of[warp] = ofWarp;
+        __syncthreads();
+        int row = next;
+        for (int other = 0; other < int(warps); ++other) {
+            if (other < warp)
+                row += __popc(of[other]);
+            next += __popc(of[other]);
+        }
+        if (own)
+            rows[copy] = row + __popc(ofWarp & ((1u << lane) - 1));
+    }
+}
+
+/// A block per token.
+__global__ void routeGradient(Router router, int width, float balance, const float* allProbabilities,
+                              const std::int32_t* choices, const std::int32_t* rows, const float* outputGrad,
+                              const float* expertOutput, const std::int32_t* begin, float* logitsGrad)
+{
+    __shared__ float grad[mostExperts];
+    const std::int64_t token = blockIdx.x;
+    const float* const p = allProbabilities + token * router.experts;
+    const std::int32_t* const choice = choices + token * router.perToken;
+    for (int e = int(threadIdx.x); e < router.experts; e += int(blockSize))
+        grad[e] = 0;
+    // First the gradients of the chosen probabilities …
+    float sum = router.normalised ? 0.0f : 1.0f, shared = 0;
+    for (int k = 0; router.normalised && k < router.perToken; ++k)
+        sum += p[choice[k]];
+    for (int k = 0; k < router.perToken; ++k) {
+        const std::int64_t row = rows[token * router.perToken + k];
+        float product = 0;
+        for (int i = int(threadIdx.x); i < width; i += int(blockSize))
+            product += outputGrad[token * width + i] * expertOutput[row * width + i];
+        product = blockSum(product);
+        if (threadIdx.x == 0)
+            grad[choice[k]] = router.scale / sum * product;
+        shared += product * p[choice[k]];
+    }
+    __syncthreads();
+    if (router.normalised)
+        for (int k = int(threadIdx.x); k < router.perToken; k += int(blockSize))
+            grad[choice[k]] -= router.scale / (sum * sum) * shared;
+    __syncthreads();
+    // … then those of the logits.
+    float weighted = 0;
+    for (int e = int(threadIdx.x); e < router.experts; e += int(blockSize)) {
+        if (balance != 0)
+            grad[e] += balance * float(begin[e + 1] - begin[e]);
+        weighted += p[e] * grad[e];
+    }
+    weighted = blockSum(weighted);
+    for (int e = int(threadIdx.x); e < router.experts; e += int(blockSize))
+        logitsGrad[token * router.experts + e] =
+            router.kind == RouterKind::Softmax ? p[e] * (grad[e] - weighted) : grad[e] * p[e] * (1.0f - p[e]);
+}
+
+/// One block.
+__global__ void balanceStep(int experts, float rate, const float* counts, float* values)
+{
+    double sum = 0; // of whole numbers
+    for (int e = int(threadIdx.x); e < experts; e += int(blockSize))
+        sum += double(counts[e]);
+    const double mean = blockSum(sum) / experts;
+    for (int e = int(threadIdx.x); e < experts; e += int(blockSize))
+        values[e] += double(counts[e]) < mean ? rate : double(counts[e]) > mean ? -rate : 0.0f;
+}
+
+} // namespace
+
+void run(const Context& context, const RouteTokens& call)
+{
+    const Router& router = call.router;
+    assert(router.experts <= mostExperts);
+    const auto tokens = unsigned(call.logitsToProbabilities.size() / std::size_t(router.experts));
+    const auto copies = std::int64_t(call.choice.size());
+    if (tokens > 0)
+        route<<<tokens, blockSize, 0, context.stream>>>(
+            router, call.correction.empty() ? nullptr : call.correction.data(), call.logitsToProbabilities.data(),
+            call.choice.data(), call.weight.data());
+    const auto experts = unsigned(router.experts);
+    countCopies<<<experts, blockSize, 0, context.stream>>>(copies, call.choice.data(), call.begin.data() + 1);
+    sumCounts<<<1, blockSize, 0, context.stream>>>(router.experts, call.begin.data());
+    giveRows<<<experts, blockSize, 0, context.stream>>>(copies, call.choice.data(), call.begin.data(), call.row.data());
+}
+
+void run(const Context& context, const RouteTokensGrad& call)
+{
+    const Router& router = call.router;
+    assert(router.experts <= mostExperts);
+    const auto tokens = unsigned(call.probabilities.size() / std::size_t(router.experts));
+    if (tokens > 0)
+        routeGradient<<<tokens, blockSize, 0, context.stream>>>(
+            router, call.width, call.balance, call.probabilities.data(), call.choice.data(), call.row.data(),
+            call.outputGrad.data(), call.expertOutput.data(), call.begin.data(), call.logitsGrad.data());
+}
+
+void run(const Context& context, const CountCopies& call)
+{
+    launchEach(context, call.counts.size(),
+               [begin = call.begin.data(), counts = call.counts.data()] __device__(std::size_t e) {
+                   counts[e] += float(begin[e + 1] - begin[e]);
+               });
+}
+
+void run(const Context& context, const BalanceStep& call)
+{
+    if (!call.values.empty())
+        balanceStep<<<1, blockSize, 0, context.stream>>>(int(call.values.size()), call.rate, call.counts.data(),
+                                                         call.values.data());
+}
+
+} // namespace pipewright::kernels::cuda

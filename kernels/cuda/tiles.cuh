@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Products of small matrices inside a block: a square of 64 x 64 results, of which each of the 256 threads has four by
+// four in registers. Factors pass through shared memory in slices, so a value is read from the GPU's memory once per
+// block; sums are made in the order of their terms.
+#pragma once
+
+#include "kernels/cuda/launch.cuh"
+
+#include <cstdint>
+
+namespace pipewright::kernels::cuda {
+
+constexpr int tile = 64, own = 4, depth = 32; // results a side, of a thread a side, and terms of a slice
+constexpr int across = tile / own;            // threads a side
+static_assert(across * across == blockSize);
+
+/// Of a tile: the rows and columns of this thread's results. Those of a row lie with 16 neighbouring lanes.
+__device__ inline int ownRow(int i)
+{
+    return int(threadIdx.x) / across * own + i;
+}
+__device__ inline int ownColumn(int j)
+{
+    return int(threadIdx.x) % across + across * j;
+}
+
+/// Over the lanes that share a row; all of them get it.
+template<typename Combine>
+__device__ float combineRow(float value, Combine combine)
+{
+    for (int lanes = across / 2; lanes > 0; lanes /= 2)
+        value = combine(value, __shfl_xor_sync(0xffffffffu, value, lanes));
+    return value;
+}
+
+/// One factor of a product: term t of line l is values[l · line + t · term]. Lines from `lines` on are zeros.
+struct Factor {
+    const float* values;
+    std::int64_t line, term;
+    int lines;
+};
+
+/// A slice of a factor's terms, as a tile's lines beside each other; the pad keeps lines in different banks.
+using Strip = float[tile][depth + 1];
+
+/// Neighbouring threads read neighbouring values, whichever way they lie.
+__device__ inline void loadStrip(const Factor& from, int firstLine, std::int64_t firstTerm, std::int64_t terms,
+                                 Strip& to)
+{
+    const bool alongTerms = from.term == 1;
+    for (int i = int(threadIdx.x); i < tile * depth; i += int(blockSize)) {
+        const int line = alongTerms ? i / depth : i % tile, term = alongTerms ? i % depth : i / tile;
+        const bool inside = firstLine + line < from.lines && firstTerm + term < terms;
+        to[line][term] = inside ? from.values[(firstLine + line) * from.line + (firstTerm + term) * from.term] : 0.0f;
+    }
+}
+
+/// square[i][j] += the sum over terms of left's line (firstRow + row) times right's line (firstColumn + column).
+__device__ inline void addProduct(float (&square)[own][own], const Factor& left, int firstRow, const Factor& right,
+                                  int firstColumn, std::int64_t terms, Strip* strips)
+{
+    for (std::int64_t term = 0; term < terms; term += depth) {
+        __syncthreads(); // what was in the strips is used
+        loadStrip(left, firstRow, term, terms, strips[0]);
+        loadStrip(right, firstColumn, term, terms, strips[1]);
+        __syncthreads();
+        for (int t = 0; t < depth; ++t) {
+            float a[own], b[own];
+            for (int i = 0; i < own; ++i) {
+                a[i] = strips[0][ownRow(i)][t];
+                b[i] = strips[1][ownColumn(i)][t];
+            }
+            for (int i = 0; i < own; ++i)
+                for (int j = 0; j < own; ++j)
+                    square[i][j] += a[i] * b[j];
+        }
+    }
+}
+
+inline unsigned tilesOf(std::int64_t lines)
+{
+    return unsigned((lines + tile - 1) / tile);
+}
+
+} // namespace pipewright::kernels::cuda
