@@ -6,7 +6,8 @@
 
 The package builds the model from a configuration of its own words, takes the dump's parameters before the last step in
 the layout that published weights have, and computes loss and gradients of the dump's batches in double precision. Every
-tensor's gradient and the loss must agree within what fp32 sums allow.
+tensor's gradient and the loss must agree within what fp32 sums allow, and so must what all steps of AdamW change. Of models
+stored in bf16 the gradients may be as far off as PyTorch's own in bf16 are.
 """
 
 import json
@@ -14,9 +15,12 @@ import sys
 
 import torch
 
-from check_dump import error, read_safetensors
+from check_dump import error, error_of_change, read_safetensors
 
 BOUND = 1e-5  # of every tensor's norm; the run computed in fp32
+# AdamW divides by the gradients' own size: where they are next to nothing, their last digits decide which way a weight goes.
+STEP_BOUND = 1e-2
+BF16_LOSS_BOUND = 1e-2
 
 
 def rotary(shape):
@@ -190,49 +194,115 @@ def tensors_of(tensors, prefix):
     return {name[len(prefix):]: value for name, value in tensors.items() if name.startswith(prefix)}
 
 
+class Peer:
+    """The package's model of a dump, with the dump's parameters under their names."""
+
+    def __init__(self, metadata, tensors):
+        self.shape, self.tensors = json.loads(metadata["model"]), tensors
+        self.family = metadata["family"]
+        self.model_class, config = configuration(self.shape)
+        self.model = self.model_class(config).double()
+        self.model.eval()  # no dropout, and no jitter of routers
+        self.parameters = dict(self.model.named_parameters(remove_duplicate=False))
+
+    def theirs(self, prefix, above=0):
+        return published(self.shape, tensors_of(self.tensors, prefix), above)
+
+    def fill(self, prefix, rounded=False):
+        weights, buffers = self.theirs(prefix, above=1), dict(self.model.named_buffers())
+        if set(weights) != set(self.parameters):
+            raise SystemExit(f"tensors of one side only: {sorted(set(weights) ^ set(self.parameters))}")
+        with torch.no_grad():
+            for name, parameter in self.parameters.items():
+                parameter.copy_(weights[name].bfloat16() if rounded else weights[name])
+            for name, value in tensors_of(self.tensors, prefix).items():
+                if name.endswith("router.correction"):
+                    layer = name.split("/")[0].removeprefix("layer ")
+                    buffers[f"model.layers.{layer}.mlp.gate.e_score_correction_bias"].copy_(value)
+
+    def losses(self, step):
+        """The mean loss of a step's microbatches, and its load-balancing term."""
+        inputs, targets = self.tensors["inputs"][step].long(), self.tensors["targets"][step].long()
+        balance = self.shape.get("router_balance", 0)
+        loss = term = 0
+        for tokens, classes in zip(inputs, targets):
+            more = dict(output_router_logits=True) if balance else {}
+            result = self.model(tokens.reshape(-1, self.shape["sequence"]), **more)
+            logits = result.logits.double()  # a loss is made of more digits than bf16 has
+            loss = loss + torch.nn.functional.cross_entropy(logits.reshape(-1, logits.shape[-1]), classes) / len(inputs)
+            if balance:  # the package's own, layer by layer
+                from transformers.models.mixtral.modeling_mixtral import load_balancing_loss_func
+                terms = [load_balancing_loss_func((of,), self.shape["experts"], self.shape["experts_per_token"])
+                         for of in result.router_logits]
+                term = term + balance * sum(terms) / len(terms) / len(inputs)
+        return loss, term
+
+    def gradients(self, step):
+        self.model.zero_grad()
+        loss, term = self.losses(step)
+        (loss + term).backward()
+        return loss.item(), {name: parameter.grad.double().clone() for name, parameter in self.parameters.items()}
+
+    def matrices(self):
+        """The names whose weights decay: those of our matrices."""
+        ours = {name: torch.full_like(value, float(value.dim() > 1))
+                for name, value in tensors_of(self.tensors, "parameters.first/").items()}
+        return {name for name, value in published(self.shape, ours).items() if value.flatten()[0] > 0.5}
+
+
+def adam_steps(peer, settings, steps):
+    """The largest error of what the steps change, and where; three steps of PyTorch's AdamW."""
+    peer.fill("parameters.first/")
+    first = {name: value.detach().clone() for name, value in peer.parameters.items()}
+    decaying = peer.matrices()
+    each = {id(value): (name, value) for name, value in peer.parameters.items()}.values()  # a tied one once
+    groups = [dict(params=[value for name, value in each if (name in decaying) == decays],
+                   weight_decay=settings["weight_decay"] if decays else 0) for decays in (True, False)]
+    optimizer = torch.optim.AdamW(groups, lr=settings["adamw_learning_rate"],
+                                  betas=(settings["beta1"], settings["beta2"]), eps=settings["epsilon"])
+    for step in range(steps):
+        optimizer.zero_grad()
+        sum(peer.losses(step)).backward()
+        optimizer.step()
+    after = peer.theirs("parameters.after/", above=1)
+    return max((error_of_change(after[name], first[name], value.detach(), steps), name)
+               for name, value in peer.parameters.items())
+
+
+def check_bf16(peer, tensors):
+    """Gradients of values stored in bf16 are as near to exact ones as PyTorch's own in bf16, give or take a factor of 2."""
+    step = tensors["losses"].shape[0] - 1
+    peer.fill("parameters.last/", rounded=True)
+    loss, exact = peer.gradients(step)
+    peer.model.bfloat16()
+    theirs = peer.gradients(step)[1]
+    ours = peer.theirs("gradients/")
+    off, theirs_off = (sum(error(each[name], exact[name]) for name in exact) / len(exact) for each in (ours, theirs))
+    far = abs(tensors["losses"][step].item() - loss) / loss
+    print(f"tests/torch: {peer.model_class.__name__} in bf16 by {peer.family}: gradients {off:.1e} off in the mean, "
+          f"PyTorch's {theirs_off:.1e}; loss {far:.1e}")
+    return off <= 2 * theirs_off and far < BF16_LOSS_BOUND
+
+
 def check(path):
     metadata, tensors = read_safetensors(path)
-    shape = json.loads(metadata["model"])
-    model_class, config = configuration(shape)
-    model = model_class(config).double()
-    model.eval()  # no dropout, and no jitter of routers
-    ours = tensors_of(tensors, "parameters.last/")
-    weights = published(shape, ours, above=1)
-    buffers = dict(model.named_buffers())
-    for name, value in ours.items():
-        if name.endswith("router.correction"):
-            buffers[f"model.layers.{name.split('/')[0].removeprefix('layer ')}.mlp.gate.e_score_correction_bias"].copy_(value)
-    wanted = dict(model.named_parameters(remove_duplicate=False))
-    if set(weights) != set(wanted):
-        raise SystemExit(f"tensors of one side only: {sorted(set(weights) ^ set(wanted))}")
-    with torch.no_grad():
-        for name, parameter in wanted.items():
-            parameter.copy_(weights[name])
-
-    step = tensors["losses"].shape[0] - 1
-    inputs, targets = tensors["inputs"][step].long(), tensors["targets"][step].long()
-    balance = shape.get("router_balance", 0)
-    loss = term = 0
-    for tokens, classes in zip(inputs, targets):
-        more = dict(output_router_logits=True) if balance else {}
-        result = model(tokens.reshape(-1, shape["sequence"]), **more)
-        logits = result.logits
-        loss = loss + torch.nn.functional.cross_entropy(logits.reshape(-1, logits.shape[-1]), classes) / len(inputs)
-        if balance:  # the package's own, layer by layer
-            from transformers.models.mixtral.modeling_mixtral import load_balancing_loss_func
-            terms = [load_balancing_loss_func((of,), shape["experts"], shape["experts_per_token"])
-                     for of in result.router_logits]
-            term = term + balance * sum(terms) / len(terms) / len(inputs)
-    (loss + term).backward()
-
-    worst, where = abs(tensors["losses"][step].item() - loss.item()) / loss.item(), "loss"
-    for name, gradient in published(shape, tensors_of(tensors, "gradients/")).items():
-        off = error(gradient, wanted[name].grad)
+    peer = Peer(metadata, tensors)
+    if peer.shape["data_type"] == "bf16":
+        return check_bf16(peer, tensors)
+    peer.fill("parameters.last/")
+    steps = tensors["losses"].shape[0]
+    loss, gradients = peer.gradients(steps - 1)
+    worst, where = abs(tensors["losses"][steps - 1].item() - loss) / loss, "loss"
+    for name, gradient in peer.theirs("gradients/").items():
+        off = error(gradient, gradients[name])
         if off > worst:
             worst, where = off, name
-    print(f"tests/torch: {model_class.__name__} by {metadata['family']}: {len(wanted)} tensors, at most {worst:.1e} "
-          f"off ({where})")
-    return worst < BOUND
+    text = (f"tests/torch: {peer.model_class.__name__} by {peer.family}: {len(gradients)} tensors, at most {worst:.1e} "
+            f"off ({where})")
+    corrected = any(name.endswith("router.correction") for name in tensors)  # between steps, which only we do
+    changed, of = (0, "") if corrected else adam_steps(peer, json.loads(metadata["optimizer"]), steps)
+    print(text if corrected else f"{text}; {steps} steps of AdamW at most {changed:.1e} of their change ({of})")
+    return worst < BOUND and changed < STEP_BOUND
 
 
 if __name__ == "__main__":
