@@ -4,6 +4,7 @@
 
 #include "core/design/costorigins.h"
 #include "core/predict/designcheck.h"
+#include "core/program/pairtimes.h"
 #include "core/schedule/validate.h"
 #include "executor/run/backendcheck.h"
 
@@ -78,6 +79,8 @@ void printValid(const std::string& file, const Design& design)
               design.schedule.devices());
     if (const std::string gaps = hostGapsText(design); !gaps.empty())
         printText("the host takes {}\n", gaps);
+    if (const std::string pairs = pairLengthsText(design.schedule, design.costs); !pairs.empty())
+        printText("overlapped pairs: {}\n", pairs);
 }
 
 void addBackend(const CheckOptions& options, const Design& design, Diagnostics& found)

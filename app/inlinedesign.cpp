@@ -61,7 +61,10 @@ InlineDesign::InlineDesign(Command command, bool acceptFile)
     group.option("--weight-grad", m_weightGrad, "time of the weight-gradient half (1ms)").typeName("T");
     group.option("--transfer", m_transfer, "time of one hop between devices (0)").typeName("T");
     group.flag("--per-chunk", m_perChunk, "the three pass times are per chunk");
-    group.option("--overlap-factor", m_overlapFactor, "overlapped F and B take this times their sum (1)").typeName("X");
+    group
+        .option("--overlap-factor", m_overlapFactor,
+                "overlapped F and B take this times their sum, not what their parts give")
+        .typeName("X");
     group.option("--memory-limit", m_memoryLimit, "where the family searches; x = P microbatches of activations")
         .typeName("FACTORx");
     group.option("--saved", m_saved, "bytes one F keeps on a device; then there is no model").typeName("SIZE");

@@ -9,6 +9,7 @@
 #include "core/predict/busqueues.h"
 #include "core/predict/criticalpath.h"
 #include "core/predict/throughput.h"
+#include "core/program/pairtimes.h"
 #include "core/program/weightreport.h"
 #include "core/search/tradeoffs.h"
 #include "core/workload/parallelism.h"
@@ -128,6 +129,8 @@ Json toJson(const Design& design, const Prediction& prediction, const Prediction
             origins[std::string(timeKey(op))] = nameOf(design.costs.originOf(op, stage));
         object["costs"]["origins"].push_back(std::move(origins));
     }
+    if (!design.schedule.overlaps.empty())
+        object["overlapped_pairs"] = pairLengthsText(design.schedule, design.costs);
     const bool gaps = design.costs.hasHostGaps();
     for (const HostGaps& before : design.costs.hostGaps) {
         Json entry;
@@ -187,6 +190,8 @@ void print(const Design& design, const Prediction& prediction, const Prediction*
               design.costs.source);
     if (const std::string estimates = estimatesText(design); !estimates.empty())
         printText("estimated, not measured: {}\n", estimates);
+    if (const std::string pairs = pairLengthsText(design.schedule, design.costs); !pairs.empty())
+        printText("overlapped pairs: {}\n", pairs);
     const std::string gaps = hostGapsText(design);
     if (!gaps.empty())
         printText("the host takes {}\n", gaps);

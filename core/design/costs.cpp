@@ -6,6 +6,20 @@
 
 namespace pipewright {
 
+void StageCosts::fitParts()
+{
+    for (const Op op : allOps)
+        pipewright::fitParts(parts[indexOf(op)], this->*timeField(op));
+}
+
+std::vector<BlockPart> StageCosts::partsOrWhole(Op op) const
+{
+    const std::vector<BlockPart>& list = parts[indexOf(op)];
+    return list.empty()
+               ? std::vector<BlockPart>{{std::string(timeKey(op)), this->*timeField(op), PartStream::Compute, true}}
+               : list;
+}
+
 Nanoseconds LinkCosts::wireTime(Bytes bytes) const
 {
     if (bytesPerSecond <= 0 || bytes <= 0)
@@ -26,9 +40,16 @@ Nanoseconds Costs::duration(Op op, int stage, int microbatch) const
     return std::llround(static_cast<double>(usual) * microbatches[microbatch].time);
 }
 
-Nanoseconds Costs::overlapped(Nanoseconds first, Nanoseconds second) const
+std::span<const BlockPart> Costs::parts(Op op, int stage) const
 {
-    return std::llround(static_cast<double>(first + second) * overlapFactor);
+    return stages[stage].parts[indexOf(op)];
+}
+
+bool Costs::hasParts() const
+{
+    return std::any_of(stages.begin(), stages.end(), [](const StageCosts& stage) {
+        return std::any_of(stage.parts.begin(), stage.parts.end(), [](const auto& list) { return !list.empty(); });
+    });
 }
 
 Nanoseconds Costs::hostGap(Op op, int device) const

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "core/base/units.h"
+#include "core/design/blockparts.h"
 #include "core/schedule/block.h"
 
 #include <array>
@@ -63,7 +64,14 @@ struct StageCosts {
     std::array<CostOrigin, opCount> origin{}; ///< of the times, by operation; AsSource: what Costs::source says
     /// Of the times, by operation: their standard deviation from block to block, relative to the time; 0: not known.
     std::array<double, opCount> spread{};
+    /// Of passes, by operation: what the block does one behind the other; their times sum up to the block's. Empty: it
+    /// is one computing part.
+    std::array<std::vector<BlockPart>, opCount> parts{};
 
+    /// After times have changed: parts keep their shares of the block. O(parts).
+    void fitParts();
+    /// The parts; without any, the whole block as one.
+    std::vector<BlockPart> partsOrWhole(Op op) const;
     bool operator==(const StageCosts&) const = default;
 };
 
@@ -132,14 +140,15 @@ struct Costs {
     std::optional<LinkCosts> hostLink; ///< between a device and the host's memory, a wire each way; unset: not known
     std::vector<HostGaps> hostGaps;    ///< per device; of devices behind the last one: none
     bool blockingTransfers = false;    ///< sends and receives hold up the compute stream on both devices
-    double overlapFactor = 1;          ///< an overlapped pair takes this times the sum of its two blocks
+    double overlapFactor = 1;          ///< an overlapped pair without parts takes this times the sum of its two blocks
     Nanoseconds reduce = 0;            ///< one reduction of a shared parameter's gradient after the loop
     std::string source = "given";      ///< "given", "formula: …", "measured: run.db"; shown beside numbers
 
     Nanoseconds duration(Op op, int stage) const; ///< of a usual microbatch
     Nanoseconds duration(Op op, int stage, int microbatch) const;
-    Nanoseconds overlapped(Nanoseconds first, Nanoseconds second) const; ///< how long the pair takes
-    Nanoseconds hostGap(Op op, int device) const;                        ///< before a block, or an update
+    std::span<const BlockPart> parts(Op op, int stage) const; ///< of a usual microbatch
+    bool hasParts() const;
+    Nanoseconds hostGap(Op op, int device) const; ///< before a block, or an update
     bool hasHostGaps() const;
     Bytes scaled(Bytes bytes, int microbatch) const;
     const LinkCosts& linkBetween(int fromDevice, int toDevice) const;

@@ -242,6 +242,7 @@ void takeGivenTimes(const DesignRequest& request, const Costs& given, Design& de
             if (request.inputGrad && request.weightGrad)
                 isGiven(Op::B);
         }
+        cost.fitParts();
     }
     if (request.transfer) {
         costs.link = given.link;
@@ -249,6 +250,16 @@ void takeGivenTimes(const DesignRequest& request, const Costs& given, Design& de
     }
     if (request.forward || request.inputGrad || request.weightGrad || request.transfer)
         costs.source += ", times given";
+}
+
+/// Who states how long pairs take does not want it computed.
+void takeOverlapFactor(const DesignRequest& request, Costs& costs)
+{
+    if (!request.overlapFactor)
+        return;
+    costs.overlapFactor = *request.overlapFactor;
+    for (StageCosts& stage : costs.stages)
+        stage.parts = {};
 }
 
 /// Families that search look at times before there is a schedule: the mean stage of an even partition.
@@ -331,8 +342,7 @@ Design withTheirCosts(const DesignRequest& request, const Design& from)
         applyBytes(*design.workload, design.layersPerStage, design.schedule.recompute, design.costs);
     }
     design.name = request.name.empty() ? defaultName(request) : request.name;
-    if (request.overlapFactor)
-        design.costs.overlapFactor = *request.overlapFactor;
+    takeOverlapFactor(request, design.costs);
     return design;
 }
 
@@ -356,10 +366,10 @@ Design withoutRecompute(const DesignRequest& request)
         design.costs = formulaCosts(*design.workload, design.layersPerStage, design.cluster,
                                     design.schedule.deviceOfStage, &design.dataflow);
         takeGivenTimes(request, given, design);
-        design.costs.overlapFactor = request.overlapFactor.value_or(1);
+        takeOverlapFactor(request, design.costs);
         return design;
     }
-    design.costs.overlapFactor = request.overlapFactor.value_or(1);
+    takeOverlapFactor(request, design.costs);
     design.cluster.name = "given";
     design.cluster.devices.resize(static_cast<std::size_t>(design.schedule.devices()), DeviceSpec{.name = "device"});
     design.cluster.link.name = "given";

@@ -21,7 +21,8 @@ struct DesignRequest : FamilyOptions {
     /// One device's worth of layers, or of one chunk when `perChunk`; a transfer is always one hop.
     std::optional<Nanoseconds> forward, inputGrad, weightGrad, transfer;
     bool perChunk = false;
-    std::optional<double> overlapFactor; ///< of overlapped pairs; 1 when unset
+    std::optional<double>
+        overlapFactor; ///< of overlapped pairs, in place of their parts; 1 of those without parts when unset
 
     /// What one F of a whole device keeps, and how much of it stays from I until W (default: all of it).
     /// Given bytes stand for a model: then there is none.

@@ -87,6 +87,7 @@ void applyGroupCosts(const sharding::SharedStage& shared, const DeviceSpec& grou
     stage.inputGrad = time(passes.inputGrad);
     stage.weightGrad = time(passes.weightGrad);
     stage.backward = stage.inputGrad + stage.weightGrad;
+    stage.parts = {}; // a group's collectives hold up its computing
 
     const Shares shares = sharesOnMembers(shared);
     const auto touched = static_cast<double>(2 * (stage.parameters + stage.optimizerState) + stage.gradients);

@@ -43,10 +43,12 @@ double MemberTimes::seconds(const GroupTraffic& traffic) const
     return measured(Collective::AllToAll, 1).value_or(ring());
 }
 
-MemberTimes::Seconds MemberTimes::exchanges(const Layer& layer) const
+MemberTimes::Seconds MemberTimes::exchanges(const Layer& layer, std::optional<GroupAxis> axis) const
 {
     Seconds sum;
     for (const GroupTraffic& traffic : layer.traffic) {
+        if (axis && traffic.axis != *axis)
+            continue;
         const double once = seconds(traffic);
         sum.forward += traffic.forward * once;
         sum.inputGrad += traffic.inputGrad * once;

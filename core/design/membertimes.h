@@ -8,6 +8,7 @@
 #include "core/design/costs.h"
 #include "core/workload/workload.h"
 
+#include <optional>
 #include <span>
 
 namespace pipewright {
@@ -20,8 +21,8 @@ public:
     struct Seconds {
         double forward = 0, inputGrad = 0, weightGrad = 0;
     };
-    /// Of one microbatch.
-    Seconds exchanges(const Layer& layer) const;
+    /// Of one microbatch, over all axes of the group or over one.
+    Seconds exchanges(const Layer& layer, std::optional<GroupAxis> axis = std::nullopt) const;
 
     /// What remains of exchanges that take so long in a block that computes so long: the share that does not overlap,
     /// and what finds no computing to hide behind. The sum over copies hides behind a stage's last backward.

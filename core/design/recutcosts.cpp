@@ -69,6 +69,8 @@ public:
         return work * pace.time / pace.work;
     }
 
+    double alone(std::size_t index) const { return m_times[index]; }
+
 private:
     struct Pace {
         double time = 0, work = 0;
@@ -118,6 +120,49 @@ StageCosts asOtherStages(const Workload& workload, const std::vector<int>& layer
 
 } // namespace
 
+namespace {
+
+/// A share of a list, counted from the first layer's side: backwards come to it last.
+std::vector<BlockPart> shareOfParts(std::span<const BlockPart> parts, Op op, double from, double to)
+{
+    return isBackward(op) ? cutOf(parts, 1 - to, 1 - from) : cutOf(parts, from, to);
+}
+
+bool anyParts(const Costs& costs, Op op)
+{
+    return std::any_of(costs.stages.begin(), costs.stages.end(),
+                       [op](const StageCosts& stage) { return !stage.parts[indexOf(op)].empty(); });
+}
+
+/// Of a stage with the layers [begin, end): pieces of the lists of the stages that had them, by the layers' times.
+std::vector<BlockPart> partsOfLayers(const std::vector<std::span<const Layer>>& before, const Costs& costs,
+                                     const LayerTimes& times, Op op, std::size_t begin, std::size_t end)
+{
+    std::vector<BlockPart> parts;
+    std::size_t first = 0;
+    for (std::size_t s = 0; s < before.size(); first += before[s++].size()) {
+        const std::size_t behind = first + before[s].size();
+        if (std::max(begin, first) >= std::min(end, behind))
+            continue;
+        double all = 0, front = 0, within = 0;
+        for (std::size_t layer = first; layer < behind; ++layer) {
+            const double time = times.alone(layer);
+            all += time;
+            (layer < begin ? front : within) += layer < end ? time : 0;
+        }
+        if (all <= 0)
+            continue;
+        const std::vector<BlockPart> list = costs.stages[s].partsOrWhole(op);
+        std::vector<BlockPart> piece = shareOfParts(list, op, front / all, (front + within) / all);
+        if (isBackward(op))
+            std::swap(parts, piece);
+        appendParts(parts, piece);
+    }
+    return parts;
+}
+
+} // namespace
+
 Costs recutCosts(const Workload& workload, const Costs& costs, const StageCut& from, const StageCut& to)
 {
     const auto before = layersOfStages(workload, from.layersPerStage);
@@ -144,8 +189,10 @@ Costs recutCosts(const Workload& workload, const Costs& costs, const StageCut& f
         sameStages.push_back(sameStage(from, to, s));
     for (const Op op : allOps) {
         const LayerTimes times(before, costs, to.deviceOfStage.empty() ? std::vector<int>{} : from.deviceOfStage, op);
+        const bool parts = anyParts(costs, op);
         std::size_t index = 0;
         for (std::size_t s = 0; s < after.size(); ++s) {
+            const std::size_t begin = index;
             double sum = 0;
             for (const Layer& layer : after[s])
                 sum += times.on(to.deviceOfStage.empty() ? 0 : to.deviceOfStage[s], index++, layer);
@@ -155,8 +202,13 @@ Costs recutCosts(const Workload& workload, const Costs& costs, const StageCut& f
                 same < 0 ? CostOrigin::Estimated : costs.stages[same].origin[indexOf(op)];
             recut.stages[s].spread[indexOf(op)] =
                 same < 0 ? costs.usualSpread(op) : costs.stages[same].spread[indexOf(op)];
+            if (parts)
+                recut.stages[s].parts[indexOf(op)] = same < 0 ? partsOfLayers(before, costs, times, op, begin, index)
+                                                              : costs.stages[same].parts[indexOf(op)];
         }
     }
+    for (StageCosts& stage : recut.stages)
+        stage.fitParts();
     applyBytes(workload, to.layersPerStage, to.recompute, recut);
     return recut;
 }
@@ -184,10 +236,25 @@ Costs shareOutCosts(const Costs& costs, const std::vector<int>& fromDeviceOfStag
                     sum += costs.stages[s].*field;
             stage.*field = sum / parts;
         };
+        const auto before = std::count(toDeviceOfStage.begin(),
+                                       toDeviceOfStage.begin() + std::ptrdiff_t(shared.stages.size()) - 1, device);
         for (const Op op : allOps) {
             share(timeField(op));
             stage.spread[indexOf(op)] = costs.usualSpread(op);
+            if (!anyParts(costs, op))
+                continue;
+            std::vector<BlockPart> all;
+            for (std::size_t s = 0; s < costs.stages.size(); ++s)
+                if (!own || fromDeviceOfStage[s] == device) {
+                    std::vector<BlockPart> more = costs.stages[s].partsOrWhole(op);
+                    if (isBackward(op))
+                        std::swap(all, more);
+                    appendParts(all, more);
+                }
+            stage.parts[indexOf(op)] = shareOfParts(all, op, static_cast<double>(before) / static_cast<double>(parts),
+                                                    static_cast<double>(before + 1) / static_cast<double>(parts));
         }
+        stage.fitParts();
         using S = StageCosts;
         for (const auto field :
              {&S::savedUntilInputGrad, &S::savedUntilWeightGrad, &S::savedFromInputGrad, &S::recomputedUntilInputGrad,

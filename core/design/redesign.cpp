@@ -77,10 +77,14 @@ void refreshFormulaCosts(Design& design)
 {
     Dataflow dataflow = design.dataflow;
     dataflow.shared.clear();
-    std::vector<HostGaps> gaps = std::move(design.costs.hostGaps); // no formula knows them
+    const Costs before = std::move(design.costs);
     design.costs = formulaCosts(*design.workload, design.layersPerStage, design.cluster, design.schedule.deviceOfStage,
                                 &dataflow, nullptr, design.schedule.recompute);
-    design.costs.hostGaps = std::move(gaps);
+    design.costs.hostGaps = before.hostGaps; // no formula knows them
+    design.costs.overlapFactor = before.overlapFactor;
+    if (before.overlapFactor != 1 && !before.hasParts()) // it was stated how long pairs take
+        for (StageCosts& stage : design.costs.stages)
+            stage.parts = {};
     design.dataflow = std::move(dataflow);
 }
 
@@ -166,6 +170,7 @@ Design withSequencePieces(const Design& base, int pieces)
         for (Nanoseconds* time :
              {&stage.forward, &stage.inputGrad, &stage.weightGrad, &stage.backward, &stage.recompute})
             share(*time);
+        stage.fitParts();
         for (const Op op : {Op::F, Op::I, Op::W, Op::B, Op::R})
             stage.origin[indexOf(op)] = CostOrigin::Estimated;
         for (Bytes* bytes : {&stage.savedUntilInputGrad, &stage.savedUntilWeightGrad, &stage.savedFromInputGrad,
@@ -229,6 +234,8 @@ Design withRecompute(const Design& base, const std::vector<Recompute>& ofStage)
         const bool selective = now == Recompute::Selective;
         if (selective || before == Recompute::Selective || stage.recompute == 0) {
             stage.recompute = selective ? std::llround(static_cast<double>(stage.forward) * shares[s]) : stage.forward;
+            // All of the forward again has its parts; of the attention alone nobody knows them.
+            stage.parts[indexOf(Op::R)] = selective ? std::vector<BlockPart>{} : stage.parts[indexOf(Op::F)];
             stage.origin[indexOf(Op::R)] = CostOrigin::Estimated;
         }
     }
@@ -309,6 +316,7 @@ Design withModel(const Design& base, const ModelShape& shape)
         scaled(stage.weightGrad, &Layer::weightGradWork);
         scaled(stage.backward, &Layer::backwardWork);
         scaled(stage.recompute, &Layer::forwardWork);
+        stage.fitParts();
         for (const Op op : {Op::F, Op::I, Op::W, Op::B, Op::R})
             stage.origin[indexOf(op)] = CostOrigin::Estimated;
     }
@@ -324,6 +332,7 @@ Design withSchedule(const Design& original, Schedule schedule, std::vector<int> 
         design = withRecompute(design, recompute);
         design.schedule.order = std::move(schedule.order);
         design.schedule.overlaps = std::move(schedule.overlaps);
+        design.schedule.partOrders = std::move(schedule.partOrders);
         design.schedule.pins = std::move(schedule.pins);
         return design;
     }
@@ -422,6 +431,7 @@ Design withCostsFrom(const Design& base, const Design& measured)
         const StageCosts carried = std::exchange(design.costs.stages[s], base.costs.stages[s]);
         design.costs.stages[s].origin = carried.origin;
         design.costs.stages[s].spread = carried.spread;
+        design.costs.stages[s].parts = carried.parts;
         for (const Op op : allOps)
             design.costs.stages[s].*timeField(op) = carried.*timeField(op);
     }

@@ -4,8 +4,10 @@
 #include "core/design/stagecosts.h"
 
 #include "core/base/diagnostic.h"
+#include "core/design/expertparts.h"
 #include "core/design/groupcosts.h"
 #include "core/design/membertimes.h"
+#include "core/workload/layerparts.h"
 #include "core/workload/parallelism.h"
 #include "core/workload/recomputedtensors.h"
 #include "core/workload/transformer.h"
@@ -113,34 +115,46 @@ bool gathersRows(LayerKind kind)
     return false;
 }
 
-void fillTimes(std::span<const Layer> layers, const DeviceSpec& device, const MemberTimes& members,
-               int gradientBytesPerParameter, Recompute recompute, StageCosts& stage)
+/// What the device computes of a layer.
+MemberTimes::Seconds computing(const Layer& layer, const DeviceSpec& device)
 {
     const double rate = device.peakFlops * device.efficiency;
-    double forward = 0, inputGrad = 0, weightGrad = 0, attention = 0;
-    MemberTimes::Seconds exchanged;
-    for (const Layer& layer : layers) {
-        attention += attentionCoreFlops(layer) / rate;
-        forward += (layer.forwardFlops + device.halfRateWidth * layer.forwardFlopsPerWidth) / rate;
-        inputGrad += (layer.inputGradFlops + device.halfRateWidth * layer.inputGradFlopsPerWidth) / rate;
-        weightGrad += (layer.weightGradFlops + device.halfRateWidth * layer.weightGradFlopsPerWidth) / rate;
-        if (gathersRows(layer.kind) && device.memoryBandwidth > 0) { // read and write the output, and the same back
-            const double traffic = 2.0 * static_cast<double>(layer.outputBytes) / device.memoryBandwidth;
-            forward += traffic;
-            weightGrad += traffic;
-        }
-        const MemberTimes::Seconds exchanges = members.exchanges(layer);
-        exchanged.forward += exchanges.forward;
-        exchanged.inputGrad += exchanges.inputGrad;
-        exchanged.weightGrad += exchanges.weightGrad;
+    MemberTimes::Seconds seconds{(layer.forwardFlops + device.halfRateWidth * layer.forwardFlopsPerWidth) / rate,
+                                 (layer.inputGradFlops + device.halfRateWidth * layer.inputGradFlopsPerWidth) / rate,
+                                 (layer.weightGradFlops + device.halfRateWidth * layer.weightGradFlopsPerWidth) / rate};
+    if (gathersRows(layer.kind) && device.memoryBandwidth > 0) { // read and write the output, and the same back
+        const double traffic = 2.0 * static_cast<double>(layer.outputBytes) / device.memoryBandwidth;
+        seconds.forward += traffic;
+        seconds.weightGrad += traffic;
     }
-    const double backwardWork = inputGrad + weightGrad;
-    forward += members.exposed(exchanged.forward, forward);
-    inputGrad += members.exposed(exchanged.inputGrad, inputGrad);
-    weightGrad += members.exposed(exchanged.weightGrad, weightGrad);
-    stage.forward = toNanoseconds(forward);
-    stage.inputGrad = toNanoseconds(inputGrad);
-    stage.weightGrad = toNanoseconds(weightGrad);
+    return seconds;
+}
+
+/// `attention`: what every layer of the model does before its MLP.
+void fillTimes(std::span<const Layer> layers, const Layer& attention, const DeviceSpec& device,
+               const MemberTimes& members, int gradientBytesPerParameter, Recompute recompute, StageCosts& stage)
+{
+    using Seconds = MemberTimes::Seconds;
+    constexpr double Seconds::*passes[] = {&Seconds::forward, &Seconds::inputGrad, &Seconds::weightGrad};
+    double core = 0;
+    Seconds work, exchanged;
+    for (const Layer& layer : layers) {
+        core += attentionCoreFlops(layer) / (device.peakFlops * device.efficiency);
+        for (const auto pass : passes) {
+            work.*pass += computing(layer, device).*pass;
+            exchanged.*pass += members.exchanges(layer).*pass;
+        }
+    }
+    const double backwardWork = work.inputGrad + work.weightGrad;
+    Seconds exposed; // of each second of exchanges
+    for (const auto pass : passes) {
+        const double remains = members.exposed(exchanged.*pass, work.*pass);
+        work.*pass += remains;
+        exposed.*pass = exchanged.*pass > 0 ? remains / exchanged.*pass : 0;
+    }
+    stage.forward = toNanoseconds(work.forward);
+    stage.inputGrad = toNanoseconds(work.inputGrad);
+    stage.weightGrad = toNanoseconds(work.weightGrad);
     Nanoseconds tableBackward = 0;
     for (const Layer& layer : layers) { // of a table
         stage.forward += layer.forwardTime;
@@ -149,8 +163,22 @@ void fillTimes(std::span<const Layer> layers, const DeviceSpec& device, const Me
         tableBackward += layer.backwardTime;
     }
     stage.backward = tableBackward > 0 ? tableBackward : stage.inputGrad + stage.weightGrad;
+    std::vector<LayerSeconds> seconds;
+    for (const Layer& layer : layers) {
+        LayerSeconds& each = seconds.emplace_back();
+        const bool sends = members.exchanges(layer, GroupAxis::Expert).forward > 0;
+        for (const auto pass : passes) {
+            each.tokens.*pass = members.exchanges(layer, GroupAxis::Expert).*pass * exposed.*pass;
+            each.attention.*pass = sends ? computing(attention, device).*pass : 0;
+            each.rest.*pass = computing(layer, device).*pass + members.exchanges(layer).*pass * exposed.*pass
+                              - each.tokens.*pass - each.attention.*pass;
+        }
+    }
+    setExpertParts(seconds, stage);
     static_assert(opCount == 6, "the times of all operations are filled in here");
-    stage.recompute = recompute == Recompute::Selective ? toNanoseconds(attention) : stage.forward;
+    stage.recompute = recompute == Recompute::Selective ? toNanoseconds(core) : stage.forward;
+    if (recompute != Recompute::Selective)
+        stage.parts[indexOf(Op::R)] = stage.parts[indexOf(Op::F)];
     const Bytes touched = 2 * (stage.parameters + stage.optimizerState) + stage.gradients;
     stage.update =
         toNanoseconds((device.memoryBandwidth > 0 ? static_cast<double>(touched) / device.memoryBandwidth : 0)
@@ -265,6 +293,9 @@ Costs formulaCosts(const Workload& workload, const std::vector<int>& layersPerSt
     const int devices = 1 + *std::max_element(deviceOfStage.begin(), deviceOfStage.end());
     const MemberTimes members(cluster, parallel, devices);
     sharding::SharedStages own;
+    Layer attention;
+    if (workload.shape.experts > 0)
+        addAttention(memberShape(workload.shape), attention);
     for (std::size_t stage = 0; stage < stages.size(); ++stage) {
         const DeviceSpec& device = deviceOf(cluster, deviceOfStage, stage);
         if (device.group && !(parallel == Parallelism{}))
@@ -273,7 +304,7 @@ Costs formulaCosts(const Workload& workload, const std::vector<int>& layersPerSt
                             + textOf(parallel),
                         "use a cluster of single devices, or leave the degrees out");
         if (!device.group)
-            fillTimes(stages[stage], device, members, workload.state.gradient,
+            fillTimes(stages[stage], attention, device, members, workload.state.gradient,
                       stage < recompute.size() ? recompute[stage] : Recompute::None, costs.stages[stage]);
         else
             shareOut(workload, static_cast<int>(stages[stage].data() - workload.layers.data()), layersPerStage[stage],

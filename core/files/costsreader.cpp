@@ -127,17 +127,55 @@ private:
         each.finish();
     }
 
+    void readParts(ObjectReader& reader, StageCosts& stage)
+    {
+        const Json* json = reader.object("parts");
+        if (json == nullptr)
+            return;
+        const std::string pointer = reader.pointerTo("parts");
+        ObjectReader each = object(*json, pointer);
+        for (const Op op : allOps) {
+            const Json* list = isPass(op) ? each.array(timeKey(op)) : nullptr;
+            if (list == nullptr)
+                continue;
+            if (list->size() > static_cast<std::size_t>(maxParts))
+                each.fault(timeKey(op), fmt::format("{} parts", list->size()), fmt::format("at most {}", maxParts));
+            for (std::size_t i = 0; i < std::min(list->size(), static_cast<std::size_t>(maxParts)); ++i) {
+                ObjectReader entry = object((*list)[i], fmt::format("{}/{}/{}", pointer, timeKey(op), i));
+                BlockPart& part = stage.parts[indexOf(op)].emplace_back();
+                entry.read("name", part.name);
+                entry.readDuration("time", part.time, Presence::Required);
+                entry.readName("stream", part.stream);
+                entry.read("awaited", part.awaited);
+                entry.finish();
+            }
+        }
+        each.finish();
+    }
+
     StageCosts readStageCosts(ObjectReader& reader)
     {
         StageCosts stage;
-        reader.readDuration("forward", stage.forward, Presence::Required);
-        reader.readDuration("input_grad", stage.inputGrad, Presence::Required);
-        reader.readDuration("weight_grad", stage.weightGrad, Presence::Required);
-        stage.backward = stage.inputGrad + stage.weightGrad;
-        reader.readDuration("backward", stage.backward);
-        reader.readDuration("update", stage.update);
+        readParts(reader, stage);
+        const auto read = [&](Op op, Presence presence) {
+            const std::vector<BlockPart>& parts = stage.parts[indexOf(op)];
+            Nanoseconds& time = stage.*timeField(op);
+            if (!parts.empty())
+                time = sumOf(parts);
+            reader.readDuration(timeKey(op), time, parts.empty() ? presence : Presence::Optional);
+            if (!parts.empty() && time != sumOf(parts))
+                reader.fault(timeKey(op),
+                             fmt::format("its parts take {} one behind the other", exactDuration(sumOf(parts))),
+                             "leave the time out: it is their sum");
+        };
         static_assert(opCount == 6, "the times of all operations are read here");
-        reader.readDuration("recompute", stage.recompute);
+        read(Op::F, Presence::Required);
+        read(Op::I, Presence::Required);
+        read(Op::W, Presence::Required);
+        stage.backward = stage.inputGrad + stage.weightGrad;
+        read(Op::B, Presence::Optional);
+        read(Op::U, Presence::Optional);
+        read(Op::R, Presence::Optional);
         forEachByteField(stage, [&reader](std::string_view key, Bytes& field) { reader.readSize(key, field); });
         readOrigins(reader, stage.origin);
         if (const Json* json = reader.object("spread")) {

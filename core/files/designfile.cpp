@@ -130,6 +130,13 @@ OrderedJson scheduleToJson(const Schedule& schedule, const Schedule* unrolled)
     }
     for (const Pin& pin : schedule.pins)
         json["pins"].push_back({{"block", toString(pin.block)}, {"earliest_start", exactDuration(pin.earliestStart)}});
+    for (const PartOrder& order : schedule.partOrders) {
+        std::string sequence;
+        for (const bool second : order.sequence)
+            sequence += second ? '2' : '1';
+        json["part_orders"].push_back(
+            {{"pair", toString(order.pair.first) + "&" + toString(order.pair.second)}, {"order", sequence}});
+    }
     for (const TransferPrecedence& pair : schedule.transferOrder)
         json["transfer_order"].push_back({{"transfer", textOf(pair.first)}, {"before", textOf(pair.second)}});
     return json;
@@ -163,19 +170,37 @@ void addOrigins(const std::array<CostOrigin, opCount>& origins, OrderedJson& jso
             json["origin"][std::string(timeKey(op))] = nameOf(origin);
 }
 
+OrderedJson partToJson(const BlockPart& part)
+{
+    OrderedJson json;
+    if (!part.name.empty())
+        json["name"] = part.name;
+    json["time"] = exactDuration(part.time);
+    if (part.stream != PartStream::Compute)
+        json["stream"] = nameOf(part.stream);
+    if (!part.awaited)
+        json["awaited"] = false;
+    return json;
+}
+
 OrderedJson stageCostsToJson(const StageCosts& stage)
 {
     OrderedJson json;
-    json["forward"] = exactDuration(stage.forward);
-    json["input_grad"] = exactDuration(stage.inputGrad);
-    json["weight_grad"] = exactDuration(stage.weightGrad);
-    if (stage.backward != stage.inputGrad + stage.weightGrad)
-        json["backward"] = exactDuration(stage.backward);
-    if (stage.update != 0)
-        json["update"] = exactDuration(stage.update);
+    const auto write = [&](Op op, bool unusual) {
+        const std::vector<BlockPart>& parts = stage.parts[indexOf(op)];
+        if (unusual && parts.empty()) // the sum of parts needs no saying
+            json[std::string(timeKey(op))] = exactDuration(stage.*timeField(op));
+    };
     static_assert(opCount == 6, "the times of all operations are written here");
-    if (stage.recompute != 0)
-        json["recompute"] = exactDuration(stage.recompute);
+    write(Op::F, true);
+    write(Op::I, true);
+    write(Op::W, true);
+    write(Op::B, stage.backward != stage.inputGrad + stage.weightGrad);
+    write(Op::U, stage.update != 0);
+    write(Op::R, stage.recompute != 0);
+    for (const Op op : allOps)
+        for (const BlockPart& part : stage.parts[indexOf(op)])
+            json["parts"][std::string(timeKey(op))].push_back(partToJson(part));
     forEachByteField(stage, [&json](std::string_view key, Bytes bytes) {
         if (bytes != 0)
             json[std::string(key)] = exactSize(bytes);

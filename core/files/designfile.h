@@ -22,6 +22,17 @@
 // In "costs", what lies before the blocks of every device (launch, autograd, Python), none where it is left out:
 //
 //   "host_gaps": [{"forward": "60us", "backward": "85us", "origin": {"forward": "measured"}}, …]
+//
+// In a stage of "costs", what its blocks do one behind the other (design/blockparts.h); the block's time is then their
+// sum, and may be left out. The stream is "compute" where it is left out, and "awaited" true:
+//
+//   "parts": {"forward": [{"name": "attention", "time": "4ms"},
+//                         {"name": "dispatch", "time": "6ms", "stream": "communication"}, …],
+//             "backward": […, {"name": "weights", "time": "5ms", "awaited": false}]}
+//
+// In "schedule", the order of an overlapped pair's parts where it is not to be the shortest: whose part is next.
+//
+//   "part_orders": [{"pair": "F0.3&B7.1", "order": "12212"}]
 #pragma once
 
 #include "core/design/design.h"

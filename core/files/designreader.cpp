@@ -144,6 +144,34 @@ void readPins(Reading& reading, const Json& pins, Schedule& schedule)
     }
 }
 
+/// Which block's next part is issued, part by part: {"pair": "F0.3&B7.1", "order": "12212"}.
+void readPartOrders(Reading& reading, const Json& orders, Schedule& schedule)
+{
+    for (std::size_t i = 0; i < std::min(orders.size(), static_cast<std::size_t>(maxBlocks)); ++i) {
+        ObjectReader reader = reading.object(orders[i], fmt::format("/schedule/part_orders/{}", i));
+        std::string pair, order;
+        reader.read("pair", pair, Presence::Required);
+        reader.read("order", order, Presence::Required);
+        const std::size_t joint = std::min(pair.find('&'), pair.size());
+        const auto first = parseBlock(std::string_view(pair).substr(0, joint));
+        const auto second = joint < pair.size() ? parseBlock(std::string_view(pair).substr(joint + 1)) : std::nullopt;
+        PartSequence sequence;
+        for (const char which : order)
+            sequence.push_back(which == '2');
+        if (!pair.empty() && !(first && second))
+            reader.fault("pair", "this is no overlapped pair", "write its two blocks: \"F0.3&B7.1\"");
+        else if (order.find_first_not_of("12") != std::string::npos
+                 || order.size() > static_cast<std::size_t>(2 * maxParts))
+            reader.fault("order", "this is no order of the pair's parts",
+                         "write 1 for the first block's next part and 2 for the second's: \"12212\"");
+        else if (first && second && statedPartOrder(schedule, {*first, *second}) != nullptr)
+            reader.fault("pair", "its order is stated twice", "keep one of the entries");
+        else if (first && second)
+            statePartOrder(schedule, {*first, *second}, std::move(sequence));
+        reader.finish();
+    }
+}
+
 void readTransferOrder(Reading& reading, const Json& pairs, Schedule& schedule)
 {
     if (pairs.size() > static_cast<std::size_t>(maxBlocks)) {
@@ -325,6 +353,8 @@ void readSchedule(Reading& reading, const Json& value, Schedule& schedule, bool 
     }
     if (const Json* pins = reader.array("pins"))
         readPins(reading, *pins, schedule);
+    if (const Json* orders = reader.array("part_orders"))
+        readPartOrders(reading, *orders, schedule);
     if (const Json* pairs = reader.array("transfer_order"))
         readTransferOrder(reading, *pairs, schedule);
     if (const Json* weights = reader.object("weights"))

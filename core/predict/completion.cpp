@@ -174,6 +174,8 @@ Schedule following(const Schedule& model, const Schedule& placed)
 {
     Schedule schedule = model;
     schedule.pins = placed.pins;
+    schedule.partOrders = placed.partOrders;
+    dropBrokenOverlaps(schedule);
     schedule.transferOrder = placed.transferOrder;
     return schedule;
 }

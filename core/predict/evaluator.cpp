@@ -4,6 +4,8 @@
 // split the pass into runs without them. O(tasks + extra dependencies).
 #include "core/predict/evaluator.h"
 
+#include "core/program/pairtimes.h"
+
 #include <algorithm>
 #include <numeric>
 
@@ -69,10 +71,9 @@ void Evaluator::setCosts(const Costs& costs)
         case TaskKind::Reload: duration = costs.hostLink ? costs.hostLink->transferTime(bytesRead(t)) : 0; break;
         }
     }
-    for (const Program::Overlap& pair : m_program.overlaps) {
-        Nanoseconds& first = m_nodes[pair.first].duration;
-        m_nodes[pair.second].duration = first = costs.overlapped(first, m_nodes[pair.second].duration);
-    }
+    PairTimes pairs(costs);
+    for (const Program::Overlap& pair : m_program.overlaps)
+        m_nodes[pair.first].duration = m_nodes[pair.second].duration = pairs.length(m_program, pair);
     setHostGaps(costs);
     if (m_busQueues)
         m_busQueues->setCosts(costs, *this);

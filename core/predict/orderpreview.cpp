@@ -28,6 +28,7 @@ Prediction withoutOrder(const Prediction& present)
     copy.afterData = program.afterData; // idle time is attributed by it
     copy.extraDependencies = program.extraDependencies;
     copy.overlaps = program.overlaps;
+    copy.partOrders = program.partOrders;
     copy.shape() = program;
     result.transfers = present.transfers;
     result.transferred = present.transferred;

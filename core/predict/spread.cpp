@@ -95,6 +95,7 @@ SpreadOptions shownNoise(const Costs& costs)
 StepSpread spreadOfStep(const Program& program, const Costs& costs, const SpreadOptions& options)
 {
     Evaluator evaluator(program, costs);
+    PairTimes pairs(costs);
     const std::vector<SampledTask> sampled = sampledTasks(program, costs, options);
     std::vector<double> ofDevice(program.devices.size());
     std::vector<Nanoseconds> steps;
@@ -109,9 +110,8 @@ StepSpread spreadOfStep(const Program& program, const Costs& costs, const Spread
             evaluator.node(t).duration = std::llround(static_cast<double>(alone) * slower);
         }
         for (const Program::Overlap& pair : program.overlaps) {
-            Nanoseconds& first = evaluator.node(pair.first).duration;
-            evaluator.node(pair.second).duration = first =
-                costs.overlapped(first, evaluator.node(pair.second).duration);
+            Nanoseconds &first = evaluator.node(pair.first).duration, &second = evaluator.node(pair.second).duration;
+            first = second = pairs.length(program, pair, first, second);
         }
         evaluator.evaluate(timeline);
         if (!timeline.end.empty())

@@ -5,6 +5,7 @@
 #include "core/program/compile.h"
 
 #include "core/program/liveness.h"
+#include "core/program/pairtimes.h"
 #include "core/program/repeat.h"
 #include "core/program/transferinference.h"
 #include "core/program/transferorder.h"
@@ -66,6 +67,8 @@ Diagnostics checkCosts(const Schedule& schedule, const Costs& costs, const Dataf
     if (!(costs.overlapFactor >= 0 && costs.overlapFactor <= 1e6))
         diagnostics.push_back({Severity::Error, "costs.overlap_factor", fmt::format("{}", costs.overlapFactor),
                                "1: as long as one after the other; 0.5: both in the time of one"});
+    const Diagnostics ofParts = checkParts(schedule, costs);
+    diagnostics.insert(diagnostics.end(), ofParts.begin(), ofParts.end());
     for (const SharedParameter& shared : dataflow.shared)
         if (std::min(shared.rootStage, shared.otherStage) < 0
             || std::max(shared.rootStage, shared.otherStage) >= schedule.stages()
@@ -270,10 +273,14 @@ private:
         const auto gap = [&](BlockIndex i) {
             return gaps ? m_costs.hostGap(m_graph.blocks[i].op, m_graph.deviceOfBlock[i]) : 0;
         };
+        PairTimes pairs(m_costs);
+        const auto together = [&](BlockIndex i) {
+            const Block &first = m_graph.blocks[i], &second = m_graph.blocks[i + 1];
+            return pairs.length(first, second, statedPartOrder(m_schedule, {first, second}));
+        };
         // A block with the gap before it.
         const auto duration = [&](BlockIndex i) {
-            return m_graph.unitSize(i) == 1 ? gap(i) + alone(i)
-                                            : std::max(gap(i), gap(i + 1)) + m_costs.overlapped(alone(i), alone(i + 1));
+            return m_graph.unitSize(i) == 1 ? gap(i) + alone(i) : std::max(gap(i), gap(i + 1)) + together(i);
         };
         const auto delay = [&](BlockIndex input, BlockIndex block) {
             if (m_graph.chainInput[block] == input)

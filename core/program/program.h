@@ -13,7 +13,7 @@
 #pragma once
 
 #include "core/base/units.h"
-#include "core/schedule/pipelineshape.h"
+#include "core/schedule/schedule.h"
 
 #include <cstdint>
 #include <map>
@@ -228,9 +228,11 @@ public:
     /// Pairs of Compute tasks that run at the same time; sorted. What the second waits for, the first does too.
     struct Overlap {
         TaskId first = none, second = none;
+        std::uint32_t order = none; ///< into partOrders: the stated order of their parts; none: the shortest
         bool operator==(const Overlap&) const = default;
     };
     std::vector<Overlap> overlaps;
+    std::vector<PartSequence> partOrders;
 
     /// Persistent ones first: Parameters, Gradients and OptimizerState of replica 0's stage 0, stage 1, …, replica 1's
     /// … Saved and workspace buffers exist only where they have bytes, outputs and gradients wherever they are sent.

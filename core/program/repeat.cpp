@@ -161,7 +161,7 @@ private:
     }
     Program::Overlap moved(Program::Overlap pair, std::uint32_t times) const
     {
-        return {later(pair.first, times), later(pair.second, times)};
+        return {later(pair.first, times), later(pair.second, times), pair.order};
     }
 
     /// Are buffers numbered in the order in which tasks define them? Fills m_bufferBegin.

@@ -137,6 +137,15 @@ private:
         prefetch(&cell(near.stage, near.microbatch));
     }
 
+    std::uint32_t partOrderOf(const Block& first, const Block& second)
+    {
+        const PartSequence* stated = statedPartOrder(m_schedule, {first, second});
+        if (stated == nullptr)
+            return none;
+        m_program.partOrders.push_back(*stated);
+        return static_cast<std::uint32_t>(m_program.partOrders.size() - 1);
+    }
+
     void addCompute(BlockIndex index, std::uint32_t rank, Nanoseconds earliestStart)
     {
         const Block& block = m_graph.blocks[index];
@@ -153,7 +162,7 @@ private:
         const TaskId task = beginTask(kind, block.op, block.stage, block.microbatch, device, -1,
                                       second ? m_program.afterOnDevice[firstOfPair] : last, none, block.replica);
         if (second)
-            m_program.overlaps.push_back({firstOfPair, task});
+            m_program.overlaps.push_back({firstOfPair, task, partOrderOf(m_graph.blocks[index - 1], block)});
         else if (m_graph.unitSize(index) > 1)
             firstOfPair = task;
         last = task;

@@ -220,7 +220,7 @@ private:
             m_program.extraDependencies.push_back(extra);
         }
         for (const Program::Overlap& pair : old.overlaps)
-            m_program.overlaps.push_back({moved(pair.first), moved(pair.second)});
+            m_program.overlaps.push_back({moved(pair.first), moved(pair.second), pair.order});
         std::sort(m_program.overlaps.begin(), m_program.overlaps.end(),
                   [](const auto& a, const auto& b) { return a.first < b.first; });
     }

@@ -48,8 +48,10 @@ std::vector<Block> unplacedBlocks(const Schedule& schedule)
 
 void dropBrokenOverlaps(Schedule& schedule)
 {
-    if (schedule.overlaps.empty())
+    if (schedule.overlaps.empty()) {
+        schedule.partOrders.clear();
         return;
+    }
     std::vector<Overlap> kept;
     for (const auto& blocks : schedule.order)
         for (std::size_t i = 0; i + 1 < blocks.size(); ++i) {
@@ -59,6 +61,37 @@ void dropBrokenOverlaps(Schedule& schedule)
         }
     std::sort(kept.begin(), kept.end());
     schedule.overlaps = std::move(kept);
+    std::erase_if(schedule.partOrders, [&](const PartOrder& order) {
+        return !std::binary_search(schedule.overlaps.begin(), schedule.overlaps.end(), order.pair);
+    });
+}
+
+namespace {
+
+auto placeOf(auto& orders, const Overlap& pair)
+{
+    return std::lower_bound(orders.begin(), orders.end(), pair,
+                            [](const PartOrder& order, const Overlap& sought) { return order.pair < sought; });
+}
+
+} // namespace
+
+const PartSequence* statedPartOrder(const Schedule& schedule, const Overlap& pair)
+{
+    const auto found = placeOf(schedule.partOrders, pair);
+    return found != schedule.partOrders.end() && found->pair == pair ? &found->sequence : nullptr;
+}
+
+void statePartOrder(Schedule& schedule, const Overlap& pair, PartSequence sequence)
+{
+    const auto place = placeOf(schedule.partOrders, pair);
+    const bool stated = place != schedule.partOrders.end() && place->pair == pair;
+    if (sequence.empty() && stated)
+        schedule.partOrders.erase(place);
+    else if (stated)
+        place->sequence = std::move(sequence);
+    else if (!sequence.empty())
+        schedule.partOrders.insert(place, {pair, std::move(sequence)});
 }
 
 } // namespace pipewright

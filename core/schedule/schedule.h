@@ -26,10 +26,20 @@ struct Pin {
 };
 
 /// Two blocks, one behind the other in their device's order, that run at the same time (DualPipe's F&B):
-/// they start together when both have their inputs, and end together (Costs::overlapFactor).
+/// they start together when both have their inputs, and end together (core/program/pairtimes.h).
 struct Overlap {
     Block first, second;
     auto operator<=>(const Overlap&) const = default;
+};
+
+/// In which order a pair issues its parts (StageCosts::parts): of each, whether it is the second block's next one.
+using PartSequence = std::vector<bool>;
+
+/// A person's order of a pair's parts, in place of the shortest.
+struct PartOrder {
+    Overlap pair;
+    PartSequence sequence;
+    bool operator==(const PartOrder&) const = default;
 };
 
 struct Schedule : PipelineShape {
@@ -41,6 +51,7 @@ struct Schedule : PipelineShape {
     std::vector<std::vector<Block>> order; ///< device -> blocks in the order they run
     std::vector<Overlap> overlaps;         ///< sorted
     std::vector<Pin> pins;
+    std::vector<PartOrder> partOrders{};             ///< sorted by pair
     std::vector<TransferPrecedence> transferOrder{}; ///< where the order inferred from the data is not wanted
 
     int devices() const { return static_cast<int>(order.size()); }
@@ -52,7 +63,14 @@ struct Schedule : PipelineShape {
 /// Sorted by operation in pass order, then microbatch, then stage. O(blocks).
 std::vector<Block> unplacedBlocks(const Schedule& schedule);
 
-/// Forgets the overlaps whose two blocks do not stand one behind the other. O(blocks), at once without overlaps.
+/// Forgets the overlaps whose two blocks do not stand one behind the other, and the orders of their parts. O(blocks),
+/// at once without overlaps.
 void dropBrokenOverlaps(Schedule& schedule);
+
+/// The stated order of the pair's parts; null where none is. O(log pairs).
+const PartSequence* statedPartOrder(const Schedule& schedule, const Overlap& pair);
+
+/// With that order stated, or with the shortest one again where `sequence` is empty.
+void statePartOrder(Schedule& schedule, const Overlap& pair, PartSequence sequence);
 
 } // namespace pipewright

@@ -67,7 +67,7 @@ bool mayRepeat(const Schedule& s)
     const std::int64_t blocks = s.blocks();
     return blocks >= worthwhile && blocks <= maxBlocks && s.microbatches >= 1 && s.microbatches <= maxMicrobatches
            && std::int64_t{s.stages()} * s.microbatches <= maxBlocks && s.replicas() == 1
-           && s.dataParallelDevices.empty() && s.pins.empty() && s.transferOrder.empty()
+           && s.dataParallelDevices.empty() && s.pins.empty() && s.partOrders.empty() && s.transferOrder.empty()
            && std::none_of(s.order.begin(), s.order.end(), [](const auto& order) { return order.empty(); });
 }
 

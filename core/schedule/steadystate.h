@@ -25,7 +25,7 @@ struct SteadyState {
 };
 
 /// Nothing for a schedule that is short or does not repeat, nor for one with replicas, data parallel workers, update
-/// blocks, pins or stated transfers. O(blocks).
+/// blocks, pins, stated transfers or stated orders of parts. O(blocks).
 std::optional<SteadyState> findSteadyState(const Schedule& schedule);
 
 /// The same steady state with `repetitions` of its repetitions counted as one.

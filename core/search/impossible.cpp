@@ -25,6 +25,7 @@ Design oneMicrobatch(const Design& design)
     one.schedule.microbatches = 1;
     one.schedule.pins.clear();
     one.schedule.overlaps.clear();
+    one.schedule.partOrders.clear();
     one.schedule.firstStageMaySplit = true;
     one.buildingBlock.reset();
     if (!design.costs.microbatches.empty())

@@ -77,6 +77,7 @@ Design withPlacement(const Design& base, const std::vector<int>& deviceOfStage, 
     design.schedule.deviceOfStage = deviceOfStage;
     design.schedule.pins.clear();
     design.schedule.overlaps.clear();
+    design.schedule.partOrders.clear();
     placeInTurn(design.schedule);
     design.layersPerStage = layersPerStage;
     design.dataflow.shared.clear();

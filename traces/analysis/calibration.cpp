@@ -86,6 +86,7 @@ void assignTimes(const StageSamples& samples, std::optional<double> share, int s
         cost.origin[indexOf(op)] = samples.knows(op) ? CostOrigin::Measured : before.originOf(op, stage);
     }
     completeBackward(samples, share, before.stages[stage], cost);
+    cost.fitParts();
     if (samples.knows(Op::F) && !samples.knows(Op::R) && cost.recompute > 0) { // the same share of the forward again
         const Nanoseconds forward = before.stages[stage].forward, again = before.stages[stage].recompute;
         cost.recompute = forward > 0 ? std::llround(static_cast<double>(cost.forward) * static_cast<double>(again)
@@ -93,6 +94,7 @@ void assignTimes(const StageSamples& samples, std::optional<double> share, int s
                                      : cost.forward;
         cost.origin[indexOf(Op::R)] = CostOrigin::Estimated;
         cost.spread[indexOf(Op::R)] = cost.spread[indexOf(Op::F)];
+        cost.fitParts();
     }
 }
 
@@ -126,7 +128,7 @@ Nanoseconds ofUsualMicrobatch(const Costs& costs, const Task& task, Nanoseconds 
 }
 
 /// Overlapped pairs. Where the two really ran at once, a block's time says nothing about the block alone; what
-/// is learnt is how long pairs take against the times of their blocks elsewhere.
+/// is learnt is how long pairs take against the times of their blocks elsewhere, and of pairs with parts nothing.
 class Pairs {
 public:
     explicit Pairs(const Program& program) : m_program(program), m_partner(overlapPartners(program)) {}
@@ -155,7 +157,9 @@ public:
         double together = 0, apart = 0;
         for (const auto& [first, times] : m_together) {
             const Task &one = m_program.tasks[first], &other = m_program.tasks[m_partner[first]];
-            if (!known(one) || !known(other))
+            const bool computed =
+                !costs.parts(one.op, one.stage).empty() || !costs.parts(other.op, other.stage).empty();
+            if (computed || !known(one) || !known(other))
                 continue;
             together += static_cast<double>(medianOf(times));
             apart += static_cast<double>(costs.duration(one.op, one.stage, one.microbatch)
@@ -248,6 +252,8 @@ Calibration calibrate(const Design& design, const std::vector<NamedTrace>& trace
                 result.fits.push_back({op, static_cast<int>(stage), typicalOf(stages[stage].of(op))});
     if (!reduce.empty())
         costs.reduce = medianOf(reduce);
+    if (costs.hasParts())
+        result.notes.push_back("the parts of blocks keep their shares of them: no trace tells their times apart");
     pairs.assignTo(costs, [&](const Task& task) { return stages[task.stage].knows(task.op); });
     handoffs.assignTo(costs);
     gaps.assignTo(costs);

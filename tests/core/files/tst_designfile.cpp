@@ -168,8 +168,22 @@ rc::Gen<Design> arbitraryDesign()
             forEachByteField(costs, [&](std::string_view, Bytes& field) { field = upTo(std::int64_t(1) << 50); });
             for (CostOrigin& origin : costs.origin)
                 origin = static_cast<CostOrigin>(upTo(4));
+            for (const Op op : {Op::F, Op::I, Op::W, Op::B, Op::R}) {
+                std::vector<BlockPart>& parts = costs.parts[indexOf(op)];
+                for (std::int64_t i = upTo(4) - 2; i > 0; --i)
+                    parts.push_back({text(), time(), static_cast<PartStream>(upTo(1)), upTo(1) != 0});
+                if (!parts.empty())
+                    costs.*timeField(op) = sumOf(parts);
+            }
             design.costs.stages.push_back(costs);
         }
+        for (const Overlap& pair : design.schedule.overlaps)
+            if (upTo(1)) {
+                PartSequence sequence;
+                for (std::int64_t i = upTo(5); i >= 0; --i)
+                    sequence.push_back(upTo(1) != 0);
+                statePartOrder(design.schedule, pair, sequence);
+            }
         const auto anyStage = [&] { return static_cast<int>(upTo(stages - 1)); };
         if (upTo(1))
             design.dataflow.skips.push_back({anyStage(), anyStage(), upTo(1'000'000)});

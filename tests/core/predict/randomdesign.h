@@ -37,6 +37,7 @@ public:
             design.schedule.pins.push_back({blockOf(design.schedule), static_cast<Nanoseconds>(upTo(30'000))});
         if (chance(4))
             stateAnOrder(design);
+        statePartOrders(design);
         offload(design);
         return compiles(design) ? std::optional(design) : std::nullopt;
     }
@@ -89,6 +90,19 @@ private:
         for (Nanoseconds* at :
              {&stage.forward, &stage.inputGrad, &stage.weightGrad, &stage.backward, &stage.update, &stage.recompute})
             *at = time();
+        stage.fitParts();
+    }
+
+    /// Few enough that all orders of two of them can be tried.
+    void setParts(StageCosts& stage)
+    {
+        for (const Op op : {Op::F, Op::B, Op::I, Op::W, Op::R}) {
+            std::vector<BlockPart>& parts = stage.parts[indexOf(op)];
+            for (std::size_t left = chance(3) ? 0 : 1 + upTo(4); left > 0; --left)
+                parts.push_back({"part", static_cast<Nanoseconds>(upTo(100)),
+                                 chance(2) ? PartStream::Compute : PartStream::Communication, !chance(3)});
+        }
+        stage.fitParts();
     }
 
     Costs costsOf(const Schedule& schedule)
@@ -103,6 +117,9 @@ private:
                               &stage.parameters, &stage.gradients, &stage.optimizerState})
                 *at = bytes();
         }
+        if (!schedule.overlaps.empty() && !chance(3))
+            for (StageCosts& stage : costs.stages)
+                setParts(stage);
         if (chance(3))
             for (int m = 0; m < schedule.microbatches; ++m)
                 costs.microbatches.push_back(
@@ -202,6 +219,23 @@ private:
             edited.schedule.family = "custom";
             if (compiles(edited))
                 design = edited;
+        }
+    }
+
+    void statePartOrders(Design& design)
+    {
+        if (!design.costs.hasParts())
+            return;
+        for (const Overlap& pair : design.schedule.overlaps) {
+            if (!chance(4))
+                continue;
+            const auto count = [&](const Block& block) {
+                return design.costs.stages[static_cast<std::size_t>(block.stage)].partsOrWhole(block.op).size();
+            };
+            PartSequence sequence(count(pair.first), false);
+            sequence.resize(sequence.size() + count(pair.second), true);
+            std::shuffle(sequence.begin(), sequence.end(), m_random);
+            statePartOrder(design.schedule, pair, sequence);
         }
     }
 

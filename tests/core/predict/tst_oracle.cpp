@@ -38,6 +38,8 @@ enum Feature {
     Recomputes,
     Offloads,
     OffloadedPairs,
+    PairsWithParts,
+    StatedParts,
     features
 };
 const char* const featureNames[] = {"replicas",
@@ -59,7 +61,9 @@ const char* const featureNames[] = {"replicas",
                                     "shared parameters",
                                     "recomputes",
                                     "offloads",
-                                    "offloads beside pairs"};
+                                    "offloads beside pairs",
+                                    "pairs with parts",
+                                    "stated orders of parts"};
 
 void note(const Design& design, std::array<int, features>& seen)
 {
@@ -91,7 +95,9 @@ void note(const Design& design, std::array<int, features>& seen)
                                 !design.dataflow.shared.empty(),
                                 !s.recompute.empty(),
                                 offloads,
-                                offloads && !s.overlaps.empty()};
+                                offloads && !s.overlaps.empty(),
+                                !s.overlaps.empty() && design.costs.hasParts(),
+                                !s.partOrders.empty()};
     for (int f = 0; f < features; ++f)
         seen[static_cast<std::size_t>(f)] += has[f];
 }

@@ -49,6 +49,9 @@ std::map<Block, Nanoseconds> relaxedEnds(const Schedule& s, const Costs& costs)
         return start;
     };
     const auto duration = [&](const Block& b) { return costs.duration(b.op, b.stage, b.microbatch); };
+    const auto together = [&](const Block& a, const Block& b) {
+        return std::llround(static_cast<double>(duration(a) + duration(b)) * costs.overlapFactor);
+    };
     for (bool changed = true; changed;) {
         changed = false;
         for (const auto& lane : s.order) {
@@ -60,7 +63,7 @@ std::map<Block, Nanoseconds> relaxedEnds(const Schedule& s, const Costs& costs)
                 Nanoseconds start = std::max(free, earliest(lane[i]));
                 if (pair)
                     start = std::max(start, earliest(lane[i + 1]));
-                free = start + (pair ? costs.overlapped(duration(lane[i]), duration(lane[i + 1])) : duration(lane[i]));
+                free = start + (pair ? together(lane[i], lane[i + 1]) : duration(lane[i]));
                 for (std::size_t k = i; k <= i + pair; ++k)
                     if (end[lane[k]] != free) {
                         end[lane[k]] = free;

@@ -10,6 +10,7 @@
 #include "core/predict/designcheck.h"
 #include "core/predict/predict.h"
 #include "core/predict/throughput.h"
+#include "core/program/pairtimes.h"
 #include "core/workload/activationmemory.h"
 #include "core/workload/recomputedtensors.h"
 #include "core/workload/transformer.h"
@@ -250,6 +251,49 @@ private Q_SLOTS:
         Design measured = design;
         measured.costs.source = "measured: x.db";
         QVERIFY_THROWS_EXCEPTION(Error, withParallelism(measured, {}));
+    }
+
+    /// DualPipe's pairs are then as long as their parts take, and nothing is assumed.
+    void tokensSentToExpertsArePartsOfTheirBlocks()
+    {
+        const Parallelism experts{.expert = 8, .data = 8};
+        const Design design = makeDesign(request("dualpipe-v", 4, 12, "mixtral-8x7b", experts));
+        const Design alone = makeDesign(request("dualpipe-v", 4, 12, "mixtral-8x7b", {}));
+        QVERIFY(!alone.costs.hasParts());
+        QVERIFY(!hasErrors(checkDesign(design)));
+        const auto namesOf = [](std::span<const BlockPart> parts) {
+            std::string names;
+            for (const BlockPart& part : parts.first(std::min<std::size_t>(parts.size(), 6)))
+                names += part.name + (part.awaited ? ", " : "*, ");
+            return names;
+        };
+        QCOMPARE(namesOf(design.costs.parts(Op::F, 1)), "attention, dispatch, experts, combine, attention, dispatch, ");
+        QCOMPARE(namesOf(design.costs.parts(Op::B, 1)),
+                 "combine, experts, experts' weights*, dispatch, attention, attention's weights*, ");
+        for (std::size_t s = 0; s < design.costs.stages.size(); ++s) {
+            const StageCosts &stage = design.costs.stages[s], &before = alone.costs.stages[s];
+            for (const Op op : {Op::F, Op::B, Op::I}) {
+                Nanoseconds communication = 0;
+                for (const BlockPart& part : stage.parts[indexOf(op)])
+                    communication += part.stream == PartStream::Communication ? part.time : 0;
+                QCOMPARE(sumOf(stage.parts[indexOf(op)]), stage.*timeField(op));
+                QVERIFY(std::abs(communication - (stage.*timeField(op) - before.*timeField(op))) < 100);
+            }
+            QCOMPARE(sumOf(stage.parts[indexOf(Op::W)]), stage.weightGrad);
+        }
+        QVERIFY(pairLengthsText(design.schedule, design.costs).find("assumed") == std::string::npos);
+        Design assumed = design;
+        for (StageCosts& stage : assumed.costs.stages)
+            stage.parts = {};
+        QVERIFY(predict(design).metrics.makespan < predict(assumed).metrics.makespan);
+
+        DesignRequest r = request("dualpipe-v", 4, 12, "mixtral-8x7b", experts);
+        r.overlapFactor = 0.8;
+        const Design stated = makeDesign(r);
+        QVERIFY(!stated.costs.hasParts());
+        // Who states it keeps it, whatever else of the design changes.
+        QVERIFY(!withParallelism(stated, {.expert = 4, .data = 4}).costs.hasParts());
+        QCOMPARE(withParallelism(stated, {.expert = 4, .data = 4}).costs.overlapFactor, 0.8);
     }
 
     void throughputIsOfAllCopies()

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// How long overlapped pairs take, for everyone who asks. Where one of the two has parts (StageCosts::parts), its length
+// is computed: of the order that the schedule states, else of the shortest one. Where neither has, it is assumed:
+// Costs::overlapFactor times their sum. Pairs of the same operations, stages and microbatch scales are alike and
+// computed once. O(log kinds of pairs) per pair, and partorder.h for each kind.
+#pragma once
+
+#include "core/base/diagnostic.h"
+#include "core/design/costs.h"
+#include "core/program/partorder.h"
+#include "core/program/program.h"
+#include "core/schedule/schedule.h"
+
+#include <map>
+#include <tuple>
+
+namespace pipewright {
+
+class PairTimes {
+public:
+    /// Keeps a reference to `costs`.
+    explicit PairTimes(const Costs& costs) : m_costs(costs), m_hasParts(costs.hasParts()) {}
+
+    struct Plan {
+        std::array<std::vector<BlockPart>, 2> parts; ///< of the two blocks, one at least each; empty: no parts
+        PartSequence order;
+        Nanoseconds length = 0;
+        Nanoseconds shortest = 0; ///< of the shortest order found: less than `length` where another is stated
+        Nanoseconds least = 0;    ///< no order is shorter: less than `shortest` where that is not proven
+        bool isComputed() const { return !parts[0].empty(); }
+    };
+    /// `stated`: null for the shortest order.
+    Plan plan(const Block& first, const Block& second, const PartSequence* stated = nullptr);
+    Nanoseconds length(const Block& first, const Block& second, const PartSequence* stated = nullptr);
+    Nanoseconds length(const Program& program, const Program::Overlap& pair);
+    /// In the order that was planned, of blocks that take so long instead: noise.
+    Nanoseconds length(const Program& program, const Program::Overlap& pair, Nanoseconds first, Nanoseconds second);
+
+private:
+    const Plan& shortest(const Block& first, const Block& second);
+    bool isComputed(const Block& first, const Block& second) const;
+    std::vector<BlockPart> partsOf(const Block& block, Nanoseconds time) const;
+    Nanoseconds assumed(Nanoseconds first, Nanoseconds second) const;
+    Nanoseconds timeOf(const Block& block) const { return m_costs.duration(block.op, block.stage, block.microbatch); }
+
+    const Costs& m_costs;
+    bool m_hasParts;
+    using Kind = std::tuple<Op, std::int32_t, Nanoseconds, Op, std::int32_t, Nanoseconds>;
+    std::map<Kind, Plan> m_shortest;
+};
+
+/// Parts whose sum is not their block's time, or whose operation has none; stated orders of pairs that are not there,
+/// or have other numbers of parts.
+Diagnostics checkParts(const Schedule& schedule, const Costs& costs);
+
+/// "160 overlapped pairs: length computed from their parts", and what is assumed or not proven; empty without pairs.
+std::string pairLengthsText(const Schedule& schedule, const Costs& costs);
+
+} // namespace pipewright
