@@ -115,6 +115,7 @@ StageCosts asOtherStages(const Workload& workload, const std::vector<int>& layer
     const Nanoseconds both = first.inputGrad + first.weightGrad;
     first.inputGrad = std::llround(static_cast<double>(both) * *inputGradShares(workload, layersPerStage).front());
     first.weightGrad = both - first.inputGrad;
+    first.fitParts();
     return first;
 }
 
@@ -179,6 +180,7 @@ Costs recutCosts(const Workload& workload, const Costs& costs, const StageCut& f
         const Nanoseconds both = first.inputGrad + first.weightGrad;
         first.inputGrad = std::min(both, costs.stages.front().inputGrad);
         first.weightGrad = both - first.inputGrad;
+        first.fitParts();
         return recut;
     }
     Costs recut = costs;

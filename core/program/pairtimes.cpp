@@ -6,9 +6,30 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
+#include <set>
 
 namespace pipewright {
+
+namespace {
+
+/// Kinds of pairs are no more than a stage's blocks, and no more than its microbatches' scales can be combined.
+std::size_t effortOf(const Costs& costs)
+{
+    constexpr std::size_t effortOfAll = std::size_t{1} << 27;
+    std::set<double> scales;
+    for (const MicrobatchScale& scale : costs.microbatches)
+        scales.insert(scale.time);
+    const std::size_t combined =
+        std::max<std::size_t>(1, std::min(costs.microbatches.size(), scales.size() * scales.size()));
+    return std::min(usualEffort, effortOfAll / (std::max<std::size_t>(1, costs.stages.size()) * combined));
+}
+
+} // namespace
+
+PairTimes::PairTimes(const Costs& costs)
+    : m_costs(costs), m_hasParts(costs.hasParts()), m_effort(m_hasParts ? effortOf(costs) : 0)
+{
+}
 
 bool PairTimes::isComputed(const Block& first, const Block& second) const
 {
@@ -28,33 +49,28 @@ std::vector<BlockPart> PairTimes::partsOf(const Block& block, Nanoseconds time) 
     return parts;
 }
 
-const PairTimes::Plan& PairTimes::shortest(const Block& first, const Block& second)
+const ShortestParts& PairTimes::shortest(const Block& first, const Block& second)
 {
     const Nanoseconds one = timeOf(first), other = timeOf(second);
     const auto [known, isNew] = m_shortest.try_emplace({first.op, first.stage, one, second.op, second.stage, other});
-    Plan& plan = known->second;
-    if (!isNew)
-        return plan;
-    plan.parts = {partsOf(first, one), partsOf(second, other)};
-    ShortestParts found = shortestOrder(plan.parts[0], plan.parts[1]);
-    plan.order = std::move(found.order);
-    plan.length = plan.shortest = found.length;
-    plan.least = found.least;
-    return plan;
+    if (isNew)
+        known->second = shortestOrder(partsOf(first, one), partsOf(second, other), m_effort);
+    return known->second;
 }
 
 PairTimes::Plan PairTimes::plan(const Block& first, const Block& second, const PartSequence* stated)
 {
+    Plan plan;
     if (!isComputed(first, second)) {
-        Plan plan;
         plan.length = plan.shortest = plan.least = assumed(timeOf(first), timeOf(second));
         return plan;
     }
-    Plan plan = shortest(first, second);
-    if (stated != nullptr) {
-        plan.order = *stated;
-        plan.length = lengthOf(plan.parts[0], plan.parts[1], *stated);
-    }
+    const ShortestParts& known = shortest(first, second);
+    plan.parts = {partsOf(first, timeOf(first)), partsOf(second, timeOf(second))};
+    plan.order = stated != nullptr ? *stated : known.order;
+    plan.length = stated != nullptr ? lengthOf(plan.parts[0], plan.parts[1], *stated) : known.length;
+    plan.shortest = known.length;
+    plan.least = known.least;
     return plan;
 }
 
@@ -74,6 +90,11 @@ const PartSequence* statedIn(const Program& program, const Program::Overlap& pai
 }
 
 } // namespace
+
+PairTimes::Plan PairTimes::plan(const Program& program, const Program::Overlap& pair)
+{
+    return plan(program.tasks[pair.first].block(), program.tasks[pair.second].block(), statedIn(program, pair));
+}
 
 Nanoseconds PairTimes::length(const Program& program, const Program::Overlap& pair)
 {
@@ -99,15 +120,17 @@ Diagnostics checkParts(const Schedule& schedule, const Costs& costs)
     for (std::size_t s = 0; s < costs.stages.size(); ++s)
         for (const Op op : allOps) {
             const std::vector<BlockPart>& parts = costs.stages[s].parts[indexOf(op)];
+            if (parts.empty())
+                continue;
             const std::string where = fmt::format("costs.stages, stage {}, parts of {}", s, timeKey(op));
             const Nanoseconds time = costs.stages[s].*timeField(op), sum = sumOf(parts);
-            if (!parts.empty() && !isPass(op))
+            if (!isPass(op))
                 fault(where, "only passes have parts", "leave them out");
             else if (parts.size() > static_cast<std::size_t>(maxParts))
                 fault(where, fmt::format("{} parts", parts.size()), fmt::format("at most {}", maxParts));
             else if (std::any_of(parts.begin(), parts.end(), [](const BlockPart& part) { return part.time < 0; }))
                 fault(where, "a negative time", "times are 0 or more");
-            else if (!parts.empty() && sum != time)
+            else if (sum != time)
                 fault(where,
                       fmt::format("they take {} one behind the other, and the block takes {}", exactDuration(sum),
                                   exactDuration(time)),
@@ -140,11 +163,14 @@ std::string pairLengthsText(const Schedule& schedule, const Costs& costs)
     std::size_t shortest = 0, stated = 0, assumed = 0;
     double beyond = 0; // of orders that are not proven to be the shortest
     for (const Overlap& pair : schedule.overlaps) {
-        const PartSequence* order = statedPartOrder(schedule, pair);
-        const PairTimes::Plan plan = times.plan(pair.first, pair.second, order);
-        ++(!plan.isComputed() ? assumed : order != nullptr ? stated : shortest);
-        if (plan.isComputed() && order == nullptr && plan.length > 0)
-            beyond = std::max(beyond, static_cast<double>(plan.length - plan.least) / static_cast<double>(plan.length));
+        const bool isStated = statedPartOrder(schedule, pair) != nullptr;
+        const bool isComputed = times.isComputed(pair.first, pair.second);
+        ++(!isComputed ? assumed : isStated ? stated : shortest);
+        if (!isComputed || isStated)
+            continue;
+        if (const ShortestParts& found = times.shortest(pair.first, pair.second); found.length > 0)
+            beyond =
+                std::max(beyond, static_cast<double>(found.length - found.least) / static_cast<double>(found.length));
     }
     std::vector<std::string> texts;
     if (shortest > 0)

@@ -19,7 +19,7 @@ namespace pipewright {
 class PairTimes {
 public:
     /// Keeps a reference to `costs`.
-    explicit PairTimes(const Costs& costs) : m_costs(costs), m_hasParts(costs.hasParts()) {}
+    explicit PairTimes(const Costs& costs);
 
     struct Plan {
         std::array<std::vector<BlockPart>, 2> parts; ///< of the two blocks, one at least each; empty: no parts
@@ -31,22 +31,25 @@ public:
     };
     /// `stated`: null for the shortest order.
     Plan plan(const Block& first, const Block& second, const PartSequence* stated = nullptr);
+    Plan plan(const Program& program, const Program::Overlap& pair);
     Nanoseconds length(const Block& first, const Block& second, const PartSequence* stated = nullptr);
     Nanoseconds length(const Program& program, const Program::Overlap& pair);
     /// In the order that was planned, of blocks that take so long instead: noise.
     Nanoseconds length(const Program& program, const Program::Overlap& pair, Nanoseconds first, Nanoseconds second);
 
-private:
-    const Plan& shortest(const Block& first, const Block& second);
     bool isComputed(const Block& first, const Block& second) const;
+    const ShortestParts& shortest(const Block& first, const Block& second); ///< where it is computed
+
+private:
     std::vector<BlockPart> partsOf(const Block& block, Nanoseconds time) const;
     Nanoseconds assumed(Nanoseconds first, Nanoseconds second) const;
     Nanoseconds timeOf(const Block& block) const { return m_costs.duration(block.op, block.stage, block.microbatch); }
 
     const Costs& m_costs;
     bool m_hasParts;
+    std::size_t m_effort; ///< for each kind, so that many kinds of long lists do not take long
     using Kind = std::tuple<Op, std::int32_t, Nanoseconds, Op, std::int32_t, Nanoseconds>;
-    std::map<Kind, Plan> m_shortest;
+    std::map<Kind, ShortestParts> m_shortest;
 };
 
 /// Parts whose sum is not their block's time, or whose operation has none; stated orders of pairs that are not there,

@@ -57,17 +57,17 @@ std::vector<Rest> restsOf(std::span<const BlockPart> parts)
 
 class PathSearch {
 public:
-    PathSearch(std::span<const BlockPart> first, std::span<const BlockPart> second)
+    PathSearch(std::span<const BlockPart> first, std::span<const BlockPart> second, std::size_t effort)
         : m_parts{first, second}, m_rests{restsOf(first), restsOf(second)},
-          m_mostKept(
-              std::clamp<std::size_t>(affordable / ((first.size() + 1) * (second.size() + 1)), fewestKept, mostKept))
+          m_mostKept(std::min(effort / ((first.size() + 1) * (second.size() + 1)), mostKept))
     {
     }
 
     ShortestParts run()
     {
         takeGreedy();
-        if (m_best.length == m_best.least)
+        m_best.proven = m_best.length == m_best.least;
+        if (m_best.proven || m_mostKept == 0)
             return m_best;
         std::vector<std::vector<Label>> diagonal(1), next; // by parts issued of the first block
         diagonal[0].push_back({{}, bound({}, 0, 0), noLabel, false});
@@ -87,7 +87,7 @@ public:
 
 private:
     static constexpr std::uint32_t noLabel = std::numeric_limits<std::uint32_t>::max();
-    static constexpr std::size_t affordable = 1 << 20, fewestKept = 8, mostKept = 256;
+    static constexpr std::size_t mostKept = 256;
 
     struct Label {
         Progress progress;
@@ -243,9 +243,9 @@ PartSequence withPartMoved(const PartSequence& order, std::size_t block, std::si
     return moved;
 }
 
-ShortestParts shortestOrder(std::span<const BlockPart> first, std::span<const BlockPart> second)
+ShortestParts shortestOrder(std::span<const BlockPart> first, std::span<const BlockPart> second, std::size_t effort)
 {
-    return PathSearch(first, second).run();
+    return PathSearch(first, second, effort).run();
 }
 
 } // namespace pipewright

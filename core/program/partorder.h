@@ -31,12 +31,15 @@ Nanoseconds lengthOf(std::span<const BlockPart> first, std::span<const BlockPart
 struct ShortestParts {
     PartSequence order;
     Nanoseconds length = 0;
-    /// False where the lists were so long that combinations were left out: maybe a shorter order exists, and none is
+    /// False where combinations were left out, for there were too many: maybe a shorter order exists, and none is
     /// shorter than `least`.
     bool proven = true;
     Nanoseconds least = 0;
 };
-ShortestParts shortestOrder(std::span<const BlockPart> first, std::span<const BlockPart> second);
+/// Keeps at most so many combinations; with less than one for each state it takes a greedy order.
+constexpr std::size_t usualEffort = 1 << 20;
+ShortestParts shortestOrder(std::span<const BlockPart> first, std::span<const BlockPart> second,
+                            std::size_t effort = usualEffort);
 
 /// The same order, but for one part of the first (`block` 0) or second block (1): it is issued behind so many parts of
 /// the other one. Parts of its own block go along where they would have to pass it. O(parts).

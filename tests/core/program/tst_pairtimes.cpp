@@ -10,7 +10,7 @@
 #include "core/program/compile.h"
 #include "core/program/pairtimes.h"
 #include "core/schedule/edits.h"
-#include "makers/designs.h"
+#include "makers/pairdesigns.h"
 #include "testmain.h"
 
 #include <QTest>
@@ -19,42 +19,6 @@ using namespace pipewright;
 using namespace pipewright::test;
 
 namespace {
-
-constexpr Nanoseconds us = 1000;
-
-std::vector<BlockPart> forwardParts(Nanoseconds unit)
-{
-    return {{"attention", 4 * unit, PartStream::Compute, true},
-            {"dispatch", 3 * unit, PartStream::Communication, true},
-            {"experts", 4 * unit, PartStream::Compute, true},
-            {"combine", 3 * unit, PartStream::Communication, true}};
-}
-
-std::vector<BlockPart> backwardParts(Nanoseconds unit)
-{
-    return {{"combine", 3 * unit, PartStream::Communication, true},
-            {"experts", 5 * unit, PartStream::Compute, true},
-            {"dispatch", 3 * unit, PartStream::Communication, true},
-            {"weights", 4 * unit, PartStream::Compute, false},
-            {"attention", 6 * unit, PartStream::Compute, true}};
-}
-
-/// DualPipe whose pairs have parts: F 14 units, B 21 units, and a unit is longer on later stages.
-Design dualDesign(const char* family = "dualpipe-v", int devices = 2, int microbatches = 8)
-{
-    Design design = unitDesign(familySchedule(family, devices, microbatches));
-    for (std::size_t s = 0; s < design.costs.stages.size(); ++s) {
-        StageCosts& stage = design.costs.stages[s];
-        const Nanoseconds unit = us * static_cast<Nanoseconds>(10 + s);
-        stage.parts[indexOf(Op::F)] = forwardParts(unit);
-        stage.parts[indexOf(Op::B)] = backwardParts(unit);
-        stage.forward = sumOf(stage.parts[indexOf(Op::F)]);
-        stage.backward = sumOf(stage.parts[indexOf(Op::B)]);
-        stage.inputGrad = stage.backward / 2;
-        stage.weightGrad = stage.backward - stage.inputGrad;
-    }
-    return design;
-}
 
 Nanoseconds lengthIn(const Prediction& prediction, const Program::Overlap& pair)
 {
@@ -68,7 +32,7 @@ class PairTimesTest : public QObject {
 private slots:
     void aPairTakesWhatTheShortestOrderOfItsPartsTakes()
     {
-        const Design design = dualDesign();
+        const Design design = partedDesign();
         const Prediction prediction = predict(design);
         QVERIFY(!prediction.program.overlaps.empty());
         PairTimes times(design.costs);
@@ -90,7 +54,7 @@ private slots:
 
     void aBlockAloneTakesTheSumOfItsParts()
     {
-        Design design = dualDesign();
+        Design design = partedDesign();
         const Nanoseconds with = predict(withSchedule(design, familySchedule("1f1b", 4, 8))).metrics.makespan;
         for (StageCosts& stage : design.costs.stages)
             stage.parts = {};
@@ -99,7 +63,7 @@ private slots:
 
     void pairsOfWhichNeitherHasPartsAreAssumedAndSayIt()
     {
-        Design design = dualDesign();
+        Design design = partedDesign();
         design.costs.overlapFactor = 0.75;
         for (StageCosts& stage : design.costs.stages)
             stage.parts = {};
@@ -114,7 +78,7 @@ private slots:
 
     void aStatedOrderCountsAndIsKeptInTheFile()
     {
-        Design design = dualDesign();
+        Design design = partedDesign();
         const Overlap pair = design.schedule.overlaps.front();
         const PartSequence after{false, false, false, false, true, true, true, true, true};
         statePartOrder(design.schedule, pair, after);
@@ -138,7 +102,7 @@ private slots:
 
     void anOrderGoesWithItsPair()
     {
-        Design design = dualDesign();
+        Design design = partedDesign();
         const Overlap pair = design.schedule.overlaps.front();
         statePartOrder(design.schedule, pair, {true, true, true, true, true, false, false, false, false});
         std::erase(design.schedule.overlaps, pair);
@@ -156,24 +120,24 @@ private slots:
                     return true;
             return false;
         };
-        Design design = dualDesign();
+        Design design = partedDesign();
         QVERIFY(checkParts(design.schedule, design.costs).empty());
         design.costs.stages[1].forward += 1;
         QVERIFY(refused(design, "stage 1, parts of forward"));
         QVERIFY_EXCEPTION_THROWN((void)predict(design), Error);
 
-        design = dualDesign();
+        design = partedDesign();
         design.costs.stages[0].parts[indexOf(Op::U)] = forwardParts(0);
         QVERIFY(refused(design, "stage 0, parts of update"));
 
-        design = dualDesign();
+        design = partedDesign();
         statePartOrder(design.schedule, design.schedule.overlaps.front(), {true, false});
         QVERIFY(refused(design, "schedule.part_orders"));
     }
 
     void aFileNeedsNoTimeBesideItsPartsAndOnlyTheirSum()
     {
-        const std::string json = designToJson(dualDesign());
+        const std::string json = designToJson(partedDesign());
         QVERIFY(json.find("\"forward\": \"") == std::string::npos);
         std::string wrong = json;
         const std::string key = "\"parts\":";
@@ -183,7 +147,7 @@ private slots:
 
     void scaledMicrobatchesScaleTheirParts()
     {
-        Design design = dualDesign();
+        Design design = partedDesign();
         for (int m = 0; m < design.schedule.microbatches; ++m)
             design.costs.microbatches.push_back({1.0 + 0.25 * (m % 3), 1.0});
         const Prediction prediction = predict(design);
@@ -201,7 +165,7 @@ private slots:
 
     void noiseLengthensAPairInItsOrder()
     {
-        const Design design = dualDesign();
+        const Design design = partedDesign();
         const Program program = compile(design.schedule, design.costs, design.dataflow);
         const StepSpread none = spreadOfStep(program, design.costs, {.block = 0, .samples = 3});
         QCOMPARE(none.median, predict(design).metrics.makespan);
@@ -211,7 +175,7 @@ private slots:
 
     void theSteadyStateOfManyMicrobatchesIsThatOfTheWhole()
     {
-        const Design design = dualDesign("dualpipe-v", 2, 9000);
+        const Design design = partedDesign("dualpipe-v", 2, 9000);
         const auto steady = predictSteady(design);
         QVERIFY(steady.has_value());
         QCOMPARE(steady->metrics.makespan, predict(design).metrics.makespan);
@@ -219,7 +183,7 @@ private slots:
 
     void anotherCutKeepsTheStreamsWork()
     {
-        const Design design = dualDesign("dualpipe-v", 2, 8);
+        const Design design = partedDesign("dualpipe-v", 2, 8);
         const Design other = withSchedule(design, familySchedule("dualpipe-v", 4, 8));
         QVERIFY(other.costs.hasParts());
         QVERIFY(checkParts(other.schedule, other.costs).empty());

@@ -177,6 +177,21 @@ private slots:
         QVERIFY((starts[1] == std::vector<Nanoseconds>{0, 5'000, 8'000})); // the last waits for no weight gradient
     }
 
+    void littleEffortTakesAnOrderThatMayBeLonger()
+    {
+        for (unsigned seed = 1; seed <= 50; ++seed) {
+            RandomParts random(seed);
+            const Parts one = random.list(20, false), other = random.list(20, false);
+            const ShortestParts best = shortestOrder(one, other);
+            for (const std::size_t effort : {std::size_t{0}, (one.size() + 1) * (other.size() + 1)}) {
+                const ShortestParts quick = shortestOrder(one, other, effort);
+                QCOMPARE(lengthOf(one, other, quick.order), quick.length);
+                QVERIFY(quick.length >= best.length && quick.least <= best.length);
+                QVERIFY(!quick.proven || quick.length == best.length);
+            }
+        }
+    }
+
     void aPartMovesPastPartsOfTheOtherBlock()
     {
         const auto moved = [](const PartSequence& order, std::size_t block, std::size_t part, std::size_t behind) {
