@@ -42,11 +42,18 @@ void noteOfTraining(const Design& design, Diagnostics& found)
             fmt::format("the blocks of {} overlapped pair{} train one after the other, and are predicted to run at the "
                         "same time",
                         pairs, pairs == 1 ? "" : "s"),
-            "compare times with --maths timed, which runs them together");
+            "compare times with --maths timed, which runs them together, and their parts on two streams");
 }
 
 void noteOfTimedBlocks(const Design& design, const RunMeans& means, Diagnostics& found)
 {
+    if (!means.virtualClock && !runsPartsOnTwoThreads(means) && design.costs.hasParts()
+        && !design.schedule.overlaps.empty())
+        note(found, "schedule.overlaps",
+             fmt::format("with the {} backend the parts of overlapped pairs do not run: the blocks of a pair take its "
+                         "time one after the other",
+                         means.backend),
+             "use --backend host, which runs them on two threads of each device, or the virtual clock");
     if (!means.virtualClock && means.backend != "host" && hasBus(design.costs))
         if (const Program program = compile(design.schedule, design.costs, design.dataflow); !program.busOfLink.empty())
             note(found, "costs.link.bus",
@@ -136,6 +143,11 @@ Diagnostics whyNotTrainable(const Design& design)
                                fmt::format("write \"bytes\": \"{}\", or use timed maths", exactSize(output))});
     }
     return why;
+}
+
+bool runsPartsOnTwoThreads(const RunMeans& means)
+{
+    return means.backend == "host" && !means.gpus;
 }
 
 BackendCheck checkForBackend(const Design& design, const RunMeans& means)

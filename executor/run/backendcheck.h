@@ -21,6 +21,9 @@ struct RunMeans {
 };
 inline constexpr std::string_view runBackends[] = {"host", "mpi", "cuda"};
 RunMeans meansOf(const RunOptions& options);
+/// Whether timed blocks of an overlapped pair run their parts on two threads of their device. Elsewhere the time of one
+/// block passes after that of the other, the pair's in all.
+bool runsPartsOnTwoThreads(const RunMeans& means);
 
 struct BackendCheck {
     bool trains = false; ///< or else the blocks are timed

@@ -197,10 +197,14 @@ private:
             m_durations = m_groups ? m_groups->members.durations : taskDurations(m_program, m_design.costs);
             const bool isVirtual = m_options.clock == RunOptions::Clock::Virtual;
             const bool burns = m_options.maths == RunOptions::Maths::Synthetic;
-            m_work = std::make_unique<TimedWork>(m_groups ? m_durations : workTimes(m_program, m_design.costs),
-                                                 isVirtual ? TimedWork::Pace::Virtual
-                                                 : burns   ? TimedWork::Pace::Burn
-                                                           : TimedWork::Pace::Sleep);
+            auto work = std::make_unique<TimedWork>(m_groups ? m_durations : workTimes(m_program, m_design.costs),
+                                                    isVirtual ? TimedWork::Pace::Virtual
+                                                    : burns   ? TimedWork::Pace::Burn
+                                                              : TimedWork::Pace::Sleep);
+            if (!isVirtual && !m_groups && runsPartsOnTwoThreads(meansOf(m_options)))
+                work->runOnTwoStreams(m_program, partedPairs(m_program, m_design.costs));
+            m_timedWork = work.get();
+            m_work = std::move(work);
             return;
         }
         const Workload& workload = *m_design.workload;
@@ -372,6 +376,8 @@ private:
             if (std::vector<GpuRecord> seen; m_recorder) {
                 m_result.droppedRecords += m_backend->takeRecords(step, seen);
                 m_recorder->record(std::move(seen));
+                if (m_timedWork)
+                    m_recorder->record(m_timedWork->takeParts());
             }
             if (m_recorder)
                 m_recorder->record(StepRecord{step, outcome.start, outcome.end, outcome.loss});
@@ -470,6 +476,7 @@ private:
     std::vector<Nanoseconds> m_durations;
     std::optional<Training> m_training;
     std::unique_ptr<StageWork> m_work;
+    TimedWork* m_timedWork = nullptr;
     TrainingWork* m_trainingWork = nullptr;
     sharding::GroupTraining* m_groupTraining = nullptr; ///< in place of the other
     sharding::WholeTensors m_groupStart;                ///< before the last step

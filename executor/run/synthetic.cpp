@@ -64,6 +64,7 @@ Costs scaledCosts(const Costs& costs, const SyntheticScale& scale)
         scaleAll(
             {&stage.forward, &stage.inputGrad, &stage.weightGrad, &stage.backward, &stage.update, &stage.recompute},
             scale.time, longestTime);
+        stage.fitParts();
         scaleAll({&stage.savedUntilInputGrad, &stage.savedUntilWeightGrad, &stage.savedFromInputGrad,
                   &stage.recomputedUntilInputGrad, &stage.recomputedUntilWeightGrad, &stage.workspaceRecompute,
                   &stage.output, &stage.sequenceGradient, &stage.workspaceForward, &stage.workspaceInputGrad,

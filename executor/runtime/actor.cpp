@@ -202,8 +202,13 @@ bool Actor::compute(const PlannedInstruction& instruction)
         start = m_pairStart;
     }
     acquire(instruction);
-    if (!m_run.options.virtualClock)
-        start = now();
+    const bool endedWithFirst =
+        instruction.pair == PlannedInstruction::Pair::Second && m_run.work->endsWithFirst(instruction.task);
+    if (!m_run.options.virtualClock) {
+        start = endedWithFirst ? m_pairStart : now();
+        if (instruction.pair == PlannedInstruction::Pair::First)
+            m_pairStart = start;
+    }
     issue(instruction, context);
     Nanoseconds end = 0;
     if (m_run.options.virtualClock) {
@@ -213,7 +218,7 @@ bool Actor::compute(const PlannedInstruction& instruction)
         if (instruction.pair != PlannedInstruction::Pair::First)
             m_clock = std::max(m_clock, end);
     } else {
-        m_lastEnd = end = now();
+        m_lastEnd = end = endedWithFirst ? m_lastEnd : now();
     }
     // A task cut short by a stop did not run: it must not look as if it had.
     if (m_run.stopped.load(std::memory_order_relaxed))

@@ -184,7 +184,7 @@ private:
     bool m_linksStalled = false; ///< a fault: nothing that is sent moves
     Nanoseconds m_clock = 0;
     Nanoseconds m_lastEnd = 0;               ///< real clock: of the last block
-    Nanoseconds m_pairStart = 0;             ///< virtual clock: of the current overlapped pair
+    Nanoseconds m_pairStart = 0;             ///< of the current overlapped pair
     Nanoseconds m_outFree = 0, m_inFree = 0; ///< virtual clock: when the last copy to, and from, the host's memory ends
     std::exception_ptr m_failure;
     std::vector<Copied> m_finished;

@@ -51,6 +51,9 @@ public:
     virtual double endStep(int step) = 0; ///< the step's loss; NaN when there is none
 
     virtual void compute(const TaskContext& context) = 0;
+    /// Whether this task, the second of an overlapped pair, is done when compute() of the first returns, since both ran
+    /// at the same time.
+    virtual bool endsWithFirst(TaskId) const { return false; }
     /// Whether compute() of this task only issues, and the same in every step.
     virtual bool repeats(const Task&) const { return false; }
     virtual void update(const TaskContext& context) = 0;

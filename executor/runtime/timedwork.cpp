@@ -90,14 +90,64 @@ void TimedWork::prepare(const Program& program, std::span<const Region> regions)
     }
 }
 
+void TimedWork::runOnTwoStreams(const Program& program, std::map<TaskId, PairTimes::Plan> pairs)
+{
+    m_pairs = std::move(pairs);
+    for (const Program::Overlap& pair : program.overlaps)
+        if (m_pairs.contains(pair.first)) {
+            m_secondOf[pair.first] = pair.second;
+            m_seconds.insert(pair.second);
+        }
+}
+
+void TimedWork::compute(const TaskContext& context)
+{
+    if (endsWithFirst(context.id))
+        return;
+    if (const auto pair = m_pairs.find(context.id); pair != m_pairs.end())
+        runPair(context, pair->second, m_secondOf.at(context.id));
+    else
+        spend(context);
+}
+
+void TimedWork::runPair(const TaskContext& context, const PairTimes::Plan& plan, TaskId second)
+{
+    runParts(plan, [&](std::size_t block, std::size_t part) {
+        const BlockPart& what = plan.parts[block][part];
+        GpuRecord record;
+        record.start = steadyNow();
+        spendHere(what.time, *context.stopped);
+        record.end = steadyNow();
+        record.step = context.step;
+        record.task = block == 0 ? context.id : second;
+        record.kind = GpuRecord::Kind::Part;
+        record.name = what.name;
+        record.stream = static_cast<std::int32_t>(what.stream);
+        record.toDevice = context.device;
+        const std::lock_guard lock(m_partsMutex);
+        m_partsDone.push_back(std::move(record));
+    });
+}
+
+std::vector<GpuRecord> TimedWork::takeParts()
+{
+    const std::lock_guard lock(m_partsMutex);
+    return std::exchange(m_partsDone, {});
+}
+
 void TimedWork::spend(const TaskContext& context) const
 {
     if (m_pace == Pace::Virtual || (context.stream != nullptr && context.stream->spend(m_durations[context.id])))
         return;
+    spendHere(m_durations[context.id], *context.stopped);
+}
+
+void TimedWork::spendHere(Nanoseconds time, const std::atomic<bool>& stopped) const
+{
     constexpr Nanoseconds slice = 5'000'000; // how late a stop may be noticed
-    const Nanoseconds until = steadyNow() + m_durations[context.id];
+    const Nanoseconds until = steadyNow() + time;
     for (Nanoseconds left = until - steadyNow(); left > 0; left = until - steadyNow()) {
-        if (context.stopped->load(std::memory_order_relaxed))
+        if (stopped.load(std::memory_order_relaxed))
             return;
         if (m_pace == Pace::Sleep)
             std::this_thread::sleep_for(std::chrono::nanoseconds(std::min(left, slice)));

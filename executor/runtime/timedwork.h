@@ -5,8 +5,13 @@
 
 #include "core/design/costs.h"
 #include "executor/runtime/bus.h"
+#include "executor/runtime/partedpairs.h"
 #include "executor/runtime/stagework.h"
+#include "traces/store/tracewriter.h"
 
+#include <map>
+#include <mutex>
+#include <set>
 #include <vector>
 
 namespace pipewright {
@@ -33,6 +38,10 @@ public:
     };
     /// What to spend on each task, in nanoseconds: see workTimes().
     TimedWork(std::vector<Nanoseconds> durations, Pace pace);
+    /// Pairs that run on two threads (partedPairs()), for as long as their parts take and not as `durations` says.
+    void runOnTwoStreams(const Program& program, std::map<TaskId, PairTimes::Plan> pairs);
+    /// When the parts of such pairs ran since the last call, to be recorded. Between steps.
+    std::vector<GpuRecord> takeParts();
 
     std::string name() const override { return m_pace == Pace::Burn ? "synthetic" : "timed"; }
     void useDevices(Backend& backend) override { m_backend = &backend; }
@@ -40,7 +49,8 @@ public:
     void prepare(const Program& program, std::span<const Region> regions) override;
     void beginStep(int) override {}
     double endStep(int) override { return noLoss; }
-    void compute(const TaskContext& context) override { spend(context); }
+    void compute(const TaskContext& context) override;
+    bool endsWithFirst(TaskId second) const override { return m_seconds.contains(second); }
     void update(const TaskContext& context) override { spend(context); }
     void collective(const TaskContext& context) override { spend(context); }
     Region sharedPart(const Task&, const BufferView& gradients) override { return gradients.region; }
@@ -50,7 +60,15 @@ public:
     void spend(const TaskContext& context) const;
 
 private:
+    void runPair(const TaskContext& context, const PairTimes::Plan& plan, TaskId second);
+    void spendHere(Nanoseconds time, const std::atomic<bool>& stopped) const;
+
     std::vector<Nanoseconds> m_durations;
+    std::map<TaskId, PairTimes::Plan> m_pairs; ///< by the first task
+    std::map<TaskId, TaskId> m_secondOf;
+    std::set<TaskId> m_seconds;
+    std::mutex m_partsMutex; ///< devices run their pairs at the same time
+    std::vector<GpuRecord> m_partsDone;
     Pace m_pace;
     Backend* m_backend = nullptr;
 };

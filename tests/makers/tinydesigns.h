@@ -95,6 +95,21 @@ inline Case overlapping()
     return result;
 }
 
+/// The same, and the blocks have parts on two streams.
+inline Case pairsWithParts()
+{
+    Case result = overlapping();
+    for (StageCosts& stage : result.costs.stages) {
+        stage.parts[indexOf(Op::F)] = {{"attention", 3, PartStream::Compute, true},
+                                       {"dispatch", 2, PartStream::Communication, true}};
+        stage.parts[indexOf(Op::B)] = {{"combine", 2, PartStream::Communication, true},
+                                       {"weights", 3, PartStream::Compute, false},
+                                       {"attention", 2, PartStream::Compute, true}};
+        stage.fitParts();
+    }
+    return result;
+}
+
 /// Sequences in two pieces: forwards go from the first to the second, backwards the other way.
 inline Case pieces()
 {
@@ -118,6 +133,7 @@ inline constexpr Named all[] = {{"GPipe", gpipe},
                                 {"skip connection", skipping},
                                 {"two replicas", twoReplicas},
                                 {"overlapped pairs", overlapping},
+                                {"pairs with parts", pairsWithParts},
                                 {"pieces of sequences", pieces}};
 
 /// What else costs may say about links, microbatches and hosts.

@@ -101,6 +101,13 @@ std::uint32_t GpuTables::laneOf(const GpuRecord& record)
     }
     lane.kind = TraceLane::Kind::Stream;
     lane.device = record.device;
+    if (record.kind == GpuRecord::Kind::Part && record.stream >= 0) {
+        lane.device = record.toDevice;
+        lane.thread = record.stream;
+        lane.processName = "device " + std::to_string(record.toDevice);
+        lane.name = pipewright::nameOf(static_cast<PartStream>(record.stream));
+        return this->lane({record.rank, record.toDevice, record.stream, record.toDevice}, lane, record.toDevice);
+    }
     if (record.kind == GpuRecord::Kind::Part) {
         lane.processName = "device " + std::to_string(record.toDevice);
         lane.name = "member " + std::to_string(record.device);

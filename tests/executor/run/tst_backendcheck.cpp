@@ -12,6 +12,7 @@
 #include "executor/runtime/timedwork.h"
 #include "makers/designs.h"
 #include "makers/models.h"
+#include "makers/pairdesigns.h"
 #include "testmain.h"
 
 #include <QTest>
@@ -41,6 +42,8 @@ const std::map<std::string, std::string>& describing()
         {"/costs/link/origin", "where the number came from"},
         {"/costs/links/*/origin", "where the number came from"},
         {"/costs/overlap_factor", "of overlapped pairs, when there are any"},
+        {"/costs/stages/*/parts/forward/*/name", "what the recording calls it"},
+        {"/costs/stages/*/parts/backward/*/name", "what the recording calls it"},
     };
     return fields;
 }
@@ -174,6 +177,19 @@ Design everything()
     return design;
 }
 
+/// Pairs whose blocks have parts, one of them in an order of its own.
+Design withParts(Design design)
+{
+    for (StageCosts& stage : design.costs.stages) {
+        stage.parts[indexOf(Op::F)] = test::forwardParts(10'000);
+        stage.parts[indexOf(Op::B)] = test::backwardParts(10'000);
+        stage.fitParts();
+    }
+    statePartOrder(design.schedule, design.schedule.overlaps.front(),
+                   {false, true, false, true, false, true, false, true, true});
+    return design;
+}
+
 } // namespace
 
 class BackendCheckTest : public QObject {
@@ -186,12 +202,14 @@ private Q_SLOTS:
         QTest::newRow("a design with everything") << QByteArray();
         for (const char* family : {"dualpipe", "seq1f1b", "pipeoptim", "cdp-v2", "chimera"})
             QTest::newRow(family) << QByteArray(family);
+        QTest::newRow("pairs with parts") << QByteArray("parts");
     }
     void everyFieldIsExecutedOrRefused()
     {
         QFETCH(QByteArray, family);
-        const Design design =
-            family.isEmpty() ? everything() : trainableDesign(test::tinyGpt(family.toStdString(), 4, 8));
+        const Design design = family.isEmpty()    ? everything()
+                              : family == "parts" ? withParts(trainableDesign(test::tinyGpt("dualpipe", 4, 8)))
+                                                  : trainableDesign(test::tinyGpt(family.toStdString(), 4, 8));
         const json document = json::parse(designToJson(design));
         const Runs usual = whatRuns(designFromJson(document.dump(), "test"));
         std::vector<Leaf> leaves;
@@ -241,6 +259,11 @@ private Q_SLOTS:
         };
         const Design pairs = trainableDesign(test::tinyGpt("dualpipe", 4, 8));
         QVERIFY(found(pairs, {"host"}).find("train one after the other") != std::string::npos);
+        const RunMeans gpus{"cuda", RunOptions::Maths::Timed};
+        QVERIFY(found(pairs, gpus).find("the parts of overlapped pairs") == std::string::npos);
+        QVERIFY(found(withParts(test::tinyGpt("dualpipe-v", 2, 6)), gpus).find("the parts of overlapped pairs")
+                != std::string::npos);
+        QVERIFY(found(withParts(test::tinyGpt("dualpipe-v", 2, 6)), {"host", RunOptions::Maths::Timed}).empty());
         Design bus = everything();
         QVERIFY(checkForBackend(bus, {"host"}).trains);
         QVERIFY(found(bus, {"host", RunOptions::Maths::Timed}).empty());
