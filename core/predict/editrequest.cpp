@@ -5,6 +5,7 @@
 
 #include "core/predict/completion.h"
 #include "core/program/compile.h"
+#include "core/program/pairtimes.h"
 #include "core/program/transferorder.h"
 #include "core/schedule/edits.h"
 #include "core/schedule/ripple.h"
@@ -110,6 +111,13 @@ struct Apply {
     EditedDesign operator()(const FreeTransfer& request) const
     {
         return stated({withoutStatedOrder(schedule, request.transfer), {}});
+    }
+    EditedDesign operator()(const OrderParts& request) const
+    {
+        EditResult result{schedule, {}};
+        statePartOrder(result.schedule, request.pair, request.sequence);
+        result.diagnostics = checkParts(result.schedule, design->costs);
+        return stated(std::move(result));
     }
     EditedDesign operator()(const AllowFirstStageSplit&) const
     {

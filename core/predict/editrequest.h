@@ -75,6 +75,12 @@ struct FreeTransfer {
     Transfer transfer;
     bool operator==(const FreeTransfer&) const = default;
 };
+/// The parts of an overlapped pair in this order; empty: in the shortest one.
+struct OrderParts {
+    Overlap pair;
+    PartSequence sequence;
+    bool operator==(const OrderParts&) const = default;
+};
 /// The halves of the first stage's backwards may part from now on.
 struct AllowFirstStageSplit {
     bool operator==(const AllowFirstStageSplit&) const = default;
@@ -86,9 +92,9 @@ struct ReplaceDesign {
     bool operator==(const ReplaceDesign&) const = default;
 };
 
-using EditRequest =
-    std::variant<ReorderDevice, RippleBlock, MoveStage, PlaceBlock, UnplaceBlocks, PinBlock, SplitBackwards,
-                 MergeBackwards, CompleteSchedule, MoveTransfer, FreeTransfer, AllowFirstStageSplit, ReplaceDesign>;
+using EditRequest = std::variant<ReorderDevice, RippleBlock, MoveStage, PlaceBlock, UnplaceBlocks, PinBlock,
+                                 SplitBackwards, MergeBackwards, CompleteSchedule, MoveTransfer, FreeTransfer,
+                                 OrderParts, AllowFirstStageSplit, ReplaceDesign>;
 
 struct EditedDesign {
     std::shared_ptr<const Design> design; ///< the given one when the edit is illegal or changes nothing

@@ -77,6 +77,12 @@ struct Name {
         return tr("Let %1 to %2 go where its data puts it")
             .arg(blockText(request.transfer.producer), deviceLabel(before, request.transfer.destination));
     }
+    QString operator()(const OrderParts& request) const
+    {
+        return (request.sequence.empty() ? tr("Shortest order of the parts of %1 and %2")
+                                         : tr("Order the parts of %1 and %2"))
+            .arg(blockText(request.pair.first), blockText(request.pair.second));
+    }
     QString operator()(const AllowFirstStageSplit&) const { return tr("Allow the first stage to split"); }
     QString operator()(const ReplaceDesign& request) const { return QString::fromStdString(request.name); }
 };

@@ -10,6 +10,7 @@
 #include "gui/inspector/blockfacts.h"
 #include "gui/inspector/kernellist.h"
 #include "gui/inspector/lanefields.h"
+#include "gui/inspector/pairparts.h"
 #include "gui/inspector/timefields.h"
 #include "gui/timeline/refusalnote.h"
 #include "gui/timeline/timelineview.h"
@@ -87,6 +88,7 @@ Inspector::Inspector(TimelineView& timeline, QWidget* parent)
     m_belowWhy = new QVBoxLayout;
     m_belowWhy->setSpacing(12);
     layout->addLayout(m_belowWhy);
+    layout->addWidget(new PairParts(m_document, this));
     auto* facts = new QWidget(this);
     auto* factRows = new QVBoxLayout(facts);
     factRows->setContentsMargins(0, 0, 0, 0);

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Of a selected block that overlaps with another one: how long the two take together and where that comes from, their
+// parts on two rows, to be ordered by hand, and the way back to the shortest order. Hidden for other blocks.
+#pragma once
+
+#include "gui/document/document.h"
+
+#include <QWidget>
+
+class QLabel;
+class QPushButton;
+
+namespace pipewright {
+
+class PartRows;
+
+class PairParts : public QWidget {
+    Q_OBJECT
+
+public:
+    explicit PairParts(Document& document, QWidget* parent = nullptr);
+    PartRows& rows() { return *m_rows; }
+    QString lengthText() const;
+
+private:
+    void refresh();
+    void showLength();
+    void state(const PartSequence& order);
+
+    Document& m_document;
+    std::optional<Overlap> m_pair;
+    Nanoseconds m_apart = 0, m_length = 0;   ///< one behind the other, and as it is
+    Nanoseconds m_shortest = 0, m_least = 0; ///< see PairTimes::Plan
+    bool m_stated = false, m_computed = false;
+    QLabel *m_heading, *m_text, *m_part;
+    PartRows* m_rows;
+    QPushButton* m_forget;
+};
+
+} // namespace pipewright
