@@ -43,7 +43,8 @@ std::vector<std::string_view> familyNames()
 } // namespace
 
 InlineDesign::InlineDesign(Command command, bool acceptFile)
-    : m_acceptFile(acceptFile), m_command(command), m_options(command.group("Design", "what a family is made for"))
+    : m_acceptFile(acceptFile), m_command(command), m_options(command.group("Design", "what a family is made for")),
+      m_plan(command)
 {
     command
         .option(acceptFile ? "design" : "family", m_what,
@@ -265,12 +266,13 @@ DesignRequest InlineDesign::request() const
 LocatedDesign InlineDesign::make(std::optional<ScaleReport>* scale) const
 {
     LocatedDesign located = fullDesign();
-    if (!m_command.given("--scale"))
-        return located;
-    ScaledDesign scaled = scaledDesign(located.design, m_scale);
-    located.design = std::move(scaled.design);
-    if (scale)
-        *scale = std::move(scaled.report);
+    if (m_command.given("--scale")) {
+        ScaledDesign scaled = scaledDesign(located.design, m_scale);
+        located.design = std::move(scaled.design);
+        if (scale)
+            *scale = std::move(scaled.report);
+    }
+    located.design = m_plan.applied(std::move(located.design));
     return located;
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "app/commandline.h"
+#include "app/planchoice.h"
 #include "core/design/designbuilder.h"
 #include "core/files/locateddesign.h"
 #include "core/predict/scaledmodel.h"
@@ -31,6 +32,7 @@ private:
 
     bool m_acceptFile;
     Command m_command, m_options;
+    PlanChoice m_plan;
     std::string m_what;
     int m_devices = 0, m_microbatches = 0, m_chunks = 0, m_group = 0, m_pieces = 0, m_sequence = 0,
         m_microbatchSize = 0;

@@ -6,6 +6,7 @@
 #include "app/terminal.h"
 
 #include "core/design/costorigins.h"
+#include "core/design/stageplans.h"
 #include "core/predict/busqueues.h"
 #include "core/predict/criticalpath.h"
 #include "core/predict/throughput.h"
@@ -17,6 +18,7 @@
 #include "executor/run/grouprun.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <memory>
@@ -70,25 +72,47 @@ std::int64_t offloadCount(const Program& program)
 }
 
 /// What its members run; nothing when the design has no groups, or none that is run member by member.
-std::optional<Prediction> memberPrediction(const Design& design)
+struct OfMembers {
+    Prediction prediction;
+    std::vector<std::vector<double>> shares; ///< per stage
+};
+std::optional<OfMembers> memberPrediction(const Design& design)
 {
     if (!hasGroups(design) || !whyNoMembers(design).empty())
         return std::nullopt;
-    return predictMembers(GroupRun(design, whyNotTrainable(design).empty()).members);
+    const GroupRun run(design, whyNotTrainable(design).empty());
+    OfMembers found{predictMembers(run.members), {}};
+    for (const sharding::SharedStage& stage : run.stages.plans)
+        found.shares.push_back(stage.plan.ratios.front());
+    return found;
+}
+
+/// "megatron, as stated", or "hap, found".
+std::string planText(const sharding::StatedPlan& plan)
+{
+    return fmt::format("{}, {}", nameOf(plan.strategy), plan.program.empty() ? "found" : "as stated");
 }
 
 /// `ofMembers`: of a design with groups; the blocks and the critical path are the groups'.
-Json toJson(const Design& design, const Prediction& prediction, const Prediction* ofMembers)
+Json toJson(const Design& design, const Prediction& prediction, const OfMembers* ofMembers)
 {
     const Parallelism parallel = parallelismOf(design);
     const auto members = static_cast<std::size_t>(parallel.members());
     const Program& program = prediction.program;
-    const Metrics& metrics = ofMembers ? ofMembers->metrics : prediction.metrics;
+    const Metrics& metrics = ofMembers ? ofMembers->prediction.metrics : prediction.metrics;
     Json object;
     object["family"] = design.schedule.family;
     object["devices"] = metrics.devices.size() * members;
-    if (ofMembers)
+    if (ofMembers) {
         object["groups"] = {{"count", program.devices.size()}, {"makespan_ns", prediction.metrics.makespan}};
+        for (int s = 0; s < program.stages(); ++s) {
+            const sharding::StatedPlan plan = planOfStage(design, s);
+            object["plans"].push_back({{"stage", s},
+                                       {"strategy", nameOf(plan.strategy)},
+                                       {"stated", !plan.program.empty()},
+                                       {"ratios", ofMembers->shares[static_cast<std::size_t>(s)]}});
+        }
+    }
     object["stages"] = program.stages();
     object["microbatches"] = program.microbatches / program.sequencePieces;
     object["blocks"] = program.computeCount();
@@ -155,7 +179,7 @@ Json toJson(const Design& design, const Prediction& prediction, const Prediction
         if (members > 1)
             entry["group"] = group;
         if (ofMembers)
-            entry["group"] = ofMembers->program.groupOfDevice[device];
+            entry["group"] = ofMembers->prediction.program.groupOfDevice[device];
         object["per_device"].push_back(std::move(entry));
     }
     if (program.versioned())
@@ -180,10 +204,10 @@ Json scaleToJson(const ScaleReport& scale)
     return object;
 }
 
-void print(const Design& design, const Prediction& prediction, const Prediction* ofMembers)
+void print(const Design& design, const Prediction& prediction, const OfMembers* ofMembers)
 {
     const Program& program = prediction.program;
-    const Metrics& metrics = ofMembers ? ofMembers->metrics : prediction.metrics;
+    const Metrics& metrics = ofMembers ? ofMembers->prediction.metrics : prediction.metrics;
     printText("{}: {} on {} devices, {} stages, {} microbatches\n", design.name, design.schedule.family,
               program.devices.size(), program.stages(), program.microbatches / program.sequencePieces);
     printText("{} blocks, {} transfers; costs: {}\n", program.computeCount(), program.transferCount(),
@@ -212,6 +236,10 @@ void print(const Design& design, const Prediction& prediction, const Prediction*
         printText("{} members of groups, who wait for each other at collectives only (the groups' blocks one after "
                   "the other: {})\n",
                   metrics.devices.size(), formatDuration(prediction.metrics.makespan));
+    for (int s = 0; ofMembers && s < program.stages(); ++s)
+        if (groupOfStage(design, s))
+            printText("stage {}: plan {}; shares {:.3f}\n", s, planText(planOfStage(design, s)),
+                      fmt::join(ofMembers->shares[static_cast<std::size_t>(s)], " : "));
     printText("\n");
     printText("makespan  {:>10}   idle / (devices x makespan)  {:>8}  rate_makespan\n",
               formatDuration(metrics.makespan), percent(metrics.rateMakespan));
@@ -237,7 +265,7 @@ void print(const Design& design, const Prediction& prediction, const Prediction*
         if (!gaps.empty())
             row.insert(row.begin() + 3, formatDuration(metrics.idleCauses[device].host));
         if (ofMembers)
-            row.insert(row.begin() + 1, std::to_string(ofMembers->program.groupOfDevice[device]));
+            row.insert(row.begin() + 1, std::to_string(ofMembers->prediction.program.groupOfDevice[device]));
         table.addRow(row);
     }
     table.print();
@@ -329,7 +357,7 @@ void addPredictCommand(CommandLine& line, int& exitCode)
         const std::optional<SpreadOptions> noise = options->noise.noise(options->seed, located.design.costs);
         // Durations under noise are those of buffers.
         const Prediction prediction = noise ? predictOrFind(located) : predictTimesOrFind(located);
-        const std::optional<Prediction> members = memberPrediction(located.design);
+        const std::optional<OfMembers> members = memberPrediction(located.design);
         const StepSpread step = noise ? spreadOfStep(prediction.program, located.design.costs, *noise) : StepSpread{};
         if (options->json) {
             Json object = toJson(located.design, prediction, members ? &*members : nullptr);

@@ -3,6 +3,7 @@
 #include "app/command.h"
 #include "app/defaultdata.h"
 #include "app/gpus.h"
+#include "app/planchoice.h"
 #include "app/progress.h"
 #include "app/ranks.h"
 #include "app/runprogress.h"
@@ -31,7 +32,7 @@ namespace pipewright::app {
 namespace {
 
 struct RunCommandOptions {
-    explicit RunCommandOptions(Command command) : torch(command), given(command)
+    explicit RunCommandOptions(Command command) : torch(command), given(command), plan(command)
     {
         command.option("file", file, "the design file").required().typeName("FILE");
         command.option("--backend", backend, "host, cuda, mpi or torch").required().typeName("BACKEND");
@@ -112,6 +113,7 @@ struct RunCommandOptions {
     }
     TorchRunOptions torch;
     Command given;
+    PlanChoice plan;
     bool onGpus() const { return backend == "cuda" || device == "cuda"; }
     RunOptions run; ///< what needs no reading
     std::string file, backend, device = "host", maths = "auto", clock = "real", transport = "rendezvous", deadline;
@@ -346,6 +348,7 @@ int runDesign(const RunCommandOptions& given)
         located.design = std::move(scaled.design);
         scale = std::move(scaled.report);
     }
+    located.design = given.plan.applied(std::move(located.design));
     // An invalid design is a finding, before any thread is started.
     const Program program = predictOrFind(located).program;
     for (const Fault& fault : options.runtime.faults)

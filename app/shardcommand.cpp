@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "app/command.h"
 #include "app/gpus.h"
+#include "app/planchoice.h"
 #include "app/shardrun.h"
 #include "app/table.h"
 #include "app/terminal.h"
 
 #include "core/base/units.h"
+#include "core/design/stageplans.h"
+#include "core/files/designfile.h"
 #include "core/files/tensorgraphfile.h"
 #include "core/sharding/shardingplan.h"
 #include "core/sharding/shards.h"
@@ -20,6 +23,7 @@
 #include <cstdlib>
 #include <memory>
 #include <numeric>
+#include <optional>
 
 namespace pipewright::app {
 
@@ -40,6 +44,13 @@ struct ShardCommandOptions {
             .typeName("SHARES");
         command.option("--stage", stage, "of a design: this stage, on the group of devices that holds it")
             .typeName("N");
+        command.option("--plan", plan, "of this kind: " + strategyNames() + " (what the design states, else hap)")
+            .typeName("NAME");
+        command
+            .option("-o,--output", output,
+                    "of a design: write it with such a plan for the stage, or for every stage of a group, and do "
+                    "nothing else")
+            .typeName("FILE");
         command.option("--time-limit", timeLimit, "stop searching after so long and state the gap (30s)").typeName("T");
         command.option("--max-expansions", maxExpansions, "of one search (1000000)").typeName("N");
         command.option("--rules", rules, "all, or published: without splits of sums and heads, and factors")
@@ -61,10 +72,11 @@ struct ShardCommandOptions {
                     "measure the backend's devices and collectives as the cluster's devices, write the file with "
                     "them, and do nothing else")
             .typeName("FILE");
-        command.flag("--force", force, "with --calibrate: replace the file");
+        command.flag("--force", force, "with --calibrate or --output: replace the file");
         command.flag("--json", json, "print one JSON object");
     }
-    std::string file, ratios, timeLimit = "30s", rules = "all", calibrate, backend = "host", link = "auto";
+    std::string file, ratios, timeLimit = "30s", rules = "all", calibrate, backend = "host", link = "auto", plan,
+                              output;
     std::vector<std::string> libraries;
     std::int64_t maxExpansions = 1'000'000;
     int alternatives = 5, steps = 3, stage = -1;
@@ -123,19 +135,23 @@ PlanOptions planOptions(const ShardCommandOptions& given, const TensorGraph& gra
     options.deadline.time = std::chrono::steady_clock::now() + std::chrono::nanoseconds(limit);
     if (!given.ratios.empty())
         options.ratios = parseRatios(given.ratios, graph.segments());
+    if (!given.plan.empty())
+        options.strategy = parseStrategy(given.plan);
     return options;
 }
 
-/// Faults of the file are bad input; that nothing fits is a finding.
-ShardingPlan planOrFind(const GraphFile& file, const Machine& machine, const PlanOptions& options)
+/// Faults of the file are bad input; that nothing fits is a finding. `stated`: what a design says of its stage.
+ShardingPlan planOrFind(const GraphFile& file, const Machine& machine, const PlanOptions& options,
+                        const StatedPlan& stated)
 {
     try {
-        return planSharding(file.graph, machine, options);
+        return stated == StatedPlan{} ? planSharding(file.graph, machine, options)
+                                      : planOf(stated, file.graph, machine, options);
     } catch (const Error& error) {
         Diagnostics found = error.diagnostics();
         for (Diagnostic& diagnostic : found)
-            if (diagnostic.where == "ratios")
-                diagnostic.where = "--ratios";
+            if (diagnostic.where == "ratios" || diagnostic.where == "plan")
+                diagnostic.where = "--" + diagnostic.where;
         const bool finding = found.front().where.starts_with("cluster.");
         found = file.locate(std::move(found));
         if (finding)
@@ -237,8 +253,9 @@ void print(const GraphFile& file, const Machine& machine, const ShardingPlan& pl
     for (const double bytes : plan.memory)
         printText(" {}", formatSize(static_cast<Bytes>(std::ceil(bytes - 1e-6))));
     printText("\nprogram   {}, {} expansions\n\n",
-              plan.proved ? std::string("proved for these rates and links: none is cheaper at these ratios")
-                          : fmt::format("at most {} above the best at these ratios", percent(plan.gap)),
+              plan.expansions == 0 ? std::string("as the design states it")
+              : plan.proved        ? std::string("proved for these rates and links: none is cheaper at these ratios")
+                                   : fmt::format("at most {} above the best at these ratios", percent(plan.gap)),
               plan.expansions);
     TextTable table({"instruction", "gives", "cost"});
     for (const sharding::ShardingInstruction& instruction : plan.program.instructions)
@@ -276,8 +293,46 @@ std::unique_ptr<Backend> backendFor(const ShardCommandOptions& given, const Grap
     return create(devices);
 }
 
+/// Writes the design with the plan that is asked for.
+int statePlan(const ShardCommandOptions& given)
+{
+    if (given.run || !given.calibrate.empty())
+        throw Error("--output", "a design is written, and nothing runs", "leave --run and --calibrate out");
+    const Design design = readDesign(given.file);
+    const Strategy strategy = given.plan.empty() ? Strategy::Hap : parseStrategy(given.plan);
+    const std::vector<double> shares = given.ratios.empty() ? std::vector<double>{} : parseShares(given.ratios);
+    const std::optional<int> stage = given.stage >= 0 ? std::optional(given.stage) : std::nullopt;
+    Design changed;
+    try {
+        changed = withStrategy(design, strategy, stage, shares);
+    } catch (const Error& error) {
+        Diagnostics found = error.diagnostics();
+        for (Diagnostic& diagnostic : found)
+            if (diagnostic.where == "ratios" || diagnostic.where == "plan")
+                diagnostic.where = "--" + diagnostic.where;
+        throw Error(std::move(found));
+    }
+    writeDesign(changed, given.output, given.force);
+    Json list = Json::array();
+    for (int s = 0; s < changed.schedule.stages(); ++s) {
+        const StatedPlan plan = planOfStage(changed, s);
+        if (plan == StatedPlan{})
+            continue;
+        list.push_back({{"stage", s}, {"strategy", nameOf(plan.strategy)}, {"ratios", plan.ratios}});
+        if (!given.json)
+            printText("stage {}: {}, shares {}\n", s, nameOf(plan.strategy), sharesText({plan.ratios}));
+    }
+    if (given.json)
+        printJson({{"design", given.output}, {"plans", std::move(list)}});
+    else
+        printText("{}: written\n", given.output);
+    return exitSuccess;
+}
+
 int shard(const ShardCommandOptions& given)
 {
+    if (!given.output.empty())
+        return statePlan(given);
     if (given.steps < 1 || given.steps > 1000)
         throw Error("--steps", fmt::format("{} steps", given.steps), "use 1 to 1000");
     const GraphFile file = given.stage >= 0 ? readStageFile(given.file, given.stage) : readGraphFile(given.file);
@@ -289,7 +344,9 @@ int shard(const ShardCommandOptions& given)
     }
     const Machine machine = locatedMachine(file);
     const PlanOptions options = planOptions(given, file.graph);
-    const ShardingPlan plan = planOrFind(file, machine, options);
+    const bool asked = given.stage < 0 || !given.plan.empty() || !given.ratios.empty();
+    const StatedPlan stated = asked ? StatedPlan{} : planOfStage(readDesign(given.file), given.stage);
+    const ShardingPlan plan = planOrFind(file, machine, options, stated);
     const std::vector<Alternative> runners = runnersUp(file.graph, machine, plan, options, given.alternatives);
     const std::vector<Alternative> common = commonStrategies(file.graph, machine, options);
     std::optional<ShardRun> run;

@@ -8,6 +8,7 @@
 #include "core/design/costs.h"
 #include "core/design/dataflow.h"
 #include "core/schedule/schedule.h"
+#include "core/sharding/statedplan.h"
 #include "core/workload/workload.h"
 
 #include <optional>
@@ -24,6 +25,8 @@ struct Design {
     std::optional<RepeatedBlock> buildingBlock; ///< a person's own, of which the schedule was made; the schedule counts
     Costs costs;
     Dataflow dataflow;
+    /// How the group that holds a stage shares it out, by stage; empty, or one that states nothing: synthesised.
+    std::vector<sharding::StatedPlan> plans;
     bool operator==(const Design&) const = default;
 };
 

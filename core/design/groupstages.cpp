@@ -6,6 +6,7 @@
 
 #include "core/design/groupcosts.h"
 #include "core/design/stagecosts.h"
+#include "core/design/stageplans.h"
 #include "core/schedule/weightplan.h"
 #include "core/sharding/shards.h"
 
@@ -228,7 +229,8 @@ GroupStages groupStages(const Design& design)
         const int device = design.schedule.deviceOfStage[static_cast<std::size_t>(s)];
         const DeviceSpec& spec = design.cluster.devices[static_cast<std::size_t>(device)];
         const int count = design.layersPerStage.at(static_cast<std::size_t>(s));
-        groups.plans.push_back(known.plan(*design.workload, first, count, spec.group ? spec : alone(spec)));
+        groups.plans.push_back(
+            known.plan(*design.workload, first, count, spec.group ? spec : alone(spec), planOfStage(design, s)));
         first += count;
     }
     for (std::size_t s = 0; s < groups.plans.size(); ++s) {

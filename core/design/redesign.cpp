@@ -6,6 +6,7 @@
 
 #include "core/design/newdesign.h"
 #include "core/design/stagecosts.h"
+#include "core/design/stageplans.h"
 #include "core/schedule/recomputeblocks.h"
 #include "core/schedule/weightplan.h"
 #include "core/workload/transformer.h"
@@ -73,13 +74,15 @@ bool isNamedByTitle(const Design& design)
     });
 }
 
-void refreshFormulaCosts(Design& design)
+/// `base` is what the design was made of.
+void refreshFormulaCosts(const Design& base, Design& design)
 {
+    design.plans = carriedPlans(base, design);
     Dataflow dataflow = design.dataflow;
     dataflow.shared.clear();
     const Costs before = std::move(design.costs);
     design.costs = formulaCosts(*design.workload, design.layersPerStage, design.cluster, design.schedule.deviceOfStage,
-                                &dataflow, nullptr, design.schedule.recompute);
+                                &dataflow, nullptr, design.schedule.recompute, design.plans);
     design.costs.hostGaps = before.hostGaps; // no formula knows them
     design.costs.overlapFactor = before.overlapFactor;
     if (before.overlapFactor != 1 && !before.hasParts()) // it was stated how long pairs take
@@ -203,6 +206,7 @@ Design withOwnHead(const Design& base)
     const StateBytesPerParameter state = design.workload->state;
     design.workload = makeWorkload(shape, design.workload->optimizer, design.workload->source);
     design.workload->state = state;
+    design.plans = carriedPlans(base, design);
     design.dataflow.shared.clear();
     if (!design.layersPerStage.empty())
         applyBytes(*design.workload, design.layersPerStage, design.schedule.recompute, design.costs);
@@ -215,7 +219,7 @@ Design withRecompute(const Design& base, const std::vector<Recompute>& ofStage)
     design.schedule = withRecompute(base.schedule, ofStage);
     const bool hasModel = design.workload && !design.layersPerStage.empty();
     if (hasModel && isFormula(base)) {
-        refreshFormulaCosts(design);
+        refreshFormulaCosts(base, design);
         return design;
     }
     if (hasModel)
@@ -272,7 +276,7 @@ Design withParallelism(const Design& base, const Parallelism& parallel)
     const StateBytesPerParameter state = base.workload->state;
     design.workload = makeWorkload(shape, base.workload->optimizer, base.workload->source);
     design.workload->state = state;
-    refreshFormulaCosts(design);
+    refreshFormulaCosts(base, design);
     return design;
 }
 
@@ -301,9 +305,10 @@ Design withModel(const Design& base, const ModelShape& shape)
     if (design.workload->layers.size() != base.workload->layers.size())
         design.layersPerStage = evenPartition(*design.workload, base.schedule.stages());
     if (isFormula(base)) {
-        refreshFormulaCosts(design);
+        refreshFormulaCosts(base, design);
         return design;
     }
+    design.plans = carriedPlans(base, design);
     applyBytes(*design.workload, design.layersPerStage, design.schedule.recompute, design.costs);
     for (std::size_t s = 0; s < design.costs.stages.size(); ++s) {
         StageCosts& stage = design.costs.stages[s];
@@ -348,16 +353,17 @@ Design withSchedule(const Design& original, Schedule schedule, std::vector<int> 
     const bool samePlacement = placement == base.schedule.deviceOfStage;
     if (samePlacement && (layersPerStage.empty() || layersPerStage == base.layersPerStage)) {
         if (!samePieces && isFormula(base))
-            refreshFormulaCosts(design);
+            refreshFormulaCosts(base, design);
     } else if (base.workload && (isFormula(base) || !base.layersPerStage.empty())) {
         design.layersPerStage = layersPerStage.empty() ? evenPartition(*base.workload, design.schedule.stages())
                                                        : std::move(layersPerStage);
         if (isFormula(base)) {
             design.dataflow = {};
-            refreshFormulaCosts(design);
+            refreshFormulaCosts(base, design);
         } else {
             design.costs = recutCosts(*base.workload, design.costs, {base.layersPerStage, base.schedule.deviceOfStage},
                                       {design.layersPerStage, placement, design.schedule.recompute});
+            design.plans = carriedPlans(base, design);
             takeLinks(base, design);
         }
     } else {
@@ -366,6 +372,7 @@ Design withSchedule(const Design& original, Schedule schedule, std::vector<int> 
             moveBytes(design.costs.stages[s], design.schedule.recomputeOf(static_cast<int>(s)), s);
         takeLinks(base, design);
         design.dataflow = {};
+        design.plans.clear();
         design.layersPerStage.clear();
     }
     fitHostGaps(design.costs.hostGaps, static_cast<std::size_t>(design.schedule.devices()));
@@ -450,8 +457,9 @@ Design withPartition(const Design& base, std::vector<int> layersPerStage)
     Design design = base;
     design.layersPerStage = std::move(layersPerStage);
     if (isFormula(base)) {
-        refreshFormulaCosts(design);
+        refreshFormulaCosts(base, design);
     } else {
+        design.plans = carriedPlans(base, design);
         const auto links = design.costs.linkOfPair; // the stages stay on their devices, and so do the links
         design.costs = recutCosts(*base.workload, base.costs, {base.layersPerStage},
                                   {design.layersPerStage, {}, design.schedule.recompute});
@@ -480,9 +488,10 @@ Design withCluster(const Design& base, Cluster cluster)
     Design design = base;
     design.cluster = std::move(cluster);
     if (isFormula(base) && !base.layersPerStage.empty()) {
-        refreshFormulaCosts(design);
+        refreshFormulaCosts(base, design);
         return design;
     }
+    design.plans = carriedPlans(base, design);
     if (!(design.cluster.link == base.cluster.link))
         design.costs.link = linkCosts(design.cluster.link);
     if (design.cluster.hostLink != base.cluster.hostLink)

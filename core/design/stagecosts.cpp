@@ -201,10 +201,10 @@ const DeviceSpec& deviceOf(const Cluster& cluster, const std::vector<int>& devic
 
 /// Its places are of the group alone; the person's file has the group in a device.
 void shareOut(const Workload& workload, int first, int count, const DeviceSpec& group, int device,
-              sharding::SharedStages& known, StageCosts& stage)
+              const sharding::StatedPlan& plan, sharding::SharedStages& known, StageCosts& stage)
 {
     try {
-        applyGroupCosts(known.plan(workload, first, count, group), group, stage);
+        applyGroupCosts(known.plan(workload, first, count, group, plan), group, stage);
     } catch (const Error& error) {
         Diagnostics found = error.diagnostics();
         for (Diagnostic& diagnostic : found)
@@ -279,7 +279,7 @@ std::vector<double> recomputedShares(const Workload& workload, const std::vector
 
 Costs formulaCosts(const Workload& workload, const std::vector<int>& layersPerStage, const Cluster& cluster,
                    const std::vector<int>& deviceOfStage, Dataflow* dataflow, sharding::SharedStages* known,
-                   const std::vector<Recompute>& recompute)
+                   const std::vector<Recompute>& recompute, const std::vector<sharding::StatedPlan>& plans)
 {
     const auto stages = layersOfStages(workload, layersPerStage);
     if (stages.empty() || stages.size() != deviceOfStage.size())
@@ -308,7 +308,8 @@ Costs formulaCosts(const Workload& workload, const std::vector<int>& layersPerSt
                       stage < recompute.size() ? recompute[stage] : Recompute::None, costs.stages[stage]);
         else
             shareOut(workload, static_cast<int>(stages[stage].data() - workload.layers.data()), layersPerStage[stage],
-                     device, deviceOfStage[stage], known ? *known : own, costs.stages[stage]);
+                     device, deviceOfStage[stage], stage < plans.size() ? plans[stage] : sharding::StatedPlan{},
+                     known ? *known : own, costs.stages[stage]);
         if (StageCosts& cost = costs.stages[stage];
             device.group && stage < recompute.size() && recompute[stage] == Recompute::Selective)
             cost.recompute = std::llround(static_cast<double>(cost.forward)

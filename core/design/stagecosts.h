@@ -9,6 +9,7 @@
 #include "core/cluster/cluster.h"
 #include "core/design/costs.h"
 #include "core/design/dataflow.h"
+#include "core/sharding/statedplan.h"
 #include "core/workload/workload.h"
 
 #include <optional>
@@ -25,11 +26,12 @@ class SharedStages;
 /// another stage than its embedding (and loses any it had). The optimizer reads and writes its state and
 /// the parameters and reads the gradients once, at memory bandwidth; so does an embedding with its output.
 /// Reducing a shared gradient is two transfers. A stage of a group of devices costs what its synthesised program
-/// does (sharding/sharedstage.h); `known` keeps those for further calls. Throws Error, also when a stage's device does
-/// not exist or has no rate.
+/// does (sharding/sharedstage.h), the one of `plans` where it states one; `known` keeps those for further calls. Throws
+/// Error, also when a stage's device does not exist or has no rate.
 Costs formulaCosts(const Workload& workload, const std::vector<int>& layersPerStage, const Cluster& cluster,
                    const std::vector<int>& deviceOfStage, Dataflow* dataflow = nullptr,
-                   sharding::SharedStages* known = nullptr, const std::vector<Recompute>& recompute = {});
+                   sharding::SharedStages* known = nullptr, const std::vector<Recompute>& recompute = {},
+                   const std::vector<sharding::StatedPlan>& plans = {});
 
 /// Only the bytes, so that times given by hand or measured can be combined with a model. `costs.stages`
 /// gets as many stages as the partition has; existing times stay. `recompute` is the schedule's. Throws Error for

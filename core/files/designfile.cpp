@@ -258,6 +258,30 @@ OrderedJson dataflowToJson(const Dataflow& dataflow)
     return json;
 }
 
+/// Equal plans of several stages once.
+OrderedJson plansToJson(const std::vector<sharding::StatedPlan>& plans)
+{
+    OrderedJson list = OrderedJson::array();
+    std::vector<bool> written(plans.size(), false);
+    for (std::size_t s = 0; s < plans.size(); ++s) {
+        if (written[s] || plans[s] == sharding::StatedPlan{})
+            continue;
+        OrderedJson entry;
+        for (std::size_t t = s; t < plans.size(); ++t)
+            if (plans[t] == plans[s]) {
+                entry["stages"].push_back(t);
+                written[t] = true;
+            }
+        entry["strategy"] = nameOf(plans[s].strategy);
+        for (const double share : plans[s].ratios)
+            entry["ratios"].push_back(plainNumber(share));
+        if (!plans[s].program.empty())
+            entry["program"] = plans[s].program;
+        list.push_back(std::move(entry));
+    }
+    return list;
+}
+
 // The number after `word` in a place such as "device 12, position 3"; -1 when it does not begin so.
 int numberAtFront(std::string_view place, std::string_view word)
 {
@@ -290,6 +314,8 @@ std::string designToJson(const Design& design)
     json["costs"] = costsToJson(design.costs);
     if (!(design.dataflow == Dataflow{}))
         json["dataflow"] = dataflowToJson(design.dataflow);
+    if (OrderedJson plans = plansToJson(design.plans); !plans.empty())
+        json["sharding"] = std::move(plans);
     return prettyJson(json);
 }
 

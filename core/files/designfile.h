@@ -33,6 +33,15 @@
 // In "schedule", the order of an overlapped pair's parts where it is not to be the shortest: whose part is next.
 //
 //   "part_orders": [{"pair": "F0.3&B7.1", "order": "12212"}]
+//
+// How the groups that hold stages share them out, synthesised for stages that are not named:
+//
+//   "sharding": [
+//     {"stages": [0, 1],               whose layers are alike, and whose groups are
+//      "strategy": "megatron",         sharding/strategy.h; "hap" when left out
+//      "ratios": [0.6, 0.4],           a member's share each; as the strategy has it when left out
+//      "program": ["0.query: …", …]}   sharding/statedplan.h; found when left out
+//   ]
 #pragma once
 
 #include "core/design/design.h"

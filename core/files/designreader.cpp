@@ -4,6 +4,7 @@
 #include "core/files/costsreader.h"
 #include "core/files/designfile.h"
 #include "core/files/locateddesign.h"
+#include "core/files/plansreader.h"
 #include "core/presets/clusterjson.h"
 #include "core/presets/modeljson.h"
 #include "core/workload/transformer.h"
@@ -474,6 +475,8 @@ LocatedDesign locatedDesignFromJson(std::string_view text, const std::string& wh
         design.dataflow = readDataflow(reading, *dataflow, design.schedule.stages());
     if (partition && !partition->empty())
         checkPartition(reading, design, model != nullptr);
+    if (const Json* plans = reader.array("sharding"))
+        readPlans(document, *plans, "/sharding", design, reading.diagnostics);
     reader.finish();
     if (!reading.diagnostics.empty())
         throw Error(std::move(reading.diagnostics));

@@ -343,7 +343,7 @@ GraphFile readStageFile(const std::string& path, int stage)
     const auto first = std::accumulate(design.layersPerStage.begin(),
                                        design.layersPerStage.begin() + static_cast<std::ptrdiff_t>(at), 0);
     return {sharding::stageGraph(design.workload->shape, design.workload->state,
-                                 sharding::rangeOf(*design.workload, first, design.layersPerStage[at])),
+                                 sharding::stageRange(*design.workload, first, design.layersPerStage[at])),
             *design.cluster.devices[device].group,
             {}};
 }

@@ -4,6 +4,7 @@
 #include "core/base/diagnostic.h"
 #include "core/design/recutcosts.h"
 #include "core/design/stagecosts.h"
+#include "core/design/stageplans.h"
 
 namespace pipewright {
 
@@ -81,9 +82,10 @@ Design withPlacement(const Design& base, const std::vector<int>& deviceOfStage, 
     placeInTurn(design.schedule);
     design.layersPerStage = layersPerStage;
     design.dataflow.shared.clear();
+    design.plans = carriedPlans(base, design);
     if (base.costs.isFormula()) {
         design.costs = formulaCosts(*base.workload, layersPerStage, base.cluster, deviceOfStage, &design.dataflow,
-                                    known, design.schedule.recompute);
+                                    known, design.schedule.recompute, design.plans);
         design.costs.microbatches = base.costs.microbatches;
         design.costs.blockingTransfers = base.costs.blockingTransfers;
         design.costs.hostGaps = base.costs.hostGaps;

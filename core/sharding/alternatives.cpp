@@ -42,7 +42,7 @@ Alternative finished(std::string name, ShardingProgram program, const TensorGrap
     const auto better = fixed ? std::nullopt : bestRatios(ratioProblemOf(program, graph, machine, graph.segments()));
     if (better && costOf(program, machine, *better) < costOf(program, machine, ratios))
         ratios = *better;
-    Alternative alternative{std::move(name), std::move(program), std::move(ratios), 0, true};
+    Alternative alternative{std::move(name), std::move(program), std::move(ratios), 0, true, Strategy::Hap};
     alternative.cost = costOf(alternative.program, machine, alternative.ratios);
     alternative.fits = devicesOverfull(memoryOf(alternative.program, alternative.ratios), machine).empty();
     return alternative;
@@ -104,31 +104,24 @@ std::vector<Alternative> runnersUp(const TensorGraph& graph, const Machine& mach
 
 std::vector<Alternative> commonStrategies(const TensorGraph& graph, const Machine& machine, const PlanOptions& options)
 {
-    std::vector<Alternative> strategies;
-    const SynthesisOptions search{options.maxExpansions, options.deadline, 1};
-    const auto everywhere = [&graph](const std::vector<double>& shares) {
-        return Ratios(static_cast<std::size_t>(graph.segments()), shares);
-    };
-    const Ratios even = everywhere(machine.even()), proportional = everywhere(machine.proportional());
+    std::vector<Alternative> found;
     Machine unlimited = machine; // an alternative may exceed memory; `fits` says so
     unlimited.memory.assign(machine.memory.size(), 0.0);
-    const auto addBest = [&](const char* name, const Theory& theory) {
-        if (const SynthesisResult result = synthesise(theory, search); !result.programs.empty())
-            strategies.push_back(
-                finished(name, result.programs.front().program, graph, machine, theory.ratios(), true));
-    };
-    addBest("even ratios", Theory(graph, unlimited, even, options.rules));
-    for (const auto& [name, ratios] :
-         {std::pair("data parallel, even", even), std::pair("data parallel, proportional", proportional)}) {
-        Theory theory(graph, unlimited, ratios, RuleSet::Published);
-        for (int node = 0; node < graph.size(); ++node)
-            theory.restrict(node, [](const Triple& triple) {
-                const Relation batch = triple.needs.front();
-                return batch.kind == RelationKind::Gather && batch.dim == 0;
-            });
-        addBest(name, theory);
+    PlanOptions own = options;
+    own.ratios.reset();
+    for (const StrategyFacts& facts : strategies()) {
+        if (facts.strategy == Strategy::Hap || (options.deadline.passed() && !found.empty()))
+            continue;
+        own.strategy = facts.strategy;
+        try {
+            const ShardingPlan plan = planSharding(graph, unlimited, own);
+            found.push_back({std::string(facts.title), plan.program, plan.ratios, plan.cost,
+                             devicesOverfull(plan.memory, machine).empty(), facts.strategy});
+        } catch (const Error&) {
+            continue; // not of this graph, as planSharding() says where it is asked for
+        }
     }
-    return strategies;
+    return found;
 }
 
 } // namespace pipewright::sharding

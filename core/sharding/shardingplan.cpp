@@ -33,24 +33,6 @@ bool alike(const Ratios& a, const Ratios& b)
     return true;
 }
 
-void checkRatios(const Ratios& ratios, const TensorGraph& graph, const Machine& machine)
-{
-    if (static_cast<int>(ratios.size()) != graph.segments())
-        throw Error("ratios",
-                    fmt::format("ratios of {} segments, but the graph has {}", ratios.size(), graph.segments()),
-                    "give one list per segment");
-    for (const auto& shares : ratios) {
-        if (static_cast<int>(shares.size()) != machine.devices())
-            throw Error("ratios", fmt::format("{} shares for {} devices", shares.size(), machine.devices()),
-                        "give one share per device");
-        const double sum = std::accumulate(shares.begin(), shares.end(), 0.0);
-        if (std::any_of(shares.begin(), shares.end(), [](double share) { return !(share >= 0); })
-            || !(std::abs(sum - 1) < 1e-6))
-            throw Error("ratios", "the shares are negative or do not add up to 1",
-                        "give shares such as 2:1, or 0.667,0.333");
-    }
-}
-
 class Planner {
 public:
     Planner(const TensorGraph& graph, const Machine& machine, const PlanOptions& options)
@@ -64,10 +46,7 @@ public:
             checkRatios(*m_options.ratios, m_graph, m_machine);
             turn({"given", *m_options.ratios}, true);
         } else {
-            for (const Start& start : starts())
-                if (!late() || !m_best)
-                    turn(start, false);
-            apart();
+            search(factsOf(m_options.strategy).shares);
         }
         if (!m_best)
             throw Error(whatIsNeeded());
@@ -81,11 +60,31 @@ public:
 private:
     bool late() const { return m_options.deadline.passed(); }
 
+    Ratios everywhere(const std::vector<double>& shares) const
+    {
+        return Ratios(static_cast<std::size_t>(m_graph.segments()), shares);
+    }
+
+    Theory theoryAt(const Ratios& ratios) const
+    {
+        return theoryOf(m_graph, m_machine, ratios, m_options.rules, m_options.strategy);
+    }
+
+    void search(ShareChoice shares)
+    {
+        switch (shares) {
+        case ShareChoice::Even: turn({"even", everywhere(m_machine.even())}, true); return;
+        case ShareChoice::ByRate: turn({"proportional", everywhere(m_machine.proportional())}, true); return;
+        case ShareChoice::Found: break;
+        }
+        for (const Start& start : starts())
+            if (!late() || !m_best)
+                turn(start, false);
+        apart();
+    }
+
     std::vector<Start> starts() const
     {
-        const auto everywhere = [this](const std::vector<double>& shares) {
-            return Ratios(static_cast<std::size_t>(m_graph.segments()), shares);
-        };
         std::vector<Start> all{{"proportional", everywhere(m_machine.proportional())},
                                {"even", everywhere(m_machine.even())}};
         std::vector<double> capacity = m_machine.memory;
@@ -126,7 +125,7 @@ private:
         Ratios ratios = start.ratios;
         double before = std::numeric_limits<double>::infinity();
         for (int round = 0; round < mostRounds; ++round) {
-            const Theory theory(m_graph, m_machine, ratios, m_options.rules);
+            const Theory theory = theoryAt(ratios);
             const SynthesisResult result = synthesise(theory, searchOptions());
             m_expansions += result.expansions;
             if (result.programs.empty()) {
@@ -182,7 +181,7 @@ private:
     {
         const Ratios even(static_cast<std::size_t>(m_graph.segments()),
                           m_options.ratios ? m_options.ratios->front() : m_machine.even());
-        const Theory theory(m_graph, m_machine, m_options.ratios ? *m_options.ratios : even, m_options.rules);
+        const Theory theory = theoryAt(m_options.ratios ? *m_options.ratios : even);
         const std::vector<double> bytes = memoryOf(leanestProgram(theory), theory.ratios());
         Diagnostics found;
         for (const int d : devicesOverfull(bytes, m_machine))
@@ -209,6 +208,28 @@ private:
 };
 
 } // namespace
+
+void checkShares(const std::vector<double>& shares, const Machine& machine)
+{
+    if (static_cast<int>(shares.size()) != machine.devices())
+        throw Error("ratios", fmt::format("{} shares for {} devices", shares.size(), machine.devices()),
+                    "give one share per device");
+    const double sum = std::accumulate(shares.begin(), shares.end(), 0.0);
+    if (std::any_of(shares.begin(), shares.end(), [](double share) { return !(share >= 0); })
+        || !(std::abs(sum - 1) < 1e-6))
+        throw Error("ratios", "the shares are negative or do not add up to 1",
+                    "give shares such as 2:1, or 0.667,0.333");
+}
+
+void checkRatios(const Ratios& ratios, const TensorGraph& graph, const Machine& machine)
+{
+    if (static_cast<int>(ratios.size()) != graph.segments())
+        throw Error("ratios",
+                    fmt::format("ratios of {} segments, but the graph has {}", ratios.size(), graph.segments()),
+                    "give one list per segment");
+    for (const auto& shares : ratios)
+        checkShares(shares, machine);
+}
 
 ShardingPlan planSharding(const TensorGraph& graph, const Machine& machine, const PlanOptions& options)
 {

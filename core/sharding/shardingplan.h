@@ -5,6 +5,7 @@
 #pragma once
 
 #include "core/sharding/ratios.h"
+#include "core/sharding/strategy.h"
 #include "core/sharding/synthesis.h"
 
 #include <functional>
@@ -15,7 +16,8 @@
 namespace pipewright::sharding {
 
 struct PlanOptions {
-    std::optional<Ratios> ratios; ///< given: only the program is searched
+    Strategy strategy = Strategy::Hap;
+    std::optional<Ratios> ratios; ///< given: only the program is searched, whatever shares the strategy has
     RuleSet rules = RuleSet::All;
     std::int64_t maxExpansions = 1'000'000; ///< of one search
     Deadline deadline{};
@@ -39,9 +41,13 @@ struct ShardingPlan {
     std::vector<double> memory; ///< bytes per device
 };
 
-/// Throws Error: what machineOf and Theory throw, ratios that do not fit the devices, a model that no ratios
+/// Throws Error: what machineOf and theoryOf() throw, ratios that do not fit the devices, a model that no ratios
 /// and no program bring within the devices' memory (with what is needed).
 ShardingPlan planSharding(const TensorGraph& graph, const Machine& machine, const PlanOptions& options = {});
+
+/// Throws Error (where: "ratios") for ratios that are not of this graph on these devices.
+void checkRatios(const Ratios& ratios, const TensorGraph& graph, const Machine& machine);
+void checkShares(const std::vector<double>& shares, const Machine& machine);
 
 /// Another strategy and its cost at its own best ratios.
 struct Alternative {
@@ -50,11 +56,12 @@ struct Alternative {
     Ratios ratios;
     double cost = 0;
     bool fits = true; ///< within the devices' memory
+    Strategy strategy = Strategy::Hap;
 };
 
 /// Runners-up, cheapest first: for small graphs the next best programs; for larger ones the best program when every
-/// node of one kind is computed by another rule than in the plan. commonStrategies(): even ratios, and data parallel
-/// with shares in proportion to rates. Stops at the deadline with what it has.
+/// node of one kind is computed by another rule than in the plan. commonStrategies(): those of strategy.h that can be
+/// done here, in their order. Stops at the deadline with what it has.
 std::vector<Alternative> runnersUp(const TensorGraph& graph, const Machine& machine, const ShardingPlan& plan,
                                    const PlanOptions& options, int count);
 std::vector<Alternative> commonStrategies(const TensorGraph& graph, const Machine& machine, const PlanOptions& options);

@@ -29,23 +29,29 @@ LayerRange rangeOf(const Workload& workload, int first, int count)
     return range;
 }
 
-const SharedStage& SharedStages::plan(const Workload& workload, int first, int count, const DeviceSpec& group,
-                                      std::stop_token stop)
+LayerRange stageRange(const Workload& workload, int first, int count)
 {
     LayerRange range = rangeOf(workload, first, count);
     // Only the dense layers before the first with experts differ from the rest.
     range.first = workload.shape.experts > 0 ? std::min(range.first, workload.shape.denseLayers) : 0;
+    return range;
+}
+
+const SharedStage& SharedStages::plan(const Workload& workload, int first, int count, const DeviceSpec& group,
+                                      const StatedPlan& stated, std::stop_token stop)
+{
+    const LayerRange range = stageRange(workload, first, count);
     for (const auto& known : m_known)
-        if (known->range == range && known->group == *group.group && known->shape == workload.shape
-            && known->state == workload.state)
+        if (known->range == range && known->group == *group.group && known->stated == stated
+            && known->shape == workload.shape && known->state == workload.state)
             return known->stage;
     auto added = std::make_unique<Known>(
-        Known{workload.shape, workload.state, range, *group.group, {{}, machineOf(*group.group), {}}});
+        Known{workload.shape, workload.state, range, *group.group, stated, {{}, machineOf(*group.group), {}}});
     added->stage.graph = stageGraph(workload.shape, workload.state, range);
     PlanOptions options;
     options.maxExpansions = mostExpansions;
     options.deadline.stop = std::move(stop);
-    added->stage.plan = planSharding(added->stage.graph, added->stage.machine, options);
+    added->stage.plan = planOf(stated, added->stage.graph, added->stage.machine, options);
     m_known.push_back(std::move(added));
     return m_known.back()->stage;
 }

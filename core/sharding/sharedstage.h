@@ -6,6 +6,7 @@
 
 #include "core/sharding/modelgraph.h"
 #include "core/sharding/shardingplan.h"
+#include "core/sharding/statedplan.h"
 
 #include <memory>
 #include <stop_token>
@@ -22,13 +23,16 @@ struct SharedStage {
 /// The part of the model that layers [first, first + count) of the workload are; embedding and head count as layers.
 LayerRange rangeOf(const Workload& workload, int first, int count);
 
+/// The same, counted from the first layer that could differ: the graphs of stages with equal ranges are equal.
+LayerRange stageRange(const Workload& workload, int first, int count);
+
 /// Plans stages and caches the plans, since most stages of a model and most candidates of a search are equal.
 class SharedStages {
 public:
-    /// Throws Error as stageGraph, machineOf and planSharding do; places are of the group: "cluster.devices.1.memory".
+    /// Throws Error as stageGraph, machineOf and planOf() do; places are of the group: "cluster.devices.1.memory".
     /// After a stop the plan is the best one so far.
     const SharedStage& plan(const Workload& workload, int first, int count, const DeviceSpec& group,
-                            std::stop_token stop = {});
+                            const StatedPlan& stated = {}, std::stop_token stop = {});
 
 private:
     struct Known {
@@ -36,6 +40,7 @@ private:
         StateBytesPerParameter state;
         LayerRange range;
         Cluster group;
+        StatedPlan stated;
         SharedStage stage;
     };
     std::vector<std::unique_ptr<Known>> m_known;

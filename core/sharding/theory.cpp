@@ -220,6 +220,15 @@ void Theory::restrict(int node, const std::function<bool(const Triple&)>& keep)
         std::erase_if(own, [&keep](const Triple& triple) { return !keep(triple); });
 }
 
+void Theory::restrictLoads(int tensor, const std::function<bool(const Step&)>& keep)
+{
+    std::vector<Step> own = loadsOf(tensor);
+    if (std::any_of(own.begin(), own.end(), keep)) {
+        std::erase_if(own, [&keep](const Step& load) { return !keep(load); });
+        m_restrictedLoads[tensor] = std::move(own);
+    }
+}
+
 std::vector<Relation> Theory::relationsOf(int tensor) const
 {
     std::vector<Relation> relations{identityRelation, reduceRelation};
@@ -313,6 +322,8 @@ Step Theory::wholeLoadOf(int tensor) const
 
 std::vector<Step> Theory::loadsOf(int tensor) const
 {
+    if (const auto few = m_restrictedLoads.find(tensor); few != m_restrictedLoads.end())
+        return few->second;
     std::vector<Step> loads;
     const bool parameter = m_graph.node(tensor).leaf == Leaf::Parameter;
     for (const Relation to : relationsOf(tensor)) {

@@ -7,6 +7,7 @@
 #include "core/sharding/tensorgraph.h"
 
 #include <functional>
+#include <map>
 #include <vector>
 
 namespace pipewright::sharding {
@@ -60,6 +61,8 @@ public:
 
     /// Removes a node's triples that `keep` rejects, unless it rejects all.
     void restrict(int node, const std::function<bool(const Triple&)>& keep);
+    /// Removes a leaf's loads that `keep` rejects, unless it rejects all.
+    void restrictLoads(int tensor, const std::function<bool(const Step&)>& keep);
     const std::vector<Triple>& triplesOf(int node) const { return m_triples[node]; }
     /// Every step that leads to `to`, from each relation in `from`; for leaves also their loading when `unloaded`.
     std::vector<Step> stepsFrom(int tensor, Relation from) const;
@@ -84,6 +87,7 @@ private:
     std::vector<int> m_cutOfSegment;
     std::vector<std::vector<std::int64_t>> m_parts;
     std::vector<std::vector<Triple>> m_triples;
+    std::map<int, std::vector<Step>> m_restrictedLoads; ///< by tensor
 };
 
 } // namespace pipewright::sharding

@@ -325,7 +325,7 @@ void ShardingWindow::start()
         QString wrong;
         try {
             sharding::SharedStages stages;
-            found->stage = stages.plan(workload, first, count, lane, stop);
+            found->stage = stages.plan(workload, first, count, lane, {}, stop);
             const sharding::SharedStage& shared = found->stage;
             sharding::PlanOptions options;
             options.maxExpansions = 100'000;

@@ -57,6 +57,74 @@ private Q_SLOTS:
         QVERIFY2(!explained.output.contains("GPU"), qPrintable(explained.output));
     }
 
+    void everyPlanIsPredictedAndRunsByItsName_data()
+    {
+        QTest::addColumn<QString>("plan");
+        for (const char* plan : {"hap", "even", "proportional", "data-parallel", "data-parallel-even", "deepspeed",
+                                 "tag", "megatron", "megatron-sequence"})
+            QTest::newRow(plan) << plan;
+    }
+    void everyPlanIsPredictedAndRunsByItsName()
+    {
+        QFETCH(QString, plan);
+        const QString name = "plan-" + plan + ".json";
+        const Outcome made =
+            m_work.run("new 1f1b --devices 2 --microbatches 4 --model byte-gpt-small --microbatch-size 4 "
+                       "--cluster host-mixed --plan "
+                       + plan + " -o " + name);
+        QVERIFY2(made.code == 0, qPrintable(made.errors));
+        const QJsonObject predicted = m_work.run("predict " + name + " --json").json();
+        QCOMPARE(predicted["plans"].toArray().size(), 2);
+        for (const QJsonValue stage : predicted["plans"].toArray()) {
+            QCOMPARE(stage.toObject()["strategy"].toString(), plan);
+            QVERIFY(stage.toObject()["stated"].toBool());
+            QCOMPARE(stage.toObject()["ratios"].toArray().size(), 2);
+        }
+        const Outcome outcome = m_work.run("run " + name + " --backend host --steps 1 --json -o plan-" + plan + ".db");
+        QVERIFY2(outcome.code == 0, qPrintable(outcome.errors));
+        const QJsonObject run = outcome.json();
+        QCOMPARE(run["maths"].toString(), "training");
+        const QJsonObject check = run["gradient_check"].toObject();
+        QVERIFY(check["max_relative_error"].toDouble() <= check["within"].toDouble());
+        QJsonArray peaks;
+        for (const QJsonValue device : predicted["per_device"].toArray())
+            peaks.append(device["peak_bytes"]);
+        QCOMPARE(run["peak_bytes"].toArray(), peaks);
+        QCOMPARE(run["allocated_bytes"].toArray(), run["predicted_allocated_bytes"].toArray());
+    }
+
+    void aPlanIsWrittenIntoADesign()
+    {
+        QCOMPARE(
+            m_work.run("new 1f1b --devices 2 --microbatches 4 --model byte-gpt-small --cluster host-mixed -o free.json")
+                .code,
+            0);
+        QVERIFY(!m_work.run("predict free.json --json").json()["plans"].toArray()[0].toObject()["stated"].toBool());
+        const QJsonObject written =
+            m_work.run("shard free.json --plan even --ratios 3:1 --stage 1 -o one.json --json").json();
+        QCOMPARE(written["plans"].toArray().size(), 1);
+        const QJsonArray plans = m_work.run("predict one.json --json").json()["plans"].toArray();
+        QVERIFY(!plans[0].toObject()["stated"].toBool());
+        QCOMPARE(plans[1].toObject()["ratios"].toArray(), (QJsonArray{0.75, 0.25}));
+        // What is stated is what is looked at, and another plan can be tried without writing it.
+        QCOMPARE(m_work.run("shard one.json --stage 1 --json").json()["ratios"].toArray()[0].toArray(),
+                 (QJsonArray{0.75, 0.25}));
+        QCOMPARE(
+            m_work.run("predict one.json --plan megatron --json").json()["plans"].toArray()[1].toObject()["strategy"],
+            QJsonValue("megatron"));
+        QCOMPARE(m_work.run("run one.json --backend host --plan data-parallel-even --steps 1 -o one.db").code, 0);
+
+        const auto refused = [&](const char* command, const char* said) {
+            const Outcome outcome = m_work.run(command);
+            QVERIFY2(outcome.code == 2 && outcome.errors.contains(said), qPrintable(outcome.errors));
+        };
+        refused("predict one.json --plan magetron", "use one of hap, even");
+        refused("new 1f1b --devices 2 --microbatches 2 --plan hap -o none.json", "--plan: error: no stage is held");
+        refused("shard free.json --plan even -o free.json", "--force");
+        refused("shard free.json --plan even --stage 9 -o x.json", "there is no stage 9");
+        refused("shard free.json --ratios 1:1:1 -o x.json", "3 shares for 2 devices");
+    }
+
     void theVirtualClockTakesWhatIsPredicted()
     {
         QCOMPARE(

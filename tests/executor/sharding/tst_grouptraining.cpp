@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Pipelines whose stages are held by groups, trained on all members: gradients against one device that has the whole
 // model, and every member's memory against what was planned.
+#include "core/design/stageplans.h"
 #include "core/predict/evaluator.h"
 #include "core/program/compile.h"
 #include "core/program/memberprogram.h"
@@ -106,6 +107,39 @@ private Q_SLOTS:
     void groupsOfUnlikeSizesTrain()
     {
         verify(trained(groupDesign("zb-h1", {{1e9, 5e8}, {2e9}, {1e9, 7e8, 3e8}}, 6, groupShape(7))));
+    }
+
+    void everyPlanThatCanBeAskedForTrains_data()
+    {
+        QTest::addColumn<QByteArray>("name");
+        QTest::addColumn<bool>("experts");
+        for (const StrategyFacts& facts : strategies())
+            for (const bool experts : {false, true}) {
+                const QByteArray name(facts.name.data());
+                QTest::newRow(experts ? name + " with experts" : name) << name << experts;
+            }
+    }
+    void everyPlanThatCanBeAskedForTrains()
+    {
+        QFETCH(QByteArray, name);
+        QFETCH(bool, experts);
+        ModelShape shape = groupShape();
+        if (experts) {
+            shape.experts = 4;
+            shape.expertsPerToken = 2;
+            shape.expertFfn = 12;
+            shape.activation = Activation::Silu;
+        }
+        const Design design = groupDesign("zb-h1", {{1e9, 5e8}, {1e9, 5e8, 5e8}}, 4, shape);
+        verify(trained(withStrategy(design, *strategyNamed(name.toStdString()))));
+    }
+
+    void sharesThatAPersonStatesTrain()
+    {
+        Design design = withStrategy(groupDesign("1f1b", {{1e9, 5e8}, {1e9, 5e8}}, 4), Strategy::Megatron);
+        StatedPlan plan = design.plans[0];
+        plan.ratios = {0.25, 0.75}; // the slower one has more heads
+        verify(trained(withPlan(design, 0, plan)));
     }
 
     void aSlowWireCutsTheBatchAndAFastOneTheMatrices()

@@ -356,12 +356,14 @@ private Q_SLOTS:
         int compared = 0;
         for (const Alternative& way : commonStrategies(model.graph, machine, {})) {
             runAndCompare(Theory(model.graph, machine, way.ratios), way.program, leaves, single);
-            // By more than the tenth that prediction and measurement may differ by.
+            // Those that were measured by more than the tenth that prediction and measurement may differ by.
+            const bool measured = way.strategy == Strategy::Even || way.strategy == Strategy::DataParallel
+                                  || way.strategy == Strategy::DataParallelEven;
             QVERIFY2(
-                plan.cost < 0.8 * way.cost,
+                plan.cost < (measured ? 0.8 : 1 + 1e-9) * way.cost,
                 qPrintable(
                     QString("%1: %2 s, and %3 s").arg(QString::fromStdString(way.name)).arg(way.cost).arg(plan.cost)));
-            ++compared;
+            compared += measured;
         }
         QCOMPARE(compared, 3);
     }

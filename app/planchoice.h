@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// The option --plan: how the groups of devices that hold stages share them out.
+#pragma once
+
+#include "app/commandline.h"
+
+#include "core/design/design.h"
+
+#include <string>
+
+namespace pipewright::app {
+
+class PlanChoice {
+public:
+    explicit PlanChoice(Command command);
+
+    /// The design with such a plan for every stage of a group, where one was asked for. Throws Error.
+    Design applied(Design design) const;
+
+private:
+    Command m_command;
+    std::string m_name;
+};
+
+/// "hap, even, …"
+std::string strategyNames();
+/// Throws Error (where: "--plan") for an unknown name.
+sharding::Strategy parseStrategy(const std::string& name);
+
+} // namespace pipewright::app
