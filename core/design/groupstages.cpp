@@ -187,10 +187,10 @@ Diagnostics whyNoMembers(const Design& design)
            "use a family without replicas");
     refuse(schedule.sequencePieces > 1, "schedule.sequence_pieces", "groups do not run pieces of sequences",
            "use a family with whole sequences");
-    refuse(!schedule.recompute.empty()
-               && std::any_of(schedule.recompute.begin(), schedule.recompute.end(),
-                              [](Recompute recompute) { return recompute != Recompute::None; }),
-           "schedule.recompute", "groups do not recompute", "let every stage keep what it made: --recompute none");
+    refuse(std::find(schedule.recompute.begin(), schedule.recompute.end(), Recompute::Selective)
+               != schedule.recompute.end(),
+           "schedule.recompute", "groups make all of a stage's activations again, or none",
+           "use full or none: --recompute full");
     refuse(std::find(schedule.offload.begin(), schedule.offload.end(), true) != schedule.offload.end(),
            "schedule.offload", "groups do not offload", "let every stage keep what it made: --offload none");
     refuse(!schedule.overlaps.empty(), "schedule.overlaps", "groups do not run overlapped pairs",
@@ -222,7 +222,7 @@ GroupStages groupStages(const Design& design)
         groups.linkInside.push_back(spec.group ? linkCosts(spec.group->link) : LinkCosts{});
     }
     Costs whole;
-    applyBytes(*design.workload, design.layersPerStage, {}, whole);
+    applyBytes(*design.workload, design.layersPerStage, design.schedule.recompute, whole);
     sharding::SharedStages known;
     int first = 0;
     for (int s = 0; s < design.schedule.stages(); ++s) {
@@ -246,7 +246,7 @@ GroupStages groupStages(const Design& design)
             const auto times = [&](const sharding::MemberPass& pass) {
                 return inNanoseconds(partSeconds(pass, shared.plan.program, shared.machine, shared.plan.ratios));
             };
-            stage.passes[indexOf(Op::F)] = times(passes.forward);
+            stage.passes[indexOf(Op::F)] = stage.passes[indexOf(Op::R)] = times(passes.forward);
             stage.passes[indexOf(Op::I)] = times(passes.inputGrad);
             stage.passes[indexOf(Op::W)] = times(passes.weightGrad);
             stage.passes[indexOf(Op::B)] = behind(stage.passes[indexOf(Op::I)], stage.passes[indexOf(Op::W)]);

@@ -49,8 +49,8 @@ struct GroupStages {
 
 bool hasGroups(const Design& design);
 
-/// What keeps a design with groups from being taken apart: update blocks, skip connections, recomputation, replicas,
-/// shared parameters, pieces of sequences, buses, host gaps, overlapped pairs. Empty: nothing.
+/// What keeps a design with groups from being taken apart: update blocks, skip connections, selective recomputation,
+/// replicas, shared parameters, pieces of sequences, buses, host gaps, overlapped pairs. Empty: nothing.
 Diagnostics whyNoMembers(const Design& design);
 
 /// Plans every stage for its device's members. Throws Error with whyNoMembers(), and as sharding::SharedStages does.

@@ -17,7 +17,7 @@ namespace pipewright {
 
 namespace {
 
-/// Buffers of one stage and microbatch on one member.
+/// Buffers of one stage and microbatch on one member; where the stage recomputes, R's in place of F's.
 struct MemberCell {
     BufferId savedUntilInputGrad = none, savedUntilWeightGrad = none, savedFromInputGrad = none;
 };
@@ -260,7 +260,7 @@ private:
                     waitFor(id, piece.transfer);
                 }
         };
-        if (task.op == Op::F && task.stage > 0)
+        if ((task.op == Op::F || task.op == Op::R) && task.stage > 0)
             read(m_outputs[cellOf(task.stage - 1, task.microbatch)]);
         if (makesInputGrad(task.op) && task.stage + 1 < m_groups.stages())
             read(m_gradients[cellOf(task.stage, task.microbatch)]);
@@ -275,7 +275,7 @@ private:
 
     void readKept(const Task& task, int member)
     {
-        if (task.op == Op::F)
+        if (task.op == Op::F || task.op == Op::R)
             return;
         const MemberCell& cell = cells(task)[static_cast<std::size_t>(member)];
         if (makesInputGrad(task.op))
@@ -297,6 +297,9 @@ private:
         if (task.op == Op::F) {
             cell.savedUntilInputGrad = kept(BufferKind::SavedUntilInputGrad, bytes.savedUntilInputGrad);
             cell.savedUntilWeightGrad = kept(BufferKind::SavedUntilWeightGrad, bytes.savedUntilWeightGrad);
+        } else if (task.op == Op::R) {
+            cell.savedUntilInputGrad = kept(BufferKind::RecomputedUntilInputGrad, bytes.recomputedUntilInputGrad);
+            cell.savedUntilWeightGrad = kept(BufferKind::RecomputedUntilWeightGrad, bytes.recomputedUntilWeightGrad);
         } else if (makesInputGrad(task.op)) {
             cell.savedFromInputGrad = kept(BufferKind::SavedFromInputGrad, bytes.savedFromInputGrad);
         }

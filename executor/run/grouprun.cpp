@@ -20,7 +20,7 @@ void showFullestMember(const GroupStages& stages, Design& design)
     for (std::size_t s = 0; s < stages.stages.size(); ++s) {
         const auto needs = [](const StageCosts& member) {
             return member.parameters + member.gradients + member.optimizerState + member.savedUntilInputGrad
-                   + member.savedUntilWeightGrad;
+                   + member.savedUntilWeightGrad + member.recomputedUntilInputGrad + member.recomputedUntilWeightGrad;
         };
         const std::vector<StageCosts>& members = stages.stages[s].members;
         const StageCosts& fullest =
@@ -30,8 +30,9 @@ void showFullestMember(const GroupStages& stages, Design& design)
         for (const auto bytes :
              {&StageCosts::parameters, &StageCosts::gradients, &StageCosts::optimizerState,
               &StageCosts::savedUntilInputGrad, &StageCosts::savedUntilWeightGrad, &StageCosts::savedFromInputGrad,
-              &StageCosts::workspaceForward, &StageCosts::workspaceInputGrad, &StageCosts::workspaceWeightGrad,
-              &StageCosts::workspaceBackward})
+              &StageCosts::recomputedUntilInputGrad, &StageCosts::recomputedUntilWeightGrad,
+              &StageCosts::workspaceRecompute, &StageCosts::workspaceForward, &StageCosts::workspaceInputGrad,
+              &StageCosts::workspaceWeightGrad, &StageCosts::workspaceBackward})
             lane.*bytes = fullest.*bytes;
     }
 }
@@ -46,7 +47,7 @@ bool runsMembers(const Design& design, const std::string& backend)
 GroupRun::GroupRun(const Design& given, bool trains) : design(given), stages(groupStages(given))
 {
     if (trains) {
-        sharding::measureMembers(stages, factsOf(given.workload->optimizer).values);
+        sharding::measureMembers(stages, factsOf(given.workload->optimizer).values, given.schedule.recompute);
         showFullestMember(stages, design);
     }
     groups = compile(design.schedule, design.costs, design.dataflow);

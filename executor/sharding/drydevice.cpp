@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Every member of every stage does F, I, W and then F, B once, alone: O(instructions · members) allocations.
+// Every member of every stage does F, I, W and then F, B once, with R before them where the stage recomputes, alone:
+// O(instructions · members) allocations.
 #include "executor/sharding/drydevice.h"
 
 #include "executor/sharding/groupmember.h"
@@ -61,11 +62,11 @@ Region nowhere(int number)
 
 class Measurement {
 public:
-    Measurement(int member, const GroupStages& stages, std::size_t stage, const Theory& theory)
-        : m_device(m_dry), m_collectives(createLoneCollectives(m_device, theory.machine().devices())),
-          m_stage(stages.stages[stage]), m_before(stage > 0 ? &stages.stages[stage - 1] : nullptr),
-          m_hasNext(stage + 1 < stages.stages.size()), m_index(member),
-          m_member(member, m_device, theory, stages.plans[stage], *m_collectives, m_before, m_stage, 1)
+    Measurement(int member, const GroupStages& stages, std::size_t stage, const Theory& theory, bool recomputes)
+        : m_recomputes(recomputes), m_device(m_dry),
+          m_collectives(createLoneCollectives(m_device, theory.machine().devices())), m_stage(stages.stages[stage]),
+          m_before(stage > 0 ? &stages.stages[stage - 1] : nullptr), m_hasNext(stage + 1 < stages.stages.size()),
+          m_index(member), m_member(member, m_device, theory, stages.plans[stage], *m_collectives, m_before, m_stage, 1)
     {
         for (const Node& node : stages.plans[stage].graph.nodes())
             if (node.leaf == Leaf::Input)
@@ -79,16 +80,25 @@ public:
         found.parameters = found.gradients = static_cast<Bytes>(m_member.parameterCount() * sizeof(float));
         found.optimizerState = found.parameters * stateValues;
         found.workspaceForward = run(Op::F);
-        found.savedUntilWeightGrad = m_member.savedUsed();
+        (m_recomputes ? found.recomputedUntilWeightGrad : found.savedUntilWeightGrad) = recompute(found);
         found.workspaceInputGrad = run(Op::I);
         found.savedFromInputGrad = m_member.savedFromInputGradUsed();
         found.workspaceWeightGrad = run(Op::W);
         run(Op::F);
+        recompute(found);
         found.workspaceBackward = run(Op::B);
         return found;
     }
 
 private:
+    /// What the backward finds kept.
+    Bytes recompute(StageCosts& found)
+    {
+        if (m_recomputes)
+            found.workspaceRecompute = run(Op::R);
+        return m_member.savedUsed();
+    }
+
     /// Workspace that was used.
     Bytes run(Op op)
     {
@@ -99,12 +109,13 @@ private:
         block.saved = nowhere(1);
         block.savedFromInputGrad = nowhere(2);
         block.workspace = nowhere(3);
+        block.keepsNothing = op == Op::F && m_recomputes;
         const auto add = [&](const std::vector<BoundaryPiece>& pieces, bool arriving, std::vector<Region>& regions) {
             for (const BoundaryPiece& piece : pieces)
                 if ((arriving ? piece.to : piece.from) == m_index)
                     regions.push_back({nowhere(4).data, piece.bytes});
         };
-        if (op == Op::F && m_before)
+        if ((op == Op::F || op == Op::R) && m_before)
             add(m_before->output, true, block.arrived);
         if (op == Op::F && m_hasNext)
             add(m_stage.output, false, block.handed);
@@ -123,6 +134,7 @@ private:
         return m_member.workspaceUsed();
     }
 
+    bool m_recomputes;
     DryDevice m_dry;
     MemberDevice m_device;
     std::unique_ptr<MemberCollectives> m_collectives;
@@ -136,7 +148,7 @@ private:
 
 } // namespace
 
-void measureMembers(GroupStages& stages, int stateValues)
+void measureMembers(GroupStages& stages, int stateValues, const std::vector<Recompute>& recompute)
 {
     for (std::size_t s = 0; s < stages.stages.size(); ++s) {
         const SharedStage& plan = stages.plans[s];
@@ -144,7 +156,8 @@ void measureMembers(GroupStages& stages, int stateValues)
             throw Error(std::move(why));
         const Theory theory(plan.graph, plan.machine, plan.plan.ratios);
         for (int m = 0; m < plan.machine.devices(); ++m) {
-            Measurement measurement(m, stages, s, theory);
+            const bool recomputes = s < recompute.size() && recompute[s] == Recompute::Full;
+            Measurement measurement(m, stages, s, theory, recomputes);
             StageCosts& member = stages.stages[s].members[static_cast<std::size_t>(m)];
             const Bytes output = member.output;
             member = measurement.bytes(stateValues);

@@ -8,7 +8,8 @@
 namespace pipewright::sharding {
 
 /// Replaces the bytes of every member of every stage by those that training needs; a parameter has `stateValues` values
-/// of optimizer state. Throws Error where a stage's graph has an operation without maths.
-void measureMembers(GroupStages& stages, int stateValues);
+/// of optimizer state, and stages recompute as the schedule says. Throws Error where a stage's graph has an operation
+/// without maths.
+void measureMembers(GroupStages& stages, int stateValues, const std::vector<Recompute>& recompute = {});
 
 } // namespace pipewright::sharding

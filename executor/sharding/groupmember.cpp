@@ -50,6 +50,19 @@ GroupMember::GroupMember(int member, MemberDevice& device, const Theory& theory,
       m_microbatches(static_cast<std::size_t>(microbatches))
 {
     m_full.insert(m_full.end(), m_passes.weightGrad.begin(), m_passes.weightGrad.end());
+    // What is handed over, or the loss, is read behind the last step.
+    const ShardingInstruction& last = stage.plan.program.instructions.back();
+    std::set<Property> seen(last.before.begin(), last.before.end());
+    seen.insert(last.after);
+    m_lastReadBy.resize(m_passes.forward.size());
+    for (std::size_t i = m_passes.forward.size(); i-- > 0;) {
+        const ShardingInstruction& instruction = at(m_passes.forward[i]);
+        for (const Property& property : instruction.before)
+            if (seen.insert(property).second)
+                m_lastReadBy[i].push_back(property);
+        if (seen.insert(instruction.after).second) // nobody reads it
+            m_lastReadBy[i].push_back(instruction.after);
+    }
     std::set<int> loaded;
     for (const ShardingInstruction& instruction : stage.plan.program.instructions) {
         if (instruction.computes() || instruction.action != Action::Load)
@@ -80,12 +93,12 @@ HostTensor GroupMember::pieceOf(const HostTensor& whole, const Property& stored)
 const MemberPass& GroupMember::passOf(Op op) const
 {
     switch (op) {
-    case Op::F: return m_passes.forward;
+    case Op::F:
+    case Op::R: return m_passes.forward;
     case Op::I: return m_passes.inputGrad;
     case Op::W: return m_passes.weightGrad;
     case Op::B: return m_full;
-    case Op::U:
-    case Op::R: break;
+    case Op::U: break;
     }
     throw Error("group", fmt::format("a group's members do not run a {}", describe(op)), "use forwards and backwards");
 }
@@ -98,7 +111,7 @@ void GroupMember::begin(const Block& block)
     m_passing.rewind(block.workspace);
     m_gradients.clear();
     m_seen.clear();
-    if (block.op == Op::F) {
+    if (block.op == Op::F || block.op == Op::R) {
         kept() = {};
         m_kept.rewind(block.saved);
     }
@@ -133,8 +146,17 @@ void GroupMember::collective(int index)
 void GroupMember::run(std::size_t from, std::size_t to)
 {
     const MemberPass& pass = passOf(m_block.op);
-    for (std::size_t i = from; i < to; ++i)
+    for (std::size_t i = from; i < to; ++i) {
         run(pass[i]);
+        if (m_block.keepsNothing)
+            dropValuesAfter(i);
+    }
+}
+
+void GroupMember::dropValuesAfter(std::size_t step)
+{
+    for (const Property& property : m_lastReadBy[step])
+        kept().values.erase(property);
 }
 
 void GroupMember::end()
@@ -153,6 +175,8 @@ void GroupMember::end()
             const bool counts = loss.relation.kind == RelationKind::Reduce || m_member == 0;
             m_loss = counts ? static_cast<double>(m_device.get(value(loss)).data.front()) : 0;
         }
+        if (m_block.keepsNothing)
+            kept() = {};
     }
     if (makesInputGrad(m_block.op) && m_receivedLoad)
         handOut(takeGradient(*m_receivedLoad), *m_receivedLoad, m_before->gradients);
@@ -251,7 +275,7 @@ Tensor GroupMember::keep(Tensor tensor, KeptMemory& memory)
     const auto isIn = [&tensor](std::span<const float> values) {
         return tensor.data.data() >= values.data() && tensor.data.data() < values.data() + values.size();
     };
-    if (isAlone())
+    if (isAlone() || m_block.keepsNothing)
         return tensor;
     if (tensor.elements() == 0 || memory.owns(tensor.data.data()) || m_kept.owns(tensor.data.data())
         || isIn(m_block.parameters)) {
@@ -280,7 +304,7 @@ void GroupMember::load(const ShardingInstruction& instruction)
         tensor = keep(assembled(stored, m_before->output), m_kept);
     } else if (product(tensor.shape.begin(), tensor.shape.end()) > 0) {
         const HostTensor piece = pieceOf(m_data(m_stage.graph.node(stored.tensor), m_block.microbatch), stored);
-        if (isAlone()) {
+        if (isAlone() || m_block.keepsNothing) {
             tensor = m_device.put(piece);
         } else {
             std::byte* const data = m_kept.take(piece.data.size() * sizeof(float));
@@ -442,50 +466,6 @@ void GroupMember::storeParameter(const ShardingInstruction& instruction)
     if (place.count > 0)
         m_device.operations().run(
             kernels::Add{m_block.gradients.subspan(place.offset, place.count), std::span<const float>(grad.data)});
-}
-
-/// Of the pieces that arrived; zeros where none did.
-Tensor GroupMember::assembled(const Property& property, const std::vector<BoundaryPiece>& pieces)
-{
-    Tensor tensor = m_device.zeros(shapeOf(property));
-    const std::vector<std::int64_t> first = firstOf(property);
-    std::size_t arrived = 0;
-    for (const BoundaryPiece& piece : pieces) {
-        if (piece.to != m_member)
-            continue;
-        const Region region = m_block.arrived[arrived++];
-        Tensor block{
-            piece.length, {reinterpret_cast<float*>(region.data), static_cast<std::size_t>(region.bytes) / 4}, nullptr};
-        // Put in place along one dimension after the other, from the last: a dimension that is shorter than the whole's
-        // is widened.
-        for (std::size_t d = piece.length.size(); d-- > 0;) {
-            if (block.shape[d] == tensor.shape[d])
-                continue;
-            Shape wide = block.shape;
-            wide[d] = tensor.shape[d];
-            Tensor widened = m_device.zeros(std::move(wide));
-            paste(m_device, widened, block, static_cast<int>(d), piece.first[d] - first[d]);
-            block = std::move(widened);
-        }
-        accumulate(m_device, tensor, block);
-    }
-    return tensor;
-}
-
-void GroupMember::handOut(const Tensor& tensor, const Property& property, const std::vector<BoundaryPiece>& pieces)
-{
-    const std::vector<std::int64_t> first = firstOf(property);
-    std::size_t handed = 0;
-    for (const BoundaryPiece& piece : pieces) {
-        if (piece.from != m_member)
-            continue;
-        Tensor block = tensor;
-        for (std::size_t d = 0; d < piece.length.size(); ++d)
-            block = cut(m_device, block, static_cast<int>(d), piece.first[d] - first[d], piece.length[d]);
-        const Region region = m_block.handed[handed++];
-        m_device.operations().copy(std::span<const float>(block.data),
-                                   {reinterpret_cast<float*>(region.data), static_cast<std::size_t>(region.bytes) / 4});
-    }
 }
 
 } // namespace pipewright::sharding

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // One member's side of a stage that a group holds: it does the steps of a pass (core/sharding/memberpasses.h) on real
 // tensors in uneven pieces, part by part, in memory that the Program's buffers give it. What a forward makes is kept
-// until the weight gradient; gradients pass through the workspace, but for those that the weight gradient needs.
+// until the weight gradient, or where the stage recomputes made again by R before it; gradients pass through the
+// workspace, but for those that the weight gradient needs.
 //
 // The same steps on a device that computes nothing (drydevice.h) say how large the buffers must be. A program that runs
 // on its own, without a pipeline around it (programmember.h), has its tensors in the device's own memory and keeps what
@@ -54,7 +55,8 @@ public:
         std::span<float> parameters, gradients;
         Region saved, savedFromInputGrad, workspace;
         std::vector<Region> arrived, handed;
-        float lossWeight = 1; ///< of the loss, in what the gradients are of
+        float lossWeight = 1;      ///< of the loss, in what the gradients are of
+        bool keepsNothing = false; ///< an F, which R does again
     };
     /// F takes its data from here, whole.
     using Data = std::function<const HostTensor&(const Node& leaf, int microbatch)>;
@@ -92,6 +94,7 @@ private:
     GroupMember(int member, MemberDevice& device, const Theory& theory, const SharedStage& stage,
                 MemberCollectives& collectives, const GroupStage* before, const GroupStage* own, int microbatches);
     bool isAlone() const { return m_own == nullptr; }
+    void dropValuesAfter(std::size_t step);
     const MemberPass& passOf(Op op) const;
     void run(std::size_t from, std::size_t to);
     void run(const MemberStep& step);
@@ -129,7 +132,8 @@ private:
     const GroupStage* m_before; ///< the stage before
     const GroupStage* m_own;    ///< null: no pipeline
     MemberPasses m_passes;
-    MemberPass m_full; ///< input gradient, then weight gradient
+    MemberPass m_full;                               ///< input gradient, then weight gradient
+    std::vector<std::vector<Property>> m_lastReadBy; ///< per step of the forward: values that none behind it reads
     std::vector<MemberParameter> m_parameters;
     std::map<Property, std::size_t> m_parameterAt;
     std::size_t m_parameterCount = 0;

@@ -267,6 +267,7 @@ void GroupTraining::bindBlocks(std::span<const Region> regions)
             block->parameters = member.parameters;
             block->gradients = member.gradients;
             block->lossWeight = weight;
+            block->keepsNothing = task.op == Op::F && m_design.schedule.recomputeOf(task.stage) == Recompute::Full;
         }
         m_blockOfTask[t] = block;
         const bool isFirst = program.partOfTask[t] == 0;
@@ -285,6 +286,7 @@ void GroupTraining::bind(const Buffer& buffer, Region region, GroupMember::Block
     case BufferKind::ReceivedOutput:
     case BufferKind::Gradient:
     case BufferKind::ReceivedGradient: (read ? block.arrived : block.handed).push_back(region); return;
+    case BufferKind::RecomputedUntilWeightGrad:
     case BufferKind::SavedUntilWeightGrad: block.saved = region; return;
     case BufferKind::SavedFromInputGrad: block.savedFromInputGrad = region; return;
     case BufferKind::Workspace: block.workspace = region; return;
@@ -293,7 +295,6 @@ void GroupTraining::bind(const Buffer& buffer, Region region, GroupMember::Block
     case BufferKind::OptimizerState:
     case BufferKind::SavedUntilInputGrad:
     case BufferKind::RecomputedUntilInputGrad:
-    case BufferKind::RecomputedUntilWeightGrad:
     case BufferKind::SequenceGradient:
     case BufferKind::ReduceInbox:
     case BufferKind::WeightVersion:

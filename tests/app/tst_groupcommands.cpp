@@ -17,15 +17,19 @@ private Q_SLOTS:
     void predictAndRunListEveryMember_data()
     {
         QTest::addColumn<QString>("family");
+        QTest::addColumn<QString>("options");
         for (const char* family : {"1f1b", "zb-h1", "interleaved-1f1b", "v-half"})
-            QTest::newRow(family) << family;
+            QTest::newRow(family) << family << "";
+        QTest::newRow("with recomputation") << "1f1b"
+                                            << " --recompute full";
     }
     void predictAndRunListEveryMember()
     {
         QFETCH(QString, family);
-        const QString name = family + ".json";
+        QFETCH(QString, options);
+        const QString name = family + options.right(4) + ".json";
         QCOMPARE(m_work
-                     .run("new " + family
+                     .run("new " + family + options
                           + " --devices 2 --microbatches 4 --model byte-gpt-small --cluster host-mixed -o " + name)
                      .code,
                  0);
@@ -39,7 +43,7 @@ private Q_SLOTS:
         }
         QCOMPARE(groups, (QJsonArray{0, 0, 1, 1}));
 
-        const Outcome outcome = m_work.run("run " + name + " --backend host --steps 2 --json -o " + family + ".db");
+        const Outcome outcome = m_work.run("run " + name + " --backend host --steps 2 --json -o " + name + ".db");
         QVERIFY2(outcome.code == 0, qPrintable(outcome.errors));
         const QJsonObject run = outcome.json();
         QCOMPARE(run["maths"].toString(), "training");
@@ -52,7 +56,7 @@ private Q_SLOTS:
         QVERIFY(check["max_relative_error"].toDouble() <= check["within"].toDouble());
 
         // The trace is the groups', and says nothing of GPUs.
-        const Outcome explained = m_work.run("explain " + family + ".db");
+        const Outcome explained = m_work.run("explain " + name + ".db");
         QVERIFY2(explained.code == 0, qPrintable(explained.errors));
         QVERIFY2(!explained.output.contains("GPU"), qPrintable(explained.output));
     }

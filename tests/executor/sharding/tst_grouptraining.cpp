@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Pipelines whose stages are held by groups, trained on all members: gradients against one device that has the whole
 // model, and every member's memory against what was planned.
+#include "core/design/redesign.h"
 #include "core/design/stageplans.h"
 #include "core/predict/evaluator.h"
 #include "core/program/compile.h"
@@ -46,7 +47,7 @@ double errorOf(const HostTensor& ours, const HostTensor& theirs)
 Run trained(const Design& design, int steps = 2)
 {
     GroupStages stages = groupStages(design);
-    measureMembers(stages, factsOf(design.workload->optimizer).values);
+    measureMembers(stages, factsOf(design.workload->optimizer).values, design.schedule.recompute);
     const MemberProgram members =
         memberProgram(compile(design.schedule, design.costs, design.dataflow), stages, design.costs);
     const auto data = loadTrainingData("", design.workload->shape, 7);
@@ -102,6 +103,29 @@ private Q_SLOTS:
     {
         QFETCH(QString, family);
         verify(trained(groupDesign(family.toStdString(), {{1e9, 5e8}, {1e9, 1e9}}, 4, groupShape(6))));
+    }
+
+    void stagesThatRecomputeTrainAlikeInLessMemory_data()
+    {
+        QTest::addColumn<QString>("family");
+        for (const char* family : {"gpipe", "1f1b", "zb-h1", "interleaved-1f1b", "v-half"})
+            QTest::newRow(family) << family;
+    }
+    void stagesThatRecomputeTrainAlikeInLessMemory()
+    {
+        QFETCH(QString, family);
+        const Design plain = groupDesign(family.toStdString(), {{1e9, 5e8}, {1e9, 1e9}}, 4, groupShape(6));
+        const auto stages = static_cast<std::size_t>(plain.schedule.stages());
+        const Design all = withRecompute(plain, std::vector<Recompute>(stages, Recompute::Full));
+        std::vector<Recompute> some(stages, Recompute::None);
+        some.front() = Recompute::Full;
+        const Run kept = trained(plain), again = trained(all);
+        verify(again);
+        verify(trained(withRecompute(plain, some)));
+        // What is made again is what was there.
+        for (const auto& [name, gradient] : kept.gradients)
+            QVERIFY2(again.gradients.at(name).data == gradient.data, name.c_str());
+        QVERIFY(family != "gpipe" || again.peak.front() < kept.peak.front());
     }
 
     void groupsOfUnlikeSizesTrain()
