@@ -3,6 +3,7 @@
 // transfers, which edits of blocks know nothing of.
 #include "core/predict/editrequest.h"
 
+#include "core/design/stageplans.h"
 #include "core/predict/completion.h"
 #include "core/program/compile.h"
 #include "core/program/pairtimes.h"
@@ -124,6 +125,15 @@ struct Apply {
         EditResult result{schedule, {}};
         result.schedule.firstStageMaySplit = true;
         return stated(std::move(result));
+    }
+    EditedDesign operator()(const SetStagePlan& request) const
+    {
+        try {
+            auto changed = std::make_shared<const Design>(withPlan(*design, request.stage, request.plan));
+            return {*changed == *design ? design : changed, {}, {}};
+        } catch (const Error& error) {
+            return {design, error.diagnostics(), {}};
+        }
     }
     EditedDesign operator()(const ReplaceDesign& request) const
     {

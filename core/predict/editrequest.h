@@ -85,6 +85,12 @@ struct OrderParts {
 struct AllowFirstStageSplit {
     bool operator==(const AllowFirstStageSplit&) const = default;
 };
+/// How the group that holds a stage shares it out (core/design/stageplans.h); one that states nothing: as it is found.
+struct SetStagePlan {
+    int stage = -1;
+    sharding::StatedPlan plan;
+    bool operator==(const SetStagePlan&) const = default;
+};
 /// Another design in place of the present one: another family, other costs, the result of a search.
 struct ReplaceDesign {
     std::shared_ptr<const Design> design;
@@ -94,7 +100,7 @@ struct ReplaceDesign {
 
 using EditRequest = std::variant<ReorderDevice, RippleBlock, MoveStage, PlaceBlock, UnplaceBlocks, PinBlock,
                                  SplitBackwards, MergeBackwards, CompleteSchedule, MoveTransfer, FreeTransfer,
-                                 OrderParts, AllowFirstStageSplit, ReplaceDesign>;
+                                 OrderParts, AllowFirstStageSplit, SetStagePlan, ReplaceDesign>;
 
 struct EditedDesign {
     std::shared_ptr<const Design> design; ///< the given one when the edit is illegal or changes nothing

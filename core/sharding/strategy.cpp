@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // A strategy keeps, of every node's triples, those of its kind. Megatron's follow from the graph alone: a matrix whose
-// input is whole is cut by columns, one whose input is cut by rows. What lies beyond the rules is not part of a plan: TAG
-// also places whole operations on single devices, and Megatron computes the loss on cut logits, which are gathered here.
-// O(nodes · triples).
+// input is whole is cut by columns, one whose input is cut by rows. What lies beyond the rules is not part of a plan:
+// TAG also places whole operations on single devices, and Megatron computes the loss on cut logits, which are gathered
+// here. O(nodes · triples).
 #include "core/sharding/strategy.h"
 
 #include "core/sharding/theory.h"

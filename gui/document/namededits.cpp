@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "gui/document/namededits.h"
 
+#include "core/design/stageplans.h"
 #include "core/program/transferorder.h"
 #include "core/schedule/edits.h"
 #include "core/schedule/warmup.h"
 #include "gui/document/document.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace pipewright {
 namespace {
@@ -84,6 +86,20 @@ struct Name {
             .arg(blockText(request.pair.first), blockText(request.pair.second));
     }
     QString operator()(const AllowFirstStageSplit&) const { return tr("Allow the first stage to split"); }
+    QString operator()(const SetStagePlan& request) const
+    {
+        if (request.plan == sharding::StatedPlan{})
+            return tr("Find the plan of stage %1 anew").arg(request.stage);
+        const sharding::StatedPlan present = planOfStage(before, request.stage);
+        if (present.program != request.plan.program)
+            return tr("Plan of stage %1: %2")
+                .arg(request.stage)
+                .arg(QLatin1String(nameOf(request.plan.strategy).data()));
+        QStringList shares;
+        for (const double share : request.plan.ratios)
+            shares << QString::number(std::lround(share * 100));
+        return tr("Shares of stage %1: %2 %").arg(request.stage).arg(shares.join(QStringLiteral(" : ")));
+    }
     QString operator()(const ReplaceDesign& request) const { return QString::fromStdString(request.name); }
 };
 

@@ -53,11 +53,12 @@ void RatioSliders::setDevices(const std::vector<QString>& names, const std::vect
         m_sliders.push_back(slider);
         connect(slider, &QSlider::valueChanged, this, [this, d](int value) {
             take(d, static_cast<double>(value) / steps);
-            Q_EMIT changed();
+            announce();
         });
+        connect(slider, &QSlider::sliderReleased, this, &RatioSliders::settled);
         connect(m_fields.back(), &QDoubleSpinBox::valueChanged, this, [this, d](double percent) {
             take(d, percent / 100);
-            Q_EMIT changed();
+            announce();
         });
     }
     refresh();
@@ -80,6 +81,13 @@ void RatioSliders::take(std::size_t device, double share)
                                         : (1 - share) / static_cast<double>(m_shares.size() - 1);
     m_shares[device] = share;
     refresh();
+}
+
+void RatioSliders::announce()
+{
+    Q_EMIT changed();
+    if (std::none_of(m_sliders.begin(), m_sliders.end(), [](const QSlider* slider) { return slider->isSliderDown(); }))
+        Q_EMIT settled();
 }
 
 void RatioSliders::refresh()

@@ -26,9 +26,11 @@ public:
 
 Q_SIGNALS:
     void changed(); ///< by the user
+    void settled(); ///< likewise, and nothing is being dragged any more
 
 private:
     void take(std::size_t device, double share);
+    void announce();
     void refresh();
 
     std::vector<double> m_shares;

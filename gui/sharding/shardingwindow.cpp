@@ -26,7 +26,6 @@ namespace pipewright {
 
 namespace {
 
-enum MemberColumn { Name, Rate, Memory, MemberColumns };
 enum StrategyColumn { Strategy, Step, Longer, StrategyColumns };
 constexpr int runnersShown = 6;
 constexpr auto longestSearch = std::chrono::seconds(20);
@@ -49,7 +48,9 @@ ShardingWindow::ShardingWindow(Document& document, QWidget* parent)
       m_members(new QTableWidget(0, MemberColumns, this)), m_strategies(new QTreeWidget(this)),
       m_state(makeCaption({}, TextSize::Normal, this)), m_prediction(makeNumber({}, TextSize::Normal, this)),
       m_start(new QPushButton(tr("Shard"), this)), m_apply(new QPushButton(tr("Use for this device"), this)),
-      m_best(new QPushButton(tr("Best shares"), this)), m_flow(new ProgramFlow(this)), m_sliders(new RatioSliders(this))
+      m_best(new QPushButton(tr("Best shares"), this)), m_use(new QPushButton(tr("Use this plan"), this)),
+      m_forget(new QPushButton(tr("Forget the plan"), this)), m_flow(new ProgramFlow(this)),
+      m_sliders(new RatioSliders(this))
 {
     setWindowTitle(tr("Sharding"));
     setWindowFlag(Qt::WindowMinMaxButtonsHint);
@@ -63,13 +64,26 @@ ShardingWindow::ShardingWindow(Document& document, QWidget* parent)
     });
     connect(m_start, &QPushButton::clicked, this, &ShardingWindow::start);
     connect(m_apply, &QPushButton::clicked, this, &ShardingWindow::apply);
-    connect(m_best, &QPushButton::clicked, this, [this] { showStrategy(m_strategy); });
+    connect(m_best, &QPushButton::clicked, this, [this] {
+        showStrategy(m_strategy);
+        if (showsOwn())
+            applyPlan(shownPlan());
+    });
+    connect(m_use, &QPushButton::clicked, this, &ShardingWindow::usePlan);
+    connect(m_forget, &QPushButton::clicked, this, &ShardingWindow::forgetPlan);
     connect(m_sliders, &RatioSliders::changed, this, &ShardingWindow::showShares);
+    connect(m_sliders, &RatioSliders::settled, this, [this] {
+        if (showsOwn())
+            applyPlan(shownPlan());
+    });
     connect(m_strategies, &QTreeWidget::currentItemChanged, this, [this](QTreeWidgetItem* item) {
         if (item)
             showStrategy(m_strategies->indexOfTopLevelItem(item));
     });
-    connect(&m_document, &Document::designChanged, this, &ShardingWindow::refreshStages);
+    connect(&m_document, &Document::designChanged, this, [this] {
+        refreshStages();
+        refreshOwn();
+    });
     refreshStages();
     resize(1120, 680);
 }
@@ -87,7 +101,9 @@ void ShardingWindow::build()
     m_state->setAccessibleName(tr("State of the synthesis"));
     m_prediction->setAccessibleName(tr("Predicted step at these shares"));
     m_prediction->setWordWrap(true);
-    for (QPushButton* button : {m_start, m_apply, m_best})
+    m_use->setToolTip(tr("The design states this program and these shares; sliders then edit the design"));
+    m_forget->setToolTip(tr("The design states no plan for this stage, and it is found anew"));
+    for (QPushButton* button : {m_start, m_apply, m_best, m_use, m_forget})
         button->setAutoDefault(false);
     auto* close = new QPushButton(tr("Close"), this);
     close->setAutoDefault(false);
@@ -181,6 +197,11 @@ QVBoxLayout* ShardingWindow::buildStrategies()
     layout->setSpacing(8);
     layout->addWidget(makeHeading(tr("Why this program"), this));
     layout->addWidget(m_strategies, 1);
+    auto* buttons = new QHBoxLayout;
+    buttons->addStretch(1);
+    buttons->addWidget(m_forget);
+    buttons->addWidget(m_use);
+    layout->addLayout(buttons);
     return layout;
 }
 
@@ -251,10 +272,9 @@ void ShardingWindow::addMember(const DeviceSpec& device)
 {
     const int row = m_members->rowCount();
     m_members->insertRow(row);
-    m_members->setItem(row, Name, new QTableWidgetItem(QString::fromStdString(device.name)));
-    m_members->setItem(row, Rate,
-                       new QTableWidgetItem(quantityText(formatFlops(device.peakFlops * device.efficiency))));
-    m_members->setItem(row, Memory, new QTableWidgetItem(device.memory > 0 ? sizeText(device.memory) : QString()));
+    const std::vector<QString> texts = memberTexts(device);
+    for (int column = 0; column < MemberColumns; ++column)
+        m_members->setItem(row, column, new QTableWidgetItem(texts[static_cast<std::size_t>(column)]));
 }
 
 Cluster ShardingWindow::group() const
@@ -291,6 +311,8 @@ void ShardingWindow::start()
     m_stop.request_stop(); // its result is no longer needed
     m_stop = std::stop_source();
     m_found.reset();
+    m_use->setEnabled(false);
+    m_forget->setEnabled(false);
     m_strategies->clear();
     m_flow->clear();
     m_prediction->clear();
@@ -303,7 +325,7 @@ void ShardingWindow::start()
     }
     DeviceSpec lane;
     try {
-        lane = asOneDevice(group());
+        lane = isAsInDesign() ? design.cluster.devices[device()] : asOneDevice(group());
     } catch (const Error& error) {
         end(firstLine(error), true);
         return;
@@ -320,8 +342,10 @@ void ShardingWindow::start()
     m_state->setText(tr("synthesising …"));
     setTone(m_state, Tone::Dim);
     m_worker.start([this, generation, stop = m_stop.get_token(), workload = *design.workload, first,
-                    count = design.layersPerStage[stage], lane] {
+                    count = design.layersPerStage[stage], lane, number = m_stage->currentIndex()] {
         auto found = std::make_shared<Found>();
+        found->number = number;
+        found->lane = lane;
         QString wrong;
         try {
             sharding::SharedStages stages;
@@ -330,8 +354,8 @@ void ShardingWindow::start()
             sharding::PlanOptions options;
             options.maxExpansions = 100'000;
             options.deadline = {std::chrono::steady_clock::now() + longestSearch, stop};
-            found->strategies.push_back(
-                {tr("this one").toStdString(), shared.plan.program, shared.plan.ratios, shared.plan.cost, true});
+            found->strategies.push_back({tr("found: HAP").toStdString(), shared.plan.program, shared.plan.ratios,
+                                         shared.plan.cost, true, sharding::Strategy::Hap});
             for (auto list : {runnersUp(shared.graph, shared.machine, shared.plan, options, runnersShown),
                               commonStrategies(shared.graph, shared.machine, options)})
                 for (sharding::Alternative& strategy : list)
@@ -353,9 +377,28 @@ void ShardingWindow::start()
     });
 }
 
-void ShardingWindow::settle(std::shared_ptr<const Found> found)
+void ShardingWindow::settle(std::shared_ptr<Found> found)
 {
     m_found = std::move(found);
+    const sharding::ShardingPlan& plan = m_found->stage.plan;
+    std::vector<QString> names;
+    for (int row = 0; row < m_members->rowCount(); ++row)
+        names.push_back(m_members->item(row, Name)->text());
+    m_sliders->setDevices(names, plan.ratios.front());
+    listStrategies();
+    m_strategies->setCurrentItem(m_strategies->topLevelItem(0));
+    refreshOwn();
+    const QString states = QLocale(QLocale::English).toString(qlonglong(plan.expansions));
+    end(plan.proved ? tr("%1 a microbatch, proved best at these shares · %2 states").arg(secondsText(plan.cost), states)
+                    : tr("%1 a microbatch, at most %2 above the best · %3 states")
+                          .arg(secondsText(plan.cost), percentText(plan.gap), states),
+        false);
+}
+
+void ShardingWindow::listStrategies()
+{
+    const QSignalBlocker quiet(m_strategies);
+    m_strategies->clear();
     const sharding::ShardingPlan& plan = m_found->stage.plan;
     for (const sharding::Alternative& strategy : m_found->strategies) {
         auto* item = new QTreeWidgetItem(m_strategies);
@@ -366,16 +409,6 @@ void ShardingWindow::settle(std::shared_ptr<const Found> found)
         for (const int column : {Step, Longer})
             item->setTextAlignment(column, Qt::AlignRight | Qt::AlignVCenter);
     }
-    std::vector<QString> names;
-    for (int row = 0; row < m_members->rowCount(); ++row)
-        names.push_back(m_members->item(row, Name)->text());
-    m_sliders->setDevices(names, plan.ratios.front());
-    m_strategies->setCurrentItem(m_strategies->topLevelItem(0));
-    const QString states = QLocale(QLocale::English).toString(qlonglong(plan.expansions));
-    end(plan.proved ? tr("%1 a microbatch, proved best at these shares · %2 states").arg(secondsText(plan.cost), states)
-                    : tr("%1 a microbatch, at most %2 above the best · %3 states")
-                          .arg(secondsText(plan.cost), percentText(plan.gap), states),
-        false);
 }
 
 void ShardingWindow::end(const QString& state, bool bad)
@@ -411,7 +444,9 @@ void ShardingWindow::showShares()
     const std::vector<double> bytes = memoryOf(strategy.program, ratios);
     for (const int d : devicesOverfull(bytes, stage.machine))
         text += tr("; device %1 needs %2").arg(d).arg(sizeText(static_cast<Bytes>(bytes[d])));
-    m_prediction->setText(text);
+    m_prediction->setText(text + designText());
+    m_use->setEnabled(isOfDesign() && !showsOwn());
+    m_forget->setEnabled(isOfDesign() && m_found->own);
 }
 
 void ShardingWindow::apply()

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Sharding: one stage on a group of unequal devices. Shows the synthesised program as a flow, the shares as sliders
 // with their step time beside the optimum, and the alternative programs with their costs. The group is edited here and
-// becomes a device of the cluster in one undo step. Synthesis runs in the background and does not touch the document.
+// becomes a device of the cluster in one undo step. Any plan of the list can be taken over into the design; its shares
+// are then those of the design, and a slider that is let go is an edit of it. Synthesis runs in the background and does
+// not touch the document.
 #pragma once
 
 #include "gui/document/document.h"
@@ -42,11 +44,15 @@ public:
     QString prediction() const; ///< the text beside the sliders
     /// Makes the listed members the stage's device; does nothing while a field is invalid.
     void apply();
+    void usePlan();    ///< states the shown plan in the design
+    void forgetPlan(); ///< the design states none any more
 
     QComboBox* stageBox() const { return m_stage; }
     QTableWidget* members() const { return m_members; }
     QTreeWidget* strategies() const { return m_strategies; }
     QPushButton* applyButton() const { return m_apply; }
+    QPushButton* useButton() const { return m_use; }
+    QPushButton* forgetButton() const { return m_forget; }
     RatioSliders& sliders() { return *m_sliders; }
     ProgramFlow& flow() { return *m_flow; }
 
@@ -58,9 +64,14 @@ protected:
     void showEvent(QShowEvent* event) override;
 
 private:
-    struct Found { ///< the first strategy is the plan
+    enum MemberColumn { Name, Rate, Memory, MemberColumns };
+    static std::vector<QString> memberTexts(const DeviceSpec& device); ///< by column
+    struct Found {
+        int number = -1; ///< of the stage
+        DeviceSpec lane; ///< that holds it
         sharding::SharedStage stage;
-        std::vector<sharding::Alternative> strategies;
+        std::vector<sharding::Alternative> strategies; ///< the plan, behind the design's own
+        bool own = false;                              ///< the first is what the design states
     };
     void build();
     QVBoxLayout* buildMembers();
@@ -70,13 +81,21 @@ private:
     void refreshStages();
     void refreshMembers();
     void addMember(const DeviceSpec& device);
-    void settle(std::shared_ptr<const Found> found);
+    bool isAsInDesign() const; ///< the listed members are those of the design's group
+    bool isOfDesign() const;   ///< what was found is of a stage and a group of the present design
+    bool showsOwn() const { return m_found && m_found->own && m_strategy == 0; }
+    void settle(std::shared_ptr<Found> found);
+    void refreshOwn();
+    void listStrategies();
+    SetStagePlan shownPlan() const;
+    void applyPlan(const SetStagePlan& request);
+    QString designText() const; ///< what the shown shares make of the design's step
     void end(const QString& state, bool bad);
     void showStrategy(int strategy);
     void showShares();
 
     Document& m_document;
-    std::shared_ptr<const Found> m_found;
+    std::shared_ptr<Found> m_found;
     bool m_running = false;
     int m_strategy = 0;
     QComboBox* m_stage;
@@ -87,6 +106,8 @@ private:
     QPushButton* m_start;
     QPushButton* m_apply;
     QPushButton* m_best;
+    QPushButton* m_use;
+    QPushButton* m_forget;
     ProgramFlow* m_flow;
     RatioSliders* m_sliders;
     QThreadPool m_worker;

@@ -6,6 +6,7 @@
 #include "gui/sharding/programflow.h"
 #include "gui/sharding/ratiosliders.h"
 #include "gui/sharding/shardingwindow.h"
+#include "makers/groups.h"
 #include "makers/models.h"
 #include "testmain.h"
 
@@ -129,6 +130,61 @@ private Q_SLOTS:
         QVERIFY(after.costs != before.costs);
         f.document.undoStack()->undo();
         QVERIFY(f.document.design() == before);
+    }
+
+    void aPlanIsTakenOverItsSharesEditedAndUndone()
+    {
+        Fixture f(test::groupDesign("1f1b", {{1e9, 5e8}, {1e9, 5e8}}, 4));
+        QVERIFY(f.ended);
+        const Design before = f.document.design();
+        QTreeWidget* list = f.window->strategies();
+        const auto megatron = list->findItems(QStringLiteral("Megatron, columns and rows"), Qt::MatchExactly);
+        QCOMPARE(megatron.size(), 1);
+        list->setCurrentItem(megatron.front());
+        QVERIFY(f.window->prediction().contains(QStringLiteral("the design's step is then")));
+        QVERIFY(!f.window->forgetButton()->isEnabled());
+        f.window->useButton()->click();
+        QCOMPARE(f.document.design().plans.size(), std::size_t{2});
+        QVERIFY(f.document.design().plans[0].strategy == sharding::Strategy::Megatron);
+        QCOMPARE(f.document.undoStack()->undoText(), QStringLiteral("Plan of stage 0: megatron"));
+        QCOMPARE(list->topLevelItem(0)->text(0), QStringLiteral("in the design: megatron"));
+        QCOMPARE(list->indexOfTopLevelItem(list->currentItem()), 0);
+        QVERIFY(!f.window->useButton()->isEnabled());
+        const Design used = f.document.design();
+        QVERIFY(!(used.costs == before.costs));
+
+        // A drag predicts as it goes, and is one edit when the slider is let go.
+        QSlider* slider = f.window->sliders().slider(0);
+        const QString still = f.window->prediction();
+        slider->setSliderDown(true);
+        slider->setValue(400);
+        slider->setValue(300);
+        QVERIFY(f.window->prediction() != still);
+        QVERIFY(f.document.design() == used);
+        const int steps = f.document.undoStack()->count();
+        slider->setSliderDown(false);
+        QCOMPARE(f.document.undoStack()->count(), steps + 1);
+        QCOMPARE(f.document.undoStack()->undoText(), QStringLiteral("Shares of stage 0: 30 : 70 %"));
+        const std::vector<double> dragged = f.window->sliders().shares();
+        QCOMPARE(dragged.front(), 0.3);
+        QCOMPARE(f.document.design().plans[0].ratios, dragged);
+        QVERIFY(f.document.design().plans[0].program == used.plans[0].program);
+        QVERIFY(f.document.prediction()->metrics.makespan > 0);
+        QTest::keyClick(slider, Qt::Key_PageUp);
+        QCOMPARE(f.document.undoStack()->count(), steps + 2);
+
+        f.document.undoStack()->undo();
+        QCOMPARE(f.window->sliders().shares(), dragged);
+        f.document.undoStack()->undo();
+        QVERIFY(f.document.design() == used);
+        QCOMPARE(f.window->sliders().shares(), used.plans[0].ratios);
+        f.window->forgetButton()->click();
+        QVERIFY(f.document.design() == before);
+        QVERIFY(!list->topLevelItem(0)->text(0).startsWith(QStringLiteral("in the design")));
+        QCOMPARE(f.document.undoStack()->undoText(), QStringLiteral("Find the plan of stage 0 anew"));
+        // Another stage states nothing.
+        f.window->useButton()->click();
+        QVERIFY(f.document.design().plans[1] == sharding::StatedPlan{});
     }
 
     void whatCannotBeSharedSaysWhy()
