@@ -3,6 +3,8 @@
 // mainwindowfiles.cpp.
 #include "gui/designer/mainwindow.h"
 
+#include "executor/run/backendcheck.h"
+#include "executor/run/grouprun.h"
 #include "gui/buildingblock/buildingblockpreview.h"
 #include "gui/compare/comparewindow.h"
 #include "gui/designer/breadcrumb.h"
@@ -16,6 +18,7 @@
 #include "gui/designer/topbar.h"
 #include "gui/designer/windowactions.h"
 #include "gui/document/autosave.h"
+#include "gui/document/memberforecast.h"
 #include "gui/document/timelinelayout.h"
 #include "gui/inspector/inspector.h"
 #include "gui/inspector/suggestionlist.h"
@@ -40,6 +43,7 @@
 
 #include <algorithm>
 #include <tuple>
+#include <utility>
 
 namespace pipewright {
 
@@ -141,6 +145,11 @@ void MainWindow::connectViews()
             [this] { m_suggestions->setEstimates(m_families->estimates()); });
     connect(m_suggestions, &SuggestionList::familyChosen, m_families, &FamilyList::switchTo);
     connect(m_actions->takeSuggestion, &QAction::triggered, m_suggestions, [this] { m_suggestions->take(0); });
+    // With the bytes that a run allocates, where it trains.
+    m_timeline->memberForecast().setMaker([](const Design& design) {
+        GroupRun run(design, whyNotTrainable(design).empty());
+        return std::pair(std::move(run.stages), std::move(run.members));
+    });
     connect(m_timeline, &TimelineView::editRefused, m_numbers, &NumberBar::setHint);
     connect(m_timeline, &TimelineView::hovered, m_numbers, &NumberBar::setHint);
     connect(m_timeline, &TimelineView::gapClicked, this, &MainWindow::showGap);

@@ -20,6 +20,10 @@ bool LaneDrag::press(TimelineView::Private& d, const QMouseEvent& event)
     if (lane < 0)
         return false;
     d.chooseLane(lane);
+    if (!edge && d.memberLanes.membersOf(lane) > 0 && d.places.unfolder(lane).contains(position)) {
+        d.showMembers(lane, d.strip.members(lane) == 0);
+        return true;
+    }
     auto drag = std::make_unique<LaneDrag>(d);
     drag->m_device = lane;
     drag->m_byEdge = edge.has_value();

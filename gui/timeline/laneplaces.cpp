@@ -67,7 +67,24 @@ QRectF LanePlaces::kernels(int device) const
     if (height == 0)
         return {};
     const QRect whole = lane(device);
+    return QRectF(whole.left(), whole.bottom() - m_strip.subHeight(device) + m_strip.memberHeight(device),
+                  whole.width(), height - 2);
+}
+
+QRectF LanePlaces::members(int device) const
+{
+    const int height = m_strip.memberHeight(device);
+    if (height == 0)
+        return {};
+    const QRect whole = lane(device);
     return QRectF(whole.left(), whole.bottom() - m_strip.subHeight(device), whole.width(), height - 2);
+}
+
+QRect LanePlaces::unfolder(int device) const
+{
+    const QRect whole = lane(device);
+    constexpr int side = 16;
+    return whole.height() < lowLane ? QRect() : QRect(m_headers - side - 2, whole.top() + 3, side, side);
 }
 
 int LanePlaces::at(int y) const

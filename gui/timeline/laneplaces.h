@@ -37,9 +37,12 @@ public:
     QRectF blocks(int device) const;
     QRectF transfers(int device) const;
     QRectF kernels(int device) const;
-    int at(int y) const;                                                                        ///< -1: none
+    QRectF members(int device) const;
+    QRect unfolder(int device) const; ///< in its label, where a click shows or hides the members
+    int at(int y) const;              ///< -1: none
     int transfersAt(QPoint position) const { return partAt(position, &LanePlaces::transfers); } ///< -1: none
     int kernelsAt(QPoint position) const { return partAt(position, &LanePlaces::kernels); }     ///< -1: none
+    int membersAt(QPoint position) const { return partAt(position, &LanePlaces::members); }     ///< -1: none
     /// The lane whose lower edge the mouse can grip there, in the column of the headers.
     std::optional<int> edgeAt(QPoint position) const;
 

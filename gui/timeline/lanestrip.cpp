@@ -47,6 +47,12 @@ int LaneStrip::kernelHeight(int device) const
     return lane.kernels && !lane.folded ? kernelLane : 0;
 }
 
+int LaneStrip::memberHeight(int device) const
+{
+    const Lane& lane = m_lanes[device];
+    return lane.folded || lane.members == 0 ? 0 : lane.members * memberLane + 4;
+}
+
 int LaneStrip::laneAt(int y) const
 {
     if (y < 0 || y >= m_total)
@@ -66,7 +72,8 @@ bool LaneStrip::isAsGiven() const
 {
     return std::is_sorted(m_order.begin(), m_order.end())
            && std::none_of(m_lanes.begin(), m_lanes.end(), [](const Lane& lane) {
-                  return lane.height > 0 || lane.folded || lane.pinned || lane.transfers || lane.kernels;
+                  return lane.height > 0 || lane.folded || lane.pinned || lane.transfers || lane.kernels
+                         || lane.members > 0;
               });
 }
 
@@ -91,6 +98,14 @@ void LaneStrip::setKernels(int device, bool shown)
     Lane& lane = m_lanes[device];
     lane.kernels = shown;
     lane.folded = lane.folded && !shown;
+    arrange();
+}
+
+void LaneStrip::setMembers(int device, int rows)
+{
+    Lane& lane = m_lanes[device];
+    lane.members = rows;
+    lane.folded = lane.folded && rows == 0;
     arrange();
 }
 

@@ -13,6 +13,7 @@ public:
     static constexpr int foldedHeight = 20;
     static constexpr int transferLane = 24; ///< of the sub-lane below a lane's blocks, on top of the lane's own height
     static constexpr int kernelLane = 26;   ///< likewise, of the kernels that a recording has of the lane's blocks
+    static constexpr int memberLane = 20;   ///< likewise, of each member of the lane's group
     static constexpr int leastHeight = 26, greatestHeight = 240;
 
     /// As many lanes as the design has devices. Lanes that were there keep how they stand; when the number
@@ -36,8 +37,10 @@ public:
     /// Of the lane's sub-lane: 0 while it is not shown, or the lane is folded.
     int transferHeight(int device) const;
     bool showsKernels(int device) const { return m_lanes[device].kernels; }
-    int kernelHeight(int device) const; ///< likewise
-    int subHeight(int device) const { return transferHeight(device) + kernelHeight(device); }
+    int kernelHeight(int device) const;                               ///< likewise
+    int members(int device) const { return m_lanes[device].members; } ///< rows; 0: they are not shown
+    int memberHeight(int device) const;                               ///< likewise, of all of them
+    int subHeight(int device) const { return transferHeight(device) + kernelHeight(device) + memberHeight(device); }
     bool isPinned(int device) const { return m_lanes[device].pinned; }
     bool hasOwnHeight(int device) const;
     bool isAsGiven() const; ///< nothing was changed
@@ -48,6 +51,7 @@ public:
     void setPinned(int device, bool pinned);
     void setTransfers(int device, bool shown); ///< unfolds a lane whose sub-lane is to be shown
     void setKernels(int device, bool shown);   ///< likewise
+    void setMembers(int device, int rows);     ///< likewise; 0 hides them
     /// Puts a lane where another row is; pinned lanes stay above the others, so the row is clamped.
     void move(int device, int row);
     void reset();
@@ -56,6 +60,7 @@ private:
     struct Lane {
         int height = 0; ///< 0: the common height
         int top = 0;
+        int members = 0;
         bool folded = false, pinned = false, transfers = false, kernels = false;
     };
     void arrange();

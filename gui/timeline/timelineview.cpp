@@ -41,6 +41,7 @@ TimelineView::TimelineView(Document& document, QWidget* parent)
     d->addLaneActions();
     d->addTransferActions();
     d->addKernelActions();
+    d->addMemberActions();
     installTimelineAccessibility();
     m_axis.left = plotLeft();
 
@@ -70,7 +71,7 @@ TimelineView::TimelineView(Document& document, QWidget* parent)
 
 TimelineView::Private::Private(TimelineView& view, Document& document)
     : view(view), document(document), planner(document), places(strip, view, plotLeft()), transferLanes(document),
-      kernelLanes(document)
+      kernelLanes(document), forecast(document), memberLanes(document, forecast)
 {
 }
 
@@ -144,6 +145,7 @@ void TimelineView::Private::reload()
     layouts.setPresent(document.layout());
     refreshHeaders();
     transferLanes.forget();
+    wantMembers();
     slack.setPrediction(document.sharedPrediction());
     reason.reset();
     arriving = false;

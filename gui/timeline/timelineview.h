@@ -20,6 +20,7 @@ namespace pipewright {
 inline constexpr char blockMimeType[] = "application/x-pipewright-block";
 
 class LaneStrip;
+class MemberForecast;
 class TimelineLayout;
 
 class TimelineView : public QAbstractScrollArea {
@@ -103,6 +104,10 @@ public:
     visibleTransfers(int device) const; ///< in the order of its sub-lane; none while it is not shown
     /// Where the kernels of a device's sub-lane are drawn and what is said about each; none while it is not shown.
     std::vector<std::pair<QRectF, QString>> visibleKernels(int device) const;
+    /// The same of the members of a group, and what is said of one; empty while they are not shown or not known yet.
+    std::vector<std::pair<QRectF, QString>> visibleMemberParts(int device) const;
+    QString textOfMember(int device, int member) const;
+    MemberForecast& memberForecast();
     std::optional<std::pair<int, Transfer>> transferAt(QPoint position) const; ///< and the device in whose sub-lane
     QString nameOfLane(int device) const; ///< "GPU 1, H200, stage 1, layers 8–15"
     QString nameOfTransfer(int device,
@@ -150,6 +155,7 @@ Q_SIGNALS:
     void viewRangeChanged(qint64 start, qint64 end); ///< axis() changed: zoom, pan, resize
     void lanesChanged();                             ///< heights, order, pinned or folded lanes, or which is chosen
     void previewChanged();                           ///< preview() or isPreviewing() changed
+    void membersChanged();                           ///< what is known of the members of groups did
     void rangeChanged();                             ///< range() did
     void readingsChanged();                          ///< readings() did, but for its ticks: see viewRangeChanged()
     void rangeWantedByNumbers();                     ///< somebody wants to type it; there is one now

@@ -267,6 +267,8 @@ QString TimelineView::Private::toolTipAt(QPoint position) const
         return transferLanes.text(places.transfersAt(position), *chip, transferTimes()).toHtmlEscaped();
     if (const QString kernel = kernelTextAt(position); !kernel.isEmpty())
         return kernel.toHtmlEscaped();
+    if (const QString member = memberTextAt(position); !member.isEmpty())
+        return member.toHtmlEscaped();
     const int lane = places.at(position.y());
     return lane >= 0 && position.x() < plotLeft() ? laneDescription(document.design(), lane).toHtmlEscaped()
                                                   : QString();

@@ -96,6 +96,7 @@ void TimelineView::setLaneRow(int device, int row)
 
 void TimelineView::Private::lanesChanged()
 {
+    wantMembers();
     updateScrollBars();
     updateOverlay();
     view.updateGeometry();

@@ -135,8 +135,8 @@ void TimelineView::Private::showLaneMenu(int lane, QPoint position)
     chooseLane(lane);
     view.action(QStringLiteral("lanePin"))->setChecked(strip.isPinned(lane));
     view.action(QStringLiteral("laneFold"))->setChecked(strip.isFolded(lane));
-    popUp(*menuOf({"lanePin", "laneFold", "laneTransfers", "allTransfers", "", "laneUp", "laneDown", "", "laneHigher",
-                   "laneLower", "lanesHigher", "lanesLower", "", "lanesReset"}),
+    popUp(*menuOf({"lanePin", "laneFold", "laneTransfers", "allTransfers", "laneMembers", "allMembers", "", "laneUp",
+                   "laneDown", "", "laneHigher", "laneLower", "lanesHigher", "lanesLower", "", "lanesReset"}),
           position);
 }
 

@@ -87,7 +87,19 @@ void TimelineView::Private::hover(QPoint position)
         Q_EMIT view.hovered(kernel);
         return;
     }
+    if (const QString member = memberTextAt(position); !member.isEmpty() && !places.edgeAt(position)) {
+        view.viewport()->setCursor(Qt::ArrowCursor);
+        Q_EMIT view.hovered(member);
+        return;
+    }
     const int lane = places.at(position.y());
+    if (lane >= 0 && memberLanes.membersOf(lane) > 0 && places.unfolder(lane).contains(position)) {
+        view.viewport()->setCursor(Qt::PointingHandCursor);
+        Q_EMIT view.hovered(tr("The %1 members of %2: click to show or hide them")
+                                .arg(memberLanes.membersOf(lane))
+                                .arg(deviceLabel(document.design(), lane)));
+        return;
+    }
     const std::optional<Block> block = view.blockAt(position);
     const std::optional<int> edge = warmUpEdgeAt(position);
     view.viewport()->setCursor(places.edgeAt(position)      ? Qt::SizeVerCursor
@@ -137,7 +149,8 @@ void TimelineView::mouseDoubleClickEvent(QMouseEvent* event)
     if (position.y() < TimelinePainter::rulerHeight && position.x() >= m_axis.left) {
         toggleMark(d->snapped(event->position().x(), position.y(), event->modifiers()));
     } else if (position.x() < plotLeft() && d->places.at(position.y()) >= 0 && !d->places.edgeAt(position)
-               && d->places.transfersAt(position) < 0 && d->places.kernelsAt(position) < 0) {
+               && d->places.transfersAt(position) < 0 && d->places.kernelsAt(position) < 0
+               && d->places.membersAt(position) < 0) {
         d->currentLane = d->places.at(position.y());
         action(QStringLiteral("laneFold"))->trigger();
     } else if (blockAt(position)) {

@@ -146,6 +146,14 @@ void TimelineView::Private::paintLane(QPainter& painter, int device, const QRect
             lanePainter.keptHeader(painter, index, place, laneHeaders[index], standing);
     }
 
+    if (memberLanes.membersOf(device) > 0 && !strip.isFolded(device)) {
+        painter.setFont(Theme::words(TextSize::Normal));
+        painter.setPen(theme.dim);
+        painter.drawText(places.unfolder(device), Qt::AlignCenter,
+                         strip.members(device) > 0 ? QStringLiteral("▾") : QStringLiteral("▸"));
+    }
+    memberLanes.paint(painter, device, places.members(device), axis, theme, showsMeasured(),
+                      !showsMeasured() || showsBoth());
     kernelLanes.paint(painter, device, places.kernels(device), axis, theme, showsMeasured());
     transferLanes.paint(painter, device, places.transfers(device), axis, transferTimes(), theme,
                         view.selectedTransfer());

@@ -9,6 +9,7 @@
 #include "gui/timeline/kernellanes.h"
 #include "gui/timeline/laneplaces.h"
 #include "gui/timeline/lanestrip.h"
+#include "gui/timeline/memberlanes.h"
 #include "gui/timeline/readings.h"
 #include "gui/timeline/refusalnote.h"
 #include "gui/timeline/shownlayouts.h"
@@ -101,6 +102,14 @@ struct TimelineView::Private {
     QString kernelTextAt(QPoint position) const;
     void showKernels(int device, bool shown);
     void addKernelActions();
+
+    // Groups unfolded into their members (timelineviewmembers.cpp).
+    MemberForecast forecast;
+    MemberLanes memberLanes;
+    QString memberTextAt(QPoint position) const;
+    void showMembers(int device, bool shown);
+    void wantMembers();
+    void addMemberActions();
 
     // Geometry, all in viewport coordinates.
     int lanes() const { return static_cast<int>(layout().lanes().size()); }

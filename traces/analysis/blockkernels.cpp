@@ -59,7 +59,7 @@ std::vector<BlockKernels> blockKernels(const Program& program, const GpuWork& wo
         std::optional<std::size_t>& known = groupOfName[slice.name];
         if (!known)
             known = groups.of(slice.kind, work.names[slice.name]);
-        block.kernels.push_back({slice.start, slice.end, *known, slice.name});
+        block.kernels.push_back({slice.start, slice.end, *known, slice.name, slice.gpu});
         addTo(block.groups, {*known, 1, slice.end - slice.start});
     }
     for (TaskId task = 0; task < blocks.size(); ++task) {

@@ -16,6 +16,7 @@ struct BlockKernels {
         Nanoseconds start = 0, end = 0;
         std::size_t group = 0;  ///< into KernelGroups::names()
         std::uint32_t name = 0; ///< into GpuWork::names
+        int gpu = 0;            ///< GpuWork::Slice::gpu; of a group its member, numbered over all
     };
     struct Gap { ///< within the block, with none of its kernels running
         Nanoseconds start = 0, end = 0;

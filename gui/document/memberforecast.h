@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// What the members of a design's groups will do in a step: their parts of every block, the collectives between them,
+// and how long each waits at those for the slowest. Worked out on another thread, since plans that nobody stated have
+// to be found first, and only while somebody shows it; an edit makes it again.
+#pragma once
+
+#include "core/design/groupstages.h"
+#include "core/program/memberprogram.h"
+#include "gui/document/document.h"
+
+#include <QThreadPool>
+
+#include <atomic>
+#include <functional>
+#include <memory>
+
+namespace pipewright {
+
+class MemberForecast : public QObject {
+    Q_OBJECT
+
+public:
+    struct Part {
+        Nanoseconds start = 0, end = 0;
+        Block block;
+        bool collective = false;
+        int index = 0, count = 1;                ///< of the block's parts, or of its collectives
+        Collective kind = Collective::AllGather; ///< of a collective
+        Nanoseconds waited = 0;                  ///< before it: for a slower member
+        int slowest = -1;                        ///< whom it waited for, numbered within its group
+    };
+    struct Share {
+        int stage = 0;
+        double share = 0;
+    };
+    struct Member {
+        QString name;            ///< of the device
+        std::vector<Part> parts; ///< in time order
+        Bytes peakBytes = 0;
+        Nanoseconds busy = 0;       ///< with parts
+        Nanoseconds exchanging = 0; ///< in collectives
+        Nanoseconds waiting = 0;    ///< before them
+        std::vector<Share> shares;  ///< of the stages of its group
+    };
+    struct Members {
+        std::vector<std::vector<Member>> ofDevice; ///< one member where the device is no group
+        std::vector<int> first; ///< per device: its first member, numbered over all, as in a recording
+        Nanoseconds makespan = 0;
+    };
+
+    explicit MemberForecast(Document& document, QObject* parent = nullptr);
+    ~MemberForecast() override;
+
+    /// What takes stages and parts from a design; the usual one is groupStages(), whose bytes are a formula's.
+    using Maker = std::function<std::pair<GroupStages, MemberProgram>(const Design&)>;
+    void setMaker(Maker maker);
+
+    void want(bool wanted);                                    ///< by those who show it
+    const Members* members() const { return m_members.get(); } ///< null: on its way, or it cannot be
+    QString why() const { return m_why; }                      ///< it cannot be, or that it is on its way
+    bool isWorking() const { return m_working; }
+
+    static Members of(const Design& design, const Maker& maker); ///< throws Error
+
+Q_SIGNALS:
+    void changed();
+
+private:
+    void refresh();
+
+    Document& m_document;
+    Maker m_maker;
+    bool m_wanted = false, m_working = false;
+    std::shared_ptr<const Design> m_of; ///< what `m_members` is of
+    std::shared_ptr<const Members> m_members;
+    QString m_why;
+    QThreadPool m_worker;
+    std::atomic<int> m_generation{0};
+};
+
+} // namespace pipewright

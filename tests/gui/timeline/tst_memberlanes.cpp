@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Lanes of groups unfolded into their members: by key, by mouse and from the menu; what stands there is the prediction
+// of the members, made again after an edit.
+#include "core/design/stageplans.h"
+#include "core/program/compile.h"
+#include "gui/document/memberforecast.h"
+#include "gui/timeline/lanestrip.h"
+#include "gui/timeline/timelinestage.h"
+#include "makers/groups.h"
+#include "testmain.h"
+
+#include <QSignalSpy>
+
+using namespace pipewright;
+using namespace pipewright::testing;
+
+namespace {
+
+/// A group of two, and a single device.
+Design oneGroup()
+{
+    return withStrategy(test::groupDesign("1f1b", {{1e9, 5e8}, {2e9}}, 4), sharding::Strategy::Megatron);
+}
+
+bool arrived(Stage& stage)
+{
+    QSignalSpy changed(stage.view.get(), &TimelineView::membersChanged);
+    while (!stage.view->memberForecast().members() || stage.view->memberForecast().isWorking())
+        if (!changed.wait(30'000))
+            return false;
+    return true;
+}
+
+} // namespace
+
+class MemberLanesTest : public QObject {
+    Q_OBJECT
+
+private Q_SLOTS:
+    void theForecastIsThePredictionOfTheMembers()
+    {
+        const Design design =
+            withStrategy(test::groupDesign("zb-h1", {{1e9, 5e8}, {1e9, 1e9, 4e8}}, 6), sharding::Strategy::Even);
+        const GroupStages stages = groupStages(design);
+        const MemberProgram program =
+            memberProgram(compile(design.schedule, design.costs, design.dataflow), stages, design.costs);
+        const Prediction prediction = predictMembers(program);
+        const MemberForecast::Members members =
+            MemberForecast::of(design, [&](const Design&) { return std::pair(stages, program); });
+        QCOMPARE(members.makespan, prediction.metrics.makespan);
+        QCOMPARE(members.ofDevice.size(), std::size_t{2});
+        QCOMPARE(members.first, (std::vector<int>{0, 2}));
+        std::size_t number = 0;
+        for (const std::vector<MemberForecast::Member>& group : members.ofDevice)
+            for (const MemberForecast::Member& member : group) {
+                QCOMPARE(member.peakBytes, prediction.metrics.devices[number++].peakBytes);
+                QVERIFY(member.busy > 0 && member.exchanging > 0);
+                Nanoseconds before = 0;
+                for (const MemberForecast::Part& part : member.parts) {
+                    QVERIFY(part.start >= before && part.end >= part.start && part.waited >= 0);
+                    QVERIFY(part.index < part.count);
+                    before = part.end;
+                }
+            }
+        // With equal shares the faster wait for the slowest.
+        for (const std::vector<MemberForecast::Member>& group : members.ofDevice)
+            QVERIFY(std::any_of(group.begin(), group.end(), [](const auto& member) { return member.waiting > 0; }));
+    }
+
+    void aLaneUnfoldsByKeyByMouseAndFromItsMenu()
+    {
+        Stage stage(oneGroup());
+        TimelineView& view = *stage.view;
+        const int height = view.rectOfLane(0).height();
+        QVERIFY(view.visibleMemberParts(0).empty());
+        stage.click(QPoint(40, view.rectOfLane(0).center().y())); // its label
+        QTest::keyClick(&view, Qt::Key_J);
+        QCOMPARE(view.lanes().members(0), 2);
+        QVERIFY(arrived(stage));
+        const auto parts = view.visibleMemberParts(0);
+        QVERIFY(!parts.empty());
+        const auto said = [&](const char* words) {
+            return std::any_of(parts.begin(), parts.end(),
+                               [&](const auto& part) { return part.second.contains(QLatin1String(words)); });
+        };
+        view.showRange(0, view.total() / 8);
+        QVERIFY2(view.textOfMember(0, 1).startsWith(QStringLiteral("Member 1 (member): ")),
+                 qPrintable(view.textOfMember(0, 1)));
+        QVERIFY(view.textOfMember(0, 1).contains(QStringLiteral("of stage 0")));
+        QVERIFY(said("predicted"));
+        QTest::keyClick(&view, Qt::Key_J);
+        QCOMPARE(view.lanes().members(0), 0);
+
+        // The mark in the label, and a device that is no group.
+        const QRect lane = view.rectOfLane(0);
+        stage.click(QPoint(TimelineView::plotLeft() - 10, lane.top() + 10));
+        QCOMPARE(view.lanes().members(0), 2);
+        QSignalSpy refused(&view, &TimelineView::editRefused);
+        stage.click(QPoint(40, view.rectOfLane(1).center().y()));
+        QTest::keyClick(&view, Qt::Key_J);
+        QCOMPARE(view.lanes().members(1), 0);
+        QVERIFY(refused.count() == 1 && refused.front().front().toString().contains("is a single device"));
+        view.action(QStringLiteral("allMembers"))->trigger();
+        QCOMPARE(view.lanes().members(0), 0);
+        view.action(QStringLiteral("allMembers"))->trigger();
+        QCOMPARE(view.lanes().members(0), 2);
+        QVERIFY(view.rectOfLane(0).height() > 2 * LaneStrip::memberLane);
+        QVERIFY(height > 0);
+    }
+
+    void anEditOfSharesIsPredictedAnew()
+    {
+        Stage stage(oneGroup());
+        TimelineView& view = *stage.view;
+        view.action(QStringLiteral("allMembers"))->trigger();
+        QVERIFY(arrived(stage));
+        const QString before = view.textOfMember(0, 1);
+        sharding::StatedPlan plan = stage.document.design().plans[0];
+        plan.ratios = {0.25, 0.75};
+        QVERIFY(!hasErrors(stage.document.apply(SetStagePlan{0, plan})));
+        QVERIFY(arrived(stage));
+        const QString after = view.textOfMember(0, 1);
+        QVERIFY2(after != before && after.contains(QStringLiteral("75.0")), qPrintable(after));
+        stage.document.undoStack()->undo();
+        QVERIFY(arrived(stage));
+        QCOMPARE(view.textOfMember(0, 1), before);
+    }
+
+    void whatGroupsDoNotRunIsSaidInPlaceOfMembers()
+    {
+        Design design = oneGroup();
+        design.costs.hostGaps.resize(2);
+        design.costs.hostGaps[0].before.fill(1000);
+        Stage stage(design);
+        stage.view->action(QStringLiteral("allMembers"))->trigger();
+        QVERIFY(!stage.view->memberForecast().members());
+        QVERIFY2(stage.view->memberForecast().why().contains(QStringLiteral("host gaps")),
+                 qPrintable(stage.view->memberForecast().why()));
+    }
+};
+
+PIPEWRIGHT_TEST(MemberLanesTest, QApplication)
+#include "tst_memberlanes.moc"
