@@ -245,7 +245,7 @@ void MemberLanes::paint(QPainter& painter, int device, const QRectF& area, const
             part.collective ? rect.rect.adjusted(0, rect.rect.height() / 3, 0, -rect.rect.height() / 3) : rect.rect;
         if (measured) { // what was predicted is the outline of what was measured
             if (rect.rect.width() > 3) {
-                painter.setPen(QPen(theme.text, 1));
+                painter.setPen(QPen(theme.dim, 1, Qt::DashLine));
                 painter.setBrush(Qt::NoBrush);
                 painter.drawRect(body.adjusted(0.5, 0.5, -0.5, -0.5));
             }
