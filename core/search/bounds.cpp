@@ -41,6 +41,7 @@ public:
     Bounds(const SearchModel& model, SearchObjective objective) : m_model(model), m_objective(objective)
     {
         collectStages();
+        collectWork();
         for (int d = 0; d < model.devices; ++d)
             m_devices.push_back(model.stagesOfDevice[d].empty() ? OfDevice{} : lookAt(d));
     }
@@ -75,8 +76,8 @@ private:
         m_stages.resize(static_cast<std::size_t>(m_model.stages));
         for (int s = 0; s < m_model.stages; ++s)
             for (int m = 0; m < m_model.microbatches; ++m) {
-                const auto task = [&](std::int32_t id) { return m_model.tasks[id]; };
-                const SearchTask f = task(m_model.forward(s, m)), b = task(m_model.backward(s, m));
+                const auto task = [&](std::int32_t id) -> const SearchTask& { return m_model.tasks[id]; };
+                const SearchTask &f = task(m_model.forward(s, m)), &b = task(m_model.backward(s, m));
                 const std::int32_t weight = m_model.weightGrad(s, m);
                 const Nanoseconds w = weight < 0 ? 0 : task(weight).duration;
                 StageExtremes& x = m_stages[s];
@@ -89,6 +90,18 @@ private:
                 least(x.owed, std::max<Bytes>(0, f.taken + b.taken - b.freed));
                 least(x.atForward, f.passing), least(x.atBackward, b.taken + b.passing);
             }
+    }
+
+    /// In one pass for all devices: of millions of tasks a pass takes a good part of a second.
+    void collectWork()
+    {
+        m_work.resize(static_cast<std::size_t>(m_model.devices), 0);
+        m_weightGrads = m_work;
+        for (const SearchTask& task : m_model.tasks) {
+            m_work[task.device] += task.duration;
+            if (task.op == Op::W)
+                m_weightGrads[task.device] += task.duration;
+        }
     }
 
     /// From the start of F in stage `from` to the start of F in stage `to`, later or the same.
@@ -169,9 +182,7 @@ private:
             atForward = std::min(atForward, e.atForward);
             least += e.live * count;
         }
-        for (const SearchTask& task : m_model.tasks)
-            if (task.device == d)
-                x.work += task.duration;
+        x.work = m_work[d];
         const StageExtremes &top = stage(x.first), &low = stage(x.last);
         x.apart = least > capacity;
         const Bytes capacityForForwards = capacity - std::max(atForward, low.atBackward);
@@ -183,19 +194,10 @@ private:
         const Nanoseconds workable = mostWork(backwards, capacity, count);
         x.cool = std::max<Nanoseconds>(0, lastAway + top.leastW - workable);
         const Nanoseconds putOff =
-            std::min(top.mostW + mostWork(owed, capacity - top.live - top.atBackward, count), allWeightGrads(d));
+            std::min(top.mostW + mostWork(owed, capacity - top.live - top.atBackward, count), m_weightGrads[d]);
         const Nanoseconds end = std::max(-putOff, lastAway - workable);
         x.toLastBackward = x.apart ? x.warm + x.work + end : x.work + std::max(x.warm - putOff, end);
         return x;
-    }
-
-    Nanoseconds allWeightGrads(int d) const
-    {
-        Nanoseconds time = 0;
-        for (const SearchTask& task : m_model.tasks)
-            if (task.device == d && task.op == Op::W)
-                time += task.duration;
-        return time;
     }
 
     void ofDevice(int d)
@@ -307,6 +309,7 @@ private:
     const SearchModel& m_model;
     SearchObjective m_objective;
     std::vector<StageExtremes> m_stages;
+    std::vector<Nanoseconds> m_work, m_weightGrads; ///< per device
     std::vector<OfDevice> m_devices;
     std::vector<SearchBound> m_found;
 };

@@ -12,7 +12,10 @@ namespace pipewright {
 
 class Incumbent {
 public:
-    Incumbent(const Design& design, const SearchModel& model, const SearchOptions& options, Nanoseconds bound);
+    using Clock = std::chrono::steady_clock;
+    /// `began`: of the search, from which its time limit counts.
+    Incumbent(const Design& design, const SearchModel& model, const SearchOptions& options, Nanoseconds bound,
+              Clock::time_point began = Clock::now());
 
     /// Predicts lanes whose promised value beats the best and keeps them if the prediction does too. Where they exceed
     /// the limit (buffers of values in flight), `capacity` of that device shrinks by the excess.
@@ -37,7 +40,7 @@ private:
     const Design& m_design;
     const SearchModel& m_model;
     const SearchOptions& m_options;
-    const std::chrono::steady_clock::time_point m_began = std::chrono::steady_clock::now();
+    const Clock::time_point m_began;
     std::atomic<Nanoseconds> m_best{noValue}, m_bound;
     mutable std::mutex m_mutex;
     Lanes m_lanes;

@@ -18,6 +18,9 @@ namespace pipewright {
 
 namespace {
 
+/// Every thread has tables of all blocks, some 300 bytes each; of more blocks than this there are fewer threads.
+constexpr std::size_t mostTasksOfThreads = 16'000'000;
+
 std::string limitText(const MemoryLimit& limit)
 {
     return limit.factor  ? fmt::format("{}x", *limit.factor)
@@ -37,11 +40,22 @@ void runThreads(const Design& design, const SearchModel& model, const SearchOpti
         return over.load() || incumbent.proved() || options.stop.stop_requested()
                || (limit > 0 && incumbent.seconds() >= limit);
     };
+    // With millions of blocks a piece of work between two questions takes seconds. What the longest took so far, of any
+    // thread, the next may take too: it is only begun where there is time for it.
+    std::atomic<double> longest{0};
     std::vector<std::exception_ptr> failures(static_cast<std::size_t>(options.threads));
     std::vector<std::jthread> threads;
     const auto work = [&](int index) {
+        double asked = incumbent.seconds();
+        const auto stopInTime = [&] {
+            const double now = incumbent.seconds(), took = now - asked;
+            asked = now;
+            for (double known = longest; took > known && !longest.compare_exchange_weak(known, took);) {
+            }
+            return stop() || (limit > 0 && now + longest >= limit && incumbent.best() != Incumbent::noValue);
+        };
         try {
-            SearchWorker(design, model, options, incumbent, index).run(stop);
+            SearchWorker(design, model, options, incumbent, index).run(stopInTime);
         } catch (...) {
             failures[index] = std::current_exception();
             over = true;
@@ -99,8 +113,8 @@ std::size_t bestUnderNoise(const Design& design, const SearchModel& model, const
 
 SearchResult search(const Design& design, const SearchOptions& given)
 {
+    const Incumbent::Clock::time_point began = Incumbent::Clock::now();
     SearchOptions options = given;
-    options.threads = std::clamp(options.threads, 1, 256);
     if (hasUpdates(design.schedule))
         throw Error("schedule.order", "the schedule updates its stages amid the run, which the search does not place",
                     "search a synchronous schedule, such as 1f1b");
@@ -114,12 +128,14 @@ SearchResult search(const Design& design, const SearchOptions& given)
             fmt::format("{}x counts in saved activations, which recomputation does not keep", *options.limit.factor),
             "state the limit in bytes, such as 40GiB");
     const SearchModel model(design, options.limit, options.locked);
+    const auto most = static_cast<int>(std::min<std::size_t>(256, mostTasksOfThreads / (model.tasks.size() + 1)));
+    options.threads = std::clamp(options.threads, 1, std::max(1, most));
     if (const Diagnostics impossible = whyImpossible(design, model, options.limit); hasErrors(impossible))
         throw Error(impossible);
     SearchResult result;
     result.bounds = lowerBounds(model, options.objective);
     result.bound = result.bounds.front();
-    Incumbent incumbent(design, model, options, result.bound.value);
+    Incumbent incumbent(design, model, options, result.bound.value, began);
     runThreads(design, model, options, incumbent);
 
     result.history = incumbent.history();

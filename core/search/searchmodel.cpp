@@ -104,6 +104,7 @@ void SearchModel::addTasks(const Design& design)
                 && block.microbatch < microbatches)
                 split[cell(block.stage, block.microbatch)] = block.op != Op::B;
     m_first.resize(cells);
+    tasks.reserve(3 * cells);
     for (int s = 0; s < stages; ++s)
         for (int m = 0; m < microbatches; ++m) {
             const auto first = static_cast<std::int32_t>(tasks.size());

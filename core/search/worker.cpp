@@ -33,27 +33,41 @@ constexpr int placesToRepeat = 12;
 
 SearchWorker::SearchWorker(const Design& design, const SearchModel& model, const SearchOptions& options,
                            Incumbent& incumbent, int index)
-    : m_design(design), m_given(model), m_model(model), m_options(options), m_incumbent(incumbent), m_index(index),
-      m_random(options.seed * 0x9e37'79b9'7f4a'7c15ULL + static_cast<std::uint64_t>(index)), m_policies(m_model),
-      m_times(m_model), m_laneSearch(m_model, options.objective), m_windows(m_model, options.objective)
+    : m_design(design), m_given(model), m_options(options), m_incumbent(incumbent), m_index(index),
+      m_random(options.seed * 0x9e37'79b9'7f4a'7c15ULL + static_cast<std::uint64_t>(index)), m_capacity(model.capacity)
 {
+}
+
+SearchWorker::Tools::Tools(const SearchModel& given, const SearchOptions& options)
+    : model(given), policies(model), times(model), laneSearch(model, options.objective),
+      windows(model, options.objective)
+{
+}
+
+SearchWorker::Tools& SearchWorker::tools()
+{
+    if (!m_tools) {
+        m_tools = std::make_unique<Tools>(m_given, m_options);
+        m_tools->model.capacity = m_capacity;
+    }
+    return *m_tools;
 }
 
 void SearchWorker::run(const std::function<bool()>& stop)
 {
-    tryGiven();
+    tryGiven(stop);
     tryFamilies(stop); // first: with many blocks the rules alone take seconds
     tryRules(stop);
     if (mine(0))
         repeatFewer(stop);
-    if (mine(0) && m_model.tasks.size() <= mostTasksToExhaust)
+    if (mine(0) && m_given.tasks.size() <= mostTasksToExhaust)
         exhaust(stop);
     if (mine(m_options.threads - 1)) { // not the thread that runs the exact search
         m_constraints = makeConstraintSearch(m_given, m_options, m_incumbent);
         if (m_given.tasks.size() > mostTasksToConstrain)
             m_parts = std::make_unique<ProofByParts>(m_design, m_given, m_options, m_incumbent);
     }
-    const auto tasks = std::max<std::int64_t>(1, static_cast<std::int64_t>(m_model.tasks.size()));
+    const auto tasks = std::max<std::int64_t>(1, static_cast<std::int64_t>(m_given.tasks.size()));
     const int runs = static_cast<int>(std::clamp<std::int64_t>(tasksOfRound / (4 * tasks), 1, 50));
     for (int round = 0; !stop() && (m_options.rounds == 0 || round < m_options.rounds); ++round) {
         varyRules(runs, stop);
@@ -68,26 +82,33 @@ void SearchWorker::run(const std::function<bool()>& stop)
 
 void SearchWorker::offer(const Lanes& lanes, const char* source)
 {
-    if (!m_times.run(lanes))
+    if (!tools().times.run(lanes))
         return;
-    m_incumbent.offer(lanes, m_times.value(lanes, m_options.objective), source, m_model.capacity);
+    m_incumbent.offer(lanes, tools().times.value(lanes, m_options.objective), source, tools().model.capacity);
+}
+
+std::optional<Lanes> SearchWorker::lanesOf(const Schedule& schedule) const
+{
+    if (schedule.deviceOfStage != m_given.deviceOfStage || schedule.replicas() > 1 || schedule.sequencePieces > 1)
+        return std::nullopt;
+    return m_given.lanesOf(schedule);
 }
 
 void SearchWorker::offerSchedule(const Schedule& schedule, const char* source)
 {
-    if (schedule.deviceOfStage != m_model.deviceOfStage || schedule.replicas() > 1 || schedule.sequencePieces > 1)
-        return;
-    if (const auto lanes = m_model.lanesOf(schedule); lanes && lanesAllowed(m_model, *lanes))
+    if (const auto lanes = lanesOf(schedule); lanes && lanesAllowed(tools().model, *lanes))
         offer(*lanes, source);
 }
 
-void SearchWorker::tryGiven()
+void SearchWorker::tryGiven(const std::function<bool()>& stop)
 {
+    // The first is predicted whatever the model says of its time: with millions of blocks the tools are not ready yet.
     int number = 0;
     if (mine(number++))
-        offerSchedule(m_design.schedule, "as it was");
+        if (const auto lanes = lanesOf(m_design.schedule))
+            m_incumbent.offer(*lanes, 0, "as it was", m_capacity);
     for (const Schedule& hint : m_options.hints)
-        if (mine(number++))
+        if (mine(number++) && !stop())
             offerSchedule(hint, "hint");
 }
 
@@ -96,20 +117,20 @@ void SearchWorker::tryFamilies(const std::function<bool()>& stop)
 {
     int number = 0;
     FamilyParameters parameters;
-    parameters.devices = m_model.devices;
-    parameters.microbatches = m_model.microbatches;
+    parameters.devices = m_given.devices;
+    parameters.microbatches = m_given.microbatches;
     takeWork(parameters, m_design.costs);
     for (const StageCosts& stage : m_design.costs.stages) {
         parameters.saved += stage.savedUntilInputGrad + stage.savedUntilWeightGrad;
         parameters.savedForWeightGrad += stage.savedUntilWeightGrad + stage.savedFromInputGrad;
     }
-    parameters.saved /= m_model.devices;
-    parameters.savedForWeightGrad = std::min(parameters.saved, parameters.savedForWeightGrad / m_model.devices);
+    parameters.saved /= m_given.devices;
+    parameters.savedForWeightGrad = std::min(parameters.saved, parameters.savedForWeightGrad / m_given.devices);
     for (const Family& family : families()) {
         if (stop())
             return;
         // Families that try thousands of schedules over all devices take too long for a starting point.
-        const bool heavy = family.search == FamilySearch::Tried && m_model.devices > 8;
+        const bool heavy = family.search == FamilySearch::Tried && m_given.devices > 8;
         // Updates within the step change the training, so such families are no order of this design.
         if (heavy || family.updates || !mine(number++))
             continue;
@@ -117,12 +138,12 @@ void SearchWorker::tryFamilies(const std::function<bool()>& stop)
         own.stop = stop;
         own.memoryLimit = m_options.limit.factor;
         if (family.chunksSelectable)
-            own.chunks = m_model.stages / m_model.devices;
-        else if (family.defaultChunks * m_model.devices != m_model.stages)
+            own.chunks = m_given.stages / m_given.devices;
+        else if (family.defaultChunks * m_given.devices != m_given.stages)
             continue;
-        for (int s = 0; s < m_model.stages; ++s) { // with the host's gaps, as the tasks of the model
+        for (int s = 0; s < m_given.stages; ++s) { // with the host's gaps, as the tasks of the model
             const auto time = [&](Op op) {
-                return m_design.costs.duration(op, s) + m_design.costs.hostGap(op, m_model.deviceOfStage[s]);
+                return m_design.costs.duration(op, s) + m_design.costs.hostGap(op, m_given.deviceOfStage[s]);
             };
             own.stageTimes.push_back({time(Op::F), time(Op::I), time(Op::W)});
         }
@@ -136,13 +157,13 @@ void SearchWorker::tryFamilies(const std::function<bool()>& stop)
 
 bool SearchWorker::tryPolicy(const Policy& policy, const std::function<bool()>& stop)
 {
-    auto lanes = m_policies.run(policy, stop);
-    if (!lanes || !m_times.run(*lanes))
+    auto lanes = tools().policies.run(policy, stop);
+    if (!lanes || !tools().times.run(*lanes))
         return false;
     Nanoseconds sum = 0;
-    const Nanoseconds value = m_times.value(*lanes, m_options.objective, &sum);
+    const Nanoseconds value = tools().times.value(*lanes, m_options.objective, &sum);
     m_lastLanes = std::move(*lanes);
-    m_incumbent.offer(m_lastLanes, value, "rules", m_model.capacity);
+    m_incumbent.offer(m_lastLanes, value, "rules", tools().model.capacity);
     if (std::pair(value, sum) > std::pair(m_bestPolicy.value, m_bestPolicy.sum))
         return false;
     m_bestPolicy = {policy, value, sum};
@@ -160,7 +181,7 @@ void SearchWorker::tryRules(const std::function<bool()>& stop)
                         return;
                     if (!mine(number++))
                         continue;
-                    Policy policy = m_policies.initial(share, more);
+                    Policy policy = tools().policies.initial(share, more);
                     policy.waitInForward = waits % 2 == 0 ? 0 : 0.5;
                     policy.waitInWeight = waits < 2 ? 1 : 0.5;
                     policy.fillFirst = fill;
@@ -202,7 +223,7 @@ void SearchWorker::repeatFewer(const std::function<bool()>& stop)
         for (int at = 0; at < placesToRepeat && !stop(); ++at) {
             const Nanoseconds cut =
                 incumbent.best() * (placesToRepeat + 2 * at) / (4 * placesToRepeat); // within the middle half
-            if (const auto longer = repeated(model, lanes, times.starts(), m_model, cut, period))
+            if (const auto longer = repeated(model, lanes, times.starts(), m_given, cut, period))
                 offer(*longer, "repetition");
         }
 }
@@ -212,14 +233,14 @@ void SearchWorker::varyRules(int runs, const std::function<bool()>& stop)
     if (m_bestPolicy.value == Incumbent::noValue)
         return;
     for (int run = 0; run < runs && !stop(); ++run)
-        tryPolicy(varied(m_bestPolicy.policy, m_model.microbatches, m_random), stop);
+        tryPolicy(varied(m_bestPolicy.policy, m_given.microbatches, m_random), stop);
 }
 
 /// Usually the best schedule; sometimes the last one of the rules, for diversity.
 Lanes SearchWorker::lanesToImprove()
 {
     Lanes lanes = m_random() % 3 == 0 && !m_lastLanes.empty() ? m_lastLanes : m_incumbent.lanes();
-    if (!lanes.empty() && !lanesAllowed(m_model, lanes))
+    if (!lanes.empty() && !lanesAllowed(tools().model, lanes))
         lanes.clear();
     return lanes;
 }
@@ -230,9 +251,9 @@ void SearchWorker::searchLanes(const std::function<bool()>& stop)
     if (lanes.empty())
         return;
     const auto changes =
-        std::clamp<std::int64_t>(tasksOfRound * 4 / static_cast<std::int64_t>(m_model.tasks.size()), 20, 20'000);
-    const Nanoseconds value = m_laneSearch.improve(lanes, static_cast<int>(changes), m_random, stop);
-    m_incumbent.offer(lanes, value, "local search", m_model.capacity);
+        std::clamp<std::int64_t>(tasksOfRound * 4 / static_cast<std::int64_t>(m_given.tasks.size()), 20, 20'000);
+    const Nanoseconds value = tools().laneSearch.improve(lanes, static_cast<int>(changes), m_random, stop);
+    m_incumbent.offer(lanes, value, "local search", tools().model.capacity);
 }
 
 void SearchWorker::searchWindows(const std::function<bool()>& stop)
@@ -240,9 +261,9 @@ void SearchWorker::searchWindows(const std::function<bool()>& stop)
     Lanes lanes = lanesToImprove();
     if (lanes.empty())
         return;
-    const auto nodes = std::min<std::int64_t>(nodesOfRound, 20 * static_cast<std::int64_t>(m_model.tasks.size()));
-    const Nanoseconds value = m_windows.improve(lanes, nodes, m_random, stop);
-    m_incumbent.offer(lanes, value, "windows", m_model.capacity);
+    const auto nodes = std::min<std::int64_t>(nodesOfRound, 20 * static_cast<std::int64_t>(m_given.tasks.size()));
+    const Nanoseconds value = tools().windows.improve(lanes, nodes, m_random, stop);
+    m_incumbent.offer(lanes, value, "windows", tools().model.capacity);
 }
 
 } // namespace pipewright

@@ -18,10 +18,24 @@ public:
                  int index);
     void run(const std::function<bool()>& stop);
     /// Tasks placed and timed so far, those of a search of fewer microbatches not counted.
-    std::int64_t work() const { return m_policies.work() + m_times.work() + m_laneSearch.work() + m_windows.work(); }
+    std::int64_t work() const { return m_tools ? m_tools->work() : 0; }
 
 private:
-    void tryGiven(); ///< the design's own order and the hints
+    /// What candidates are made and timed with: tables of all blocks, made when the first is.
+    struct Tools {
+        Tools(const SearchModel& given, const SearchOptions& options);
+        std::int64_t work() const { return policies.work() + times.work() + laneSearch.work() + windows.work(); }
+
+        SearchModel model; ///< a copy, whose capacity shrinks where predictions need more
+        PolicyRunner policies;
+        LaneTimes times;
+        LaneSearch laneSearch;
+        WindowSearch windows;
+    };
+    Tools& tools();
+    void tryGiven(const std::function<bool()>& stop); ///< the design's own order and the hints
+    /// The blocks as lanes; nothing for a schedule of another placement, or one that the limit or a lock forbids.
+    std::optional<Lanes> lanesOf(const Schedule& schedule) const;
     void offerSchedule(const Schedule& schedule, const char* source);
     void tryFamilies(const std::function<bool()>& stop);
     void tryRules(const std::function<bool()>& stop);
@@ -38,15 +52,12 @@ private:
 
     const Design& m_design;
     const SearchModel& m_given;
-    SearchModel m_model; ///< a copy, whose capacity shrinks where predictions need more
     const SearchOptions& m_options;
     Incumbent& m_incumbent;
     int m_index;
     std::mt19937_64 m_random;
-    PolicyRunner m_policies;
-    LaneTimes m_times;
-    LaneSearch m_laneSearch;
-    WindowSearch m_windows;
+    std::unique_ptr<Tools> m_tools;
+    std::vector<Bytes> m_capacity;                   ///< for the tools' model, until there is one
     std::unique_ptr<ConstraintSearch> m_constraints; ///< on one thread, until finished
     std::unique_ptr<ProofByParts> m_parts;           ///< likewise, for designs with too many blocks
     struct Scored {

@@ -99,6 +99,19 @@ private Q_SLOTS:
         QVERIFY(lanesAllowed(model, lanes));
     }
 
+    /// With millions of blocks the tables alone take seconds to make.
+    void aStopIsHeededBeforeAnyTableIsMade()
+    {
+        const Design base = test::timedDesign("zb-h1", 4, 16, 5, 6, 4, {});
+        const SearchModel model(base, {});
+        const SearchOptions options;
+        Incumbent incumbent(base, model, options, 0);
+        SearchWorker worker(base, model, options, incumbent, 0);
+        worker.run([] { return true; });
+        QCOMPARE(incumbent.history().size(), std::size_t{1}); // the given order, which is predicted always
+        QCOMPARE(worker.work(), std::int64_t{0});
+    }
+
     /// A cancel is noticed within so much work, counted in tasks: in the largest size that the search promises, a few
     /// milliseconds.
     void aCancelIsNoticedSoon()
