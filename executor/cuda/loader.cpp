@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "executor/cuda/loader.h"
 
+#include "core/base/inputfile.h"
 #include "executor/cuda/libraryplaces.h"
 
 #include <array>
@@ -9,7 +10,6 @@
 #include <dlfcn.h>
 #include <filesystem>
 #include <fmt/format.h>
-#include <fstream>
 
 namespace pipewright {
 
@@ -94,9 +94,9 @@ std::string findPlugin()
 
 bool isShared(const std::string& path)
 {
-    std::array<char, 4> magic{};
-    std::ifstream file(path, std::ios::binary);
-    return file.read(magic.data(), magic.size()) && magic == std::array<char, 4>{0x7f, 'E', 'L', 'F'};
+    return beginningOf(path, 4)
+           == "\x7f"
+              "ELF";
 }
 
 } // namespace

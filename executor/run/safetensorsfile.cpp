@@ -2,6 +2,7 @@
 #include "executor/run/safetensorsfile.h"
 
 #include "core/base/diagnostic.h"
+#include "core/base/inputfile.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -10,7 +11,6 @@
 #include <bit>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <stdexcept>
 
 namespace pipewright {
@@ -97,18 +97,16 @@ SafetensorsFile SafetensorsFile::open(const std::string& path)
 
 void SafetensorsFile::addFile(const std::string& file)
 {
-    std::ifstream stream(file, std::ios::binary);
+    InputFile input(file);
     unsigned char length[8] = {};
-    if (!stream || !stream.read(reinterpret_cast<char*>(length), sizeof length))
-        refuse(file, "the file cannot be read");
-    std::error_code fault;
-    const std::uint64_t size = fs::file_size(file, fault), header = littleEndian(length, 8);
-    if (fault || header > longestHeader || header + 8 > size)
+    const bool begins = input.read(reinterpret_cast<char*>(length), sizeof length) == sizeof length;
+    const std::uint64_t size = input.size(), header = littleEndian(length, 8);
+    if (!begins || header > longestHeader || header + 8 > size)
         refuse(file, "is no safetensors file: its header does not fit into it");
     std::string text(header, '\0');
-    stream.read(text.data(), static_cast<std::streamsize>(header));
+    const bool whole = input.read(text.data(), text.size()) == text.size();
     const nlohmann::json json = nlohmann::json::parse(text, nullptr, false);
-    if (!stream || !json.is_object())
+    if (!whole || !json.is_object())
         refuse(file, "is no safetensors file: its header is not JSON");
     for (const auto& [name, entry] : json.items()) {
         if (name == "__metadata__")
@@ -170,9 +168,9 @@ std::vector<float> SafetensorsFile::values(const std::string& name) const
         throw Error(tensor.file, fmt::format("the tensor \"{}\" is of type {}", name, tensor.type),
                     "convert it to F32, F16 or BF16");
     std::vector<unsigned char> bytes(tensor.end - tensor.begin);
-    std::ifstream stream(tensor.file, std::ios::binary);
-    stream.seekg(static_cast<std::streamoff>(tensor.begin));
-    if (!stream.read(reinterpret_cast<char*>(bytes.data()), static_cast<std::streamsize>(bytes.size())))
+    InputFile input(tensor.file);
+    input.seek(tensor.begin);
+    if (input.read(reinterpret_cast<char*>(bytes.data()), bytes.size()) < bytes.size())
         throw Error(tensor.file, fmt::format("the tensor \"{}\" cannot be read", name), "has the file changed?");
     std::vector<float> values(bytes.size() / static_cast<std::size_t>(width));
     for (std::size_t i = 0; i < values.size(); ++i)

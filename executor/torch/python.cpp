@@ -2,12 +2,16 @@
 #include "executor/torch/python.h"
 
 #include "core/base/diagnostic.h"
+#include "core/base/inputfile.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cstdlib>
 
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 namespace pipewright {
@@ -32,20 +36,71 @@ std::string findOnPath(const std::string& program)
     return {};
 }
 
+const std::string beginningOfName = "pipewright-torch-";
+
+/// Below 0: another process has it, it is not this user's, or it is no folder. The lock ends with its process.
+int lockedFolder(const fs::path& folder)
+{
+    const int opened = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    struct stat facts {};
+    if (opened >= 0 && fstat(opened, &facts) == 0 && facts.st_uid == geteuid() && flock(opened, LOCK_EX | LOCK_NB) == 0)
+        return opened;
+    if (opened >= 0)
+        close(opened);
+    return -1;
+}
+
+/// Those of processes that were killed.
+void removeLeftovers(const fs::path& folder)
+{
+    std::error_code error;
+    std::vector<fs::path> found;
+    for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error))
+        if (entry->path().filename().string().starts_with(beginningOfName))
+            found.push_back(entry->path());
+    for (const fs::path& left : found)
+        if (const int lock = lockedFolder(left); lock >= 0) {
+            fs::remove_all(left, error);
+            close(lock);
+        }
+}
+
 } // namespace
 
 RunFolder::RunFolder()
 {
-    std::string name = (fs::temp_directory_path() / "pipewright-torch-XXXXXX").string();
-    if (mkdtemp(name.data()) == nullptr)
-        throw Error(name, "this folder cannot be made", "is the disk full?");
-    m_path = name;
+    const fs::path folder = fs::temp_directory_path();
+    removeLeftovers(folder);
+    std::error_code error;
+    // Another process may take it for a leftover until it is locked.
+    for (int tries = 0; tries < 8; ++tries) {
+        std::string name = (folder / (beginningOfName + "XXXXXX")).string();
+        if (mkdtemp(name.data()) == nullptr)
+            throw Error(name, "this folder cannot be made", "is the disk full?");
+        m_path = name;
+        m_lock = lockedFolder(m_path);
+        if (m_lock >= 0 && fs::exists(m_path, error))
+            return;
+        if (m_lock >= 0)
+            close(m_lock);
+        fs::remove_all(m_path, error);
+    }
+    throw Error(folder.string(), "no folder in it can be locked", "name another one in TMPDIR");
 }
 
 RunFolder::~RunFolder()
 {
     std::error_code ignored;
     fs::remove_all(m_path, ignored);
+    close(m_lock);
+}
+
+void requireModuleFile(const std::string& module)
+{
+    const std::string file = module.substr(0, module.rfind(':'));
+    std::error_code error;
+    if (fs::exists(file, error))
+        InputFile{file};
 }
 
 ProcessToStart pythonProcess(const std::string& python, const std::string& module,

@@ -10,10 +10,10 @@
 
 namespace pipewright {
 
-/// A folder of this run alone; gone with it.
+/// A folder of this run alone; gone with it. That of a run which was killed goes when the next one is made.
 class RunFolder {
 public:
-    RunFolder();
+    RunFolder(); ///< throws Error
     ~RunFolder();
     RunFolder(const RunFolder&) = delete;
     RunFolder& operator=(const RunFolder&) = delete;
@@ -21,7 +21,12 @@ public:
 
 private:
     std::filesystem::path m_path;
+    int m_lock = -1; ///< the folder, locked for as long as this process lives
 };
+
+/// Throws Error when the file of a person's module, FILE.py:NAME, is there and is no regular file; the interpreter says
+/// what else is wrong with it.
+void requireModuleFile(const std::string& module);
 
 /// `python -m module arguments…`, reporting to descriptor 3. Throws Error when there is no such interpreter.
 ProcessToStart pythonProcess(const std::string& python, const std::string& module,

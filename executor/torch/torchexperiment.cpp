@@ -167,6 +167,7 @@ Experiment runTorchExperiment(const std::vector<Design>& designs, const TorchExp
 {
     if (designs.empty())
         throw Error("designs", "there is nothing to compare", "name at least one design");
+    requireModuleFile(options.module);
     std::vector<Planned> runs;
     for (int seed = 1; seed <= options.seeds; ++seed) {
         runs.push_back(planned(designs.front(), 0, static_cast<std::uint64_t>(seed), true, options));

@@ -99,6 +99,7 @@ private:
 
 TorchProfile profileWithTorch(const TorchProfileOptions& options)
 {
+    requireModuleFile(options.module);
     const RunFolder folder;
     const JsonValue job{{"module", options.module}, {"device", options.device},
                         {"seed", options.seed},     {"seconds", options.seconds},

@@ -2,6 +2,7 @@
 #include "executor/training/chunkdata.h"
 
 #include "core/base/diagnostic.h"
+#include "core/base/inputfile.h"
 #include "executor/training/counterrandom.h"
 
 #include <fmt/format.h>
@@ -10,7 +11,6 @@
 #include <algorithm>
 #include <cassert>
 #include <cctype>
-#include <fstream>
 #include <map>
 
 namespace pipewright {
@@ -51,13 +51,8 @@ std::vector<fs::path> filesBelow(const fs::path& folder)
 
 void appendFile(const fs::path& path, std::string& bytes)
 {
-    std::ifstream stream(path, std::ios::binary);
-    if (!stream)
-        return; // one that may not be read is none of the data
-    const std::size_t before = bytes.size();
-    bytes.resize(ChunkData::byteLimit);
-    stream.read(bytes.data() + before, static_cast<std::streamsize>(ChunkData::byteLimit - before));
-    bytes.resize(before + static_cast<std::size_t>(stream.gcount()));
+    // One that may not be read is none of the data.
+    bytes += beginningOf(path.string(), ChunkData::byteLimit - bytes.size());
 }
 
 } // namespace

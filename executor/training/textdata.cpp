@@ -2,10 +2,10 @@
 #include "executor/training/textdata.h"
 
 #include "core/base/diagnostic.h"
+#include "core/base/inputfile.h"
 
 #include <algorithm>
 #include <array>
-#include <fstream>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -46,15 +46,10 @@ std::vector<fs::path> textFilesBelow(const fs::path& folder)
 
 void appendFile(const fs::path& path, std::size_t limit, std::string& text)
 {
-    std::ifstream stream(path, std::ios::binary);
-    if (!stream)
-        throw Error(path.string(), "the file cannot be read", "check its permissions");
+    InputFile file(path.string(), InputFile::Kind::Stream);
     const std::size_t before = text.size();
     text.resize(limit);
-    stream.read(text.data() + before, std::streamsize(limit - before));
-    text.resize(before + std::size_t(stream.gcount()));
-    if (stream.bad())
-        throw Error(path.string(), "the file could not be read to its end", "check the disk it lies on");
+    text.resize(before + file.read(text.data() + before, limit - before));
 }
 
 } // namespace

@@ -2,13 +2,11 @@
 #include "executor/training/tokendata.h"
 
 #include "core/base/diagnostic.h"
+#include "core/base/inputfile.h"
 
 #include <fmt/format.h>
 
-#include <fcntl.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 namespace pipewright {
 
@@ -17,16 +15,11 @@ class TokenData::Mapping {
 public:
     explicit Mapping(const std::string& path)
     {
-        const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-        struct stat facts {};
-        const bool regular = file >= 0 && ::fstat(file, &facts) == 0 && S_ISREG(facts.st_mode);
-        m_size = regular ? static_cast<std::size_t>(facts.st_size) : 0;
-        void* data = m_size > 0 ? ::mmap(nullptr, m_size, PROT_READ, MAP_PRIVATE, file, 0) : MAP_FAILED;
-        if (file >= 0)
-            ::close(file);
+        const InputFile file(path);
+        m_size = static_cast<std::size_t>(file.size());
+        void* data = m_size > 0 ? ::mmap(nullptr, m_size, PROT_READ, MAP_PRIVATE, file.descriptor(), 0) : MAP_FAILED;
         if (data == MAP_FAILED)
-            throw Error(path, regular && m_size == 0 ? "the file is empty" : "the file cannot be read",
-                        "name a file of tokens");
+            throw Error(path, m_size == 0 ? "the file is empty" : "the file cannot be read", "name a file of tokens");
         m_data = static_cast<const unsigned char*>(data);
     }
     Mapping(const Mapping&) = delete;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "gui/compare/comparewindow.h"
 
+#include "core/base/inputfile.h"
 #include "core/design/redesign.h"
 #include "core/files/designfile.h"
 #include "gui/compare/comparelanes.h"
@@ -31,8 +32,7 @@ constexpr std::size_t mostEntries = 8;
 
 Design readAny(const QString& path)
 {
-    QFile file(path);
-    const bool recording = file.open(QIODevice::ReadOnly) && file.read(15) == "SQLite format 3";
+    const bool recording = beginningOf(path.toStdString(), 15) == "SQLite format 3";
     return recording ? TraceReader(path.toStdString()).design() : readDesign(path.toStdString());
 }
 

@@ -68,6 +68,14 @@ void offerRecovery(const QString& folder, const std::function<MainWindow&()>& ma
     }
 }
 
+/// A locked one is opened as a design is, which says so.
+bool isImportedTrace(const QString& file)
+try {
+    return TraceWindow::opens(file);
+} catch (const Error&) {
+    return false;
+}
+
 } // namespace
 
 Design exampleDesign()
@@ -111,7 +119,7 @@ int runDesigner(int argc, char** argv, const std::vector<std::string>& files)
     offerRecovery(autosaveFolder, makeWindow);
     std::vector<std::unique_ptr<TraceWindow>> traces;
     for (const std::string& file : files) {
-        if (TraceWindow::opens(QString::fromStdString(file))) { // imported traces have no design
+        if (isImportedTrace(QString::fromStdString(file))) { // it has no design
             traces.push_back(std::make_unique<TraceWindow>());
             traces.back()->open(QString::fromStdString(file));
             traces.back()->show();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Files: opening, saving, pictures, and closing the window. Runs and recordings are in mainwindowrun.cpp.
+#include "core/base/inputfile.h"
 #include "core/base/textfile.h"
 #include "core/exchange/timelinepicture.h"
 #include "core/presets/modelfile.h"
@@ -43,8 +44,8 @@ namespace {
 /// Only the beginning is read: files may be large.
 bool isModel(const QString& path)
 {
-    QFile file(path);
-    return file.open(QIODevice::ReadOnly) && isModelText(file.read(1 << 16).toStdString(), path.toStdString());
+    const std::string beginning = beginningOf(path.toStdString(), 1 << 16);
+    return !beginning.empty() && isModelText(beginning, path.toStdString());
 }
 
 } // namespace
@@ -56,11 +57,11 @@ QString MainWindow::dataFolder(const QString& name) const
 
 bool MainWindow::openFile(const QString& path)
 {
-    if (TraceWindow::opens(path)) {
-        openTrace(path);
-        return true;
-    }
     try {
+        if (TraceWindow::opens(path)) {
+            openTrace(path);
+            return true;
+        }
         if (isModel(path)) { // a design is made of it first
             newScheduleOf(path);
             return true;
@@ -78,7 +79,7 @@ bool MainWindow::openFile(const QString& path)
 }
 
 bool MainWindow::openFiles(const QStringList& paths)
-{
+try {
     if (paths.size() == 1) { // a design takes the place of the present one
         if (!TraceWindow::opens(paths.front()) && !mayDiscard())
             return false;
@@ -96,6 +97,9 @@ bool MainWindow::openFiles(const QStringList& paths)
     }
     openTraces(paths);
     return true;
+} catch (const Error& error) { // a locked trace
+    complain(tr("Cannot open the file"), proseText(error));
+    return false;
 }
 
 void MainWindow::openTraces(const QStringList& paths)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "gui/document/document.h"
 
+#include "core/base/inputfile.h"
 #include "core/files/designfile.h"
 #include "core/schedule/edits.h"
 #include "core/schedule/validate.h"
@@ -29,8 +30,7 @@ std::shared_ptr<const TimelineLayout> layoutOf(const Design& design, const Predi
 
 bool isSqlite(const QString& path)
 {
-    QFile file(path);
-    return file.open(QIODevice::ReadOnly) && file.read(15) == "SQLite format 3";
+    return beginningOf(path.toStdString(), 15) == "SQLite format 3";
 }
 
 } // namespace

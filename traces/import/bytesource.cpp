@@ -2,11 +2,11 @@
 #include "traces/import/bytesource.h"
 
 #include "core/base/diagnostic.h"
+#include "core/base/inputfile.h"
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <filesystem>
 #include <utility>
 #include <zlib.h>
 
@@ -19,17 +19,13 @@ class File : public ByteSource {
 public:
     explicit File(std::string path) : m_path(std::move(path))
     {
-        std::error_code error;
-        if (std::filesystem::is_directory(m_path, error))
-            throw Error(m_path, "is a folder, not a file");
-        errno = 0;
-        m_file = gzopen(m_path.c_str(), "rb");
+        InputFile file(m_path);
+        m_size = static_cast<double>(file.size());
+        m_file = gzdopen(file.descriptor(), "rb");
         if (!m_file)
-            throw Error(m_path, std::string("cannot be read: ") + std::strerror(errno != 0 ? errno : ENOMEM));
+            throw Error(m_path, std::string("cannot be read: ") + std::strerror(ENOMEM));
+        file.release(); // closed with m_file
         gzbuffer(m_file, 1 << 20);
-        m_size = static_cast<double>(std::filesystem::file_size(m_path, error));
-        if (error)
-            m_size = 0;
     }
     File(const File&) = delete;
     File& operator=(const File&) = delete;

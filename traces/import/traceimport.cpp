@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "traces/import/traceimport.h"
 
+#include "core/base/inputfile.h"
 #include "traces/import/chromejson.h"
 #include "traces/import/clockalignment.h"
 #include "traces/import/nsight.h"
@@ -9,7 +10,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <set>
 #include <utility>
 
@@ -17,10 +17,7 @@ namespace pipewright {
 
 TraceFormat traceFormatOf(const std::string& path)
 {
-    std::ifstream stream(path, std::ios::binary);
-    std::string head(64, '\0');
-    stream.read(head.data(), static_cast<std::streamsize>(head.size()));
-    head.resize(static_cast<std::size_t>(stream.gcount()));
+    const std::string head = beginningOf(path, 64);
     if (head.starts_with("\x1f\x8b"))
         return TraceFormat::ChromeJson;
     if (head.starts_with("SQLite format 3"))
@@ -45,13 +42,13 @@ try {
     }
     case TraceFormat::ChromeJson: break;
     }
-    std::ifstream stream(path, std::ios::binary);
-    std::string head(64 << 10, '\0');
-    stream.read(head.data(), static_cast<std::streamsize>(head.size()));
-    head.resize(static_cast<std::size_t>(stream.gcount()));
+    const std::string head = beginningOf(path, 64 << 10);
     // A design is an object too; a trace whose events come after long properties is a large file.
     return head.starts_with("\x1f\x8b") || head[head.find_first_not_of(" \t\r\n\xef\xbb\xbf")] == '['
            || head.find("\"traceEvents\"") != std::string::npos || head.find("\"schemaVersion\"") != std::string::npos;
+} catch (const SQLite::Exception& error) {
+    rethrowIfLocked(path, error);
+    return false;
 } catch (const std::exception&) {
     return false;
 }
@@ -60,6 +57,9 @@ bool isTrace(const std::string& path)
 try {
     (void)openTraceDatabase(path);
     return true;
+} catch (const SQLite::Exception& error) {
+    rethrowIfLocked(path, error);
+    return false;
 } catch (const std::exception&) {
     return false;
 }

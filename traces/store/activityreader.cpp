@@ -2,6 +2,7 @@
 // Reads packed chunks per track and rebuilds the levels of detail. O(slices).
 #include "traces/store/activitystore.h"
 
+#include "core/base/parallelfor.h"
 #include "traces/store/database.h"
 #include "traces/store/recordedactivities.h"
 #include "traces/store/schema.h"
@@ -9,7 +10,9 @@
 #include <SQLiteCpp/SQLiteCpp.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
+#include <thread>
 
 namespace pipewright {
 
@@ -71,8 +74,10 @@ void appendChunk(SQLite::Statement& query, Track& track, const std::string& path
     append(query.getColumn(6), count, track.name, path);
     std::vector<std::uint8_t> kinds;
     append(query.getColumn(7), count, kinds, path);
-    for (const std::uint8_t kind : kinds)
-        track.kind.push_back(kind < activityKinds ? static_cast<ActivityKind>(kind) : ActivityKind::Other);
+    const std::size_t before = track.kind.size();
+    track.kind.resize(before + count);
+    for (std::size_t i = 0; i < count; ++i)
+        track.kind[before + i] = kinds[i] < activityKinds ? static_cast<ActivityKind>(kinds[i]) : ActivityKind::Other;
     append(query.getColumn(8), count, track.record, path);
     if (!query.getColumn(9).isNull()) {
         track.correlation.resize(track.start.size() - count, 0);
@@ -93,36 +98,68 @@ void checkTrack(const Track& track, const StoredActivities& stored, const std::s
                     "import it again");
 }
 
+/// One track from its chunks; `chunkDone` after each.
+template<typename Done>
+void readTrack(SQLite::Statement& query, Track& track, std::size_t slices, const StoredActivities& stored,
+               const std::string& path, Done chunkDone)
+{
+    track.start.reserve(slices);
+    track.end.reserve(slices);
+    track.name.reserve(slices);
+    track.kind.reserve(slices);
+    track.record.reserve(slices);
+    query.bind(1, track.lane);
+    query.bind(2, track.row);
+    while (query.executeStep()) {
+        appendChunk(query, track, path);
+        chunkDone();
+    }
+    query.reset();
+    checkTrack(track, stored, path);
+    track.index();
+}
+
+/// Tracks have nothing to do with each other, so several threads take one after the other, each through a connection of
+/// its own.
 void readTracks(SQLite::Database& database, StoredActivities& stored, const std::string& path,
                 const WorkProgress& progress)
 {
     const double chunks = database.execAndGet("SELECT count(*) FROM SLICE_CHUNKS").getDouble();
+    std::vector<std::size_t> slices;
     SQLite::Statement totals(
         database, "SELECT laneId, row, sum(count) FROM SLICE_CHUNKS GROUP BY laneId, row ORDER BY laneId, row");
-    SQLite::Statement query(database, "SELECT * FROM SLICE_CHUNKS WHERE laneId = ?1 AND row = ?2 ORDER BY chunk");
-    double done = 0;
     while (totals.executeStep()) {
-        Track track;
+        Track& track = stored.tracks.emplace_back();
         track.lane = totals.getColumn(0).getUInt();
         track.row = totals.getColumn(1).getInt();
-        const auto slices =
-            static_cast<std::size_t>(std::clamp<std::int64_t>(totals.getColumn(2).getInt64(), 0, 1'000'000'000));
-        track.start.reserve(slices);
-        track.end.reserve(slices);
-        track.name.reserve(slices);
-        track.kind.reserve(slices);
-        track.record.reserve(slices);
-        query.bind(1, track.lane);
-        query.bind(2, track.row);
-        while (query.executeStep()) {
-            appendChunk(query, track, path);
-            progress.at(++done / chunks, path);
-        }
-        query.reset();
-        checkTrack(track, stored, path);
-        track.index();
-        stored.tracks.push_back(std::move(track));
+        slices.push_back(
+            static_cast<std::size_t>(std::clamp<std::int64_t>(totals.getColumn(2).getInt64(), 0, 1'000'000'000)));
     }
+    std::atomic<std::size_t> next{0}, done{0};
+    std::atomic<bool> failed{false};
+    const auto readSome = [&](SQLite::Database& from, bool reports) {
+        SQLite::Statement query(from, "SELECT * FROM SLICE_CHUNKS WHERE laneId = ?1 AND row = ?2 ORDER BY chunk");
+        for (std::size_t i = next++; i < stored.tracks.size() && !failed; i = next++)
+            readTrack(query, stored.tracks[i], slices[i], stored, path, [&] {
+                const double share = static_cast<double>(++done) / chunks;
+                if (reports)
+                    progress.at(std::min(share, 1.0), path);
+            });
+    };
+    const std::size_t most = std::min<std::size_t>({4, stored.tracks.size(), std::thread::hardware_concurrency()});
+    parallelFor(std::max<std::size_t>(1, most), [&](std::size_t worker) {
+        try {
+            if (worker == 0) { // the caller's thread, and the one that it is told in
+                readSome(database, true);
+            } else {
+                SQLite::Database own = openTraceDatabase(path);
+                readSome(own, false);
+            }
+        } catch (...) {
+            failed = true; // the others need not go on
+            throw;
+        }
+    });
 }
 
 void readLanes(SQLite::Database& database, StoredActivities& stored)
@@ -249,6 +286,9 @@ bool holdsActivities(const std::string& path)
 try {
     SQLite::Database database = openTraceDatabase(path);
     return hasTable(database, "SLICE_CHUNKS");
+} catch (const SQLite::Exception& error) {
+    rethrowIfLocked(path, error);
+    return false;
 } catch (const std::exception&) {
     return false; // opening it for real reports the fault
 }

@@ -15,7 +15,7 @@ namespace pipewright {
 
 namespace {
 
-constexpr int busyTimeoutMs = 1'000;
+constexpr int busyTimeoutMs = 500;      // a program that is asked answers within a second, its start included
 constexpr int longestValue = 256 << 20; // bytes; chunks of our own traces have a few MiB
 
 /// A file from elsewhere gives the rows of its tables and nothing else: views, triggers and functions in its schema
@@ -56,6 +56,12 @@ std::vector<std::string> databaseCompanions()
     return {"-journal", "-wal", "-shm"};
 }
 
+void rethrowIfLocked(const std::string& path, const SQLite::Exception& error)
+{
+    if (error.getErrorCode() == SQLITE_BUSY)
+        rethrowTraceError(path, error);
+}
+
 void rethrowTraceError(const std::string& path, const SQLite::Exception& error)
 {
     switch (error.getErrorCode()) {
@@ -79,6 +85,9 @@ SQLite::Database openReadOnly(const std::string& path)
         throw Error(path, "there is no such trace", "record one with `pipewright run … -o " + path + "`");
     if (!std::filesystem::is_regular_file(path))
         throw Error(path, "this is no Pipewright trace: not a file");
+    for (const std::string& ending : databaseCompanions()) // SQLite would wait for who writes to a pipe
+        if (std::filesystem::exists(path + ending) && !std::filesystem::is_regular_file(path + ending))
+            throw Error(path + ending, "is not a regular file, and lies where the trace's own would", "move it away");
     const int flags = SQLite::OPEN_READONLY | SQLite::OPEN_NOMUTEX;
     SQLite::Database database = onlyTables(SQLite::Database(path, flags, busyTimeoutMs));
     try {

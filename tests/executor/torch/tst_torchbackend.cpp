@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // The launcher of PyTorch's ranks, with a program that speaks their protocol in the place of Python.
 #include "core/program/compile.h"
+#include "executor/torch/python.h"
 #include "executor/torch/torchbackend.h"
 #include "executor/torch/torchjob.h"
 #include "executor/torch/torchstate.h"
@@ -9,6 +10,8 @@
 #include "testmain.h"
 #include "traces/store/tracereader.h"
 
+#include <QDir>
+#include <QFileInfo>
 #include <QTest>
 
 #include <nlohmann/json.hpp>
@@ -151,6 +154,25 @@ wait
         const TraceReader trace(options.trace);
         QVERIFY(!trace.complete());
         QCOMPARE(trace.steps().size(), std::size_t(1));
+    }
+
+    void whatAKilledRunLeftInTheTemporaryFolderGoesWithTheNextOne()
+    {
+        const QTemporaryDir temporary;
+        const QByteArray before = qgetenv("TMPDIR");
+        qputenv("TMPDIR", temporary.path().toUtf8());
+        QVERIFY(QDir(temporary.path()).mkpath("pipewright-torch-killed/deeper"));
+        QVERIFY(QDir(temporary.path()).mkpath("another"));
+        {
+            const RunFolder first, second; // those that live leave each other alone
+            QVERIFY(!QFile::exists(temporary.filePath("pipewright-torch-killed")));
+            QVERIFY(QFile::exists(QFileInfo(QString::fromStdString(first.file("job.json"))).path()));
+            QVERIFY(QFile::exists(QFileInfo(QString::fromStdString(second.file("job.json"))).path()));
+        }
+        QCOMPARE(QDir(temporary.path()).entryList(QDir::AllEntries | QDir::NoDotAndDotDot), QStringList{"another"});
+        qputenv("TMPDIR", before);
+        if (before.isEmpty())
+            qunsetenv("TMPDIR");
     }
 
     void theRankThatFailedFirstIsNamedAndNotTheOnesThatMissIt()

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // A trace may come from a stranger. Whatever its schema holds, reading it ends, and says what is wrong.
 #include "testmain.h"
+#include "traces/import/traceimport.h"
+#include "traces/store/activitystore.h"
 #include "traces/store/database.h"
 #include "traces/store/query.h"
 #include "traces/store/recording.h"
@@ -9,6 +11,8 @@
 #include <SQLiteCpp/SQLiteCpp.h>
 
 #include <QTest>
+
+#include <sys/stat.h>
 
 using namespace pipewright;
 using namespace pipewright::test;
@@ -109,6 +113,34 @@ private Q_SLOTS:
         other.exec("BEGIN EXCLUSIVE");
         const std::string error = errorOf([&] { TraceReader reader(path); });
         QVERIFY2(error.find("locked") != std::string::npos, error.c_str());
+    }
+
+    void nobodyWaitsForALockTwice()
+    {
+        // What only asks what a file is says that it is locked; with "no" for an answer the next would wait again.
+        const std::string path = record("lockedonce.db");
+        SQLite::Database other(path, SQLite::OPEN_READWRITE);
+        other.exec("PRAGMA journal_mode = DELETE");
+        other.exec("BEGIN EXCLUSIVE");
+        for (bool (*ask)(const std::string&) : {holdsActivities, isTrace, isForeignTrace}) {
+            const std::string error = errorOf([&] { (void)ask(path); });
+            QVERIFY2(error.find("locked") != std::string::npos, error.c_str());
+        }
+    }
+
+    void aPipeInPlaceOfALogIsNotWaitedFor_data()
+    {
+        QTest::addColumn<QString>("ending");
+        for (const std::string& ending : databaseCompanions())
+            QTest::newRow(ending.c_str()) << QString::fromStdString(ending);
+    }
+    void aPipeInPlaceOfALogIsNotWaitedFor()
+    {
+        QFETCH(QString, ending);
+        const std::string path = record(("piped" + ending.toStdString() + ".db").c_str());
+        QCOMPARE(::mkfifo((path + ending.toStdString()).c_str(), 0600), 0);
+        const std::string error = errorOf([&] { TraceReader reader(path); });
+        QVERIFY2(error.find("not a regular file") != std::string::npos, error.c_str());
     }
 };
 

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// The one way to open a file that is read. Opening never waits: a pipe that nobody writes to is refused, as is every
+// device, socket and pipe where only a file can be read, since it is mapped, or read from several places.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+namespace pipewright {
+
+class InputFile {
+public:
+    enum class Kind {
+        File,   ///< regular files only
+        Stream, ///< devices too, and pipes that somebody writes to or has written to; the reader states its limit
+    };
+    /// Throws Error (where = `path`).
+    explicit InputFile(std::string path, Kind accepted = Kind::File);
+    InputFile(InputFile&& other) noexcept;
+    InputFile(const InputFile&) = delete;
+    InputFile& operator=(const InputFile&) = delete;
+    ~InputFile();
+
+    std::uint64_t size() const { return m_size; } ///< 0 of what is no regular file
+    /// From where the last call ended; less than `size` only at the end. Throws Error.
+    std::size_t read(char* to, std::size_t size);
+    /// Of a regular file: where read() goes on.
+    void seek(std::uint64_t offset);
+    /// The next line without its end; false at the end of the file. Throws Error.
+    bool readLine(std::string& line);
+    int descriptor() const { return m_descriptor; }
+    int release(); ///< the descriptor, to be closed by the caller
+
+private:
+    std::string m_path, m_ahead; ///< m_ahead: read and not yet handed out
+    int m_descriptor = -1;
+    std::uint64_t m_size = 0;
+};
+
+/// The first bytes, at most `most`, by which formats are told apart; empty when it is no regular file or cannot be
+/// read, which whoever reads it then says.
+std::string beginningOf(const std::string& path, std::size_t most);
+
+} // namespace pipewright
