@@ -35,6 +35,7 @@ ProgressPrinter::~ProgressPrinter()
 
 void ProgressPrinter::show(double fraction, const Text& beside, const Text& object)
 {
+    const std::lock_guard lock(m_mutex);
     if (m_style == Style::Json)
         writeLine(object());
     if (m_style != Style::Bar)
@@ -46,6 +47,15 @@ void ProgressPrinter::show(double fraction, const Text& beside, const Text& obje
     std::fputc('\r', stderr); // the one control character that is meant
     printError("{:<{}}", line, std::max(m_drawn, line.size()));
     m_drawn = line.size();
+}
+
+void ProgressPrinter::interrupt(const std::function<void()>& say)
+{
+    const std::lock_guard lock(m_mutex);
+    if (m_drawn > 0)
+        printError("\n");
+    m_drawn = 0;
+    say();
 }
 
 void ProgressPrinter::writeLine(const std::string& object)

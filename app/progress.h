@@ -4,6 +4,7 @@
 #pragma once
 
 #include <functional>
+#include <mutex>
 #include <string>
 
 namespace pipewright::app {
@@ -24,12 +25,15 @@ public:
     void show(double fraction, const Text& beside, const Text& object);
     bool writesJson() const { return m_style == Style::Json; }
     void writeLine(const std::string& object); ///< for programs only
+    /// Something else on standard error, on a line of its own. From any thread.
+    void interrupt(const std::function<void()>& say);
 
 private:
     enum class Style { Silent, Bar, Json };
 
     Style m_style = Style::Silent;
-    std::size_t m_drawn = 0; ///< length of the bar's current line
+    std::mutex m_mutex;
+    std::size_t m_drawn = 0; ///< length of the bar's current line; guarded by m_mutex
 };
 
 } // namespace pipewright::app

@@ -283,7 +283,7 @@ void print(const RunResult& result)
     }
     if (result.droppedRecords > 0)
         printText("dropped     {} records\n", result.droppedRecords);
-    printText("trace       {}\n", result.trace);
+    printTrace(result);
 }
 
 std::unique_ptr<Backend> hostRank(std::unique_ptr<Mesh> mesh, Nanoseconds deadline)
@@ -300,6 +300,7 @@ RunResult runReporting(const Design& design, RunOptions options, const std::stri
         last = now;
         showStep(printer, now, options.steps);
     };
+    options.tell = [&](const Diagnostics& now) { printer.interrupt([&] { printDiagnostics(now); }); };
     RunResult result = run(design, options);
     if (!result.cancelled && last.fraction < 1) {
         last.fraction = 1; // the check after the last step is done too
@@ -382,15 +383,7 @@ int runDesign(const RunCommandOptions& given)
         printText("{}\n", result.toJson());
     else
         print(result);
-    printDiagnostics(result.notes);
-    if (result.cancelled) {
-        printDiagnostics(
-            {{Severity::Error, given.run.trace,
-              fmt::format("the run was cancelled after {} of {} steps", result.stepTimes.size(), given.run.steps),
-              "the trace holds the finished steps"}});
-        return exitFinding;
-    }
-    return result.gradients && !result.gradients->holds() ? exitFinding : exitSuccess;
+    return endRun(result, given.run.trace, given.run.steps);
 }
 
 } // namespace

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "app/runprogress.h"
 
+#include "app/command.h"
 #include "app/terminal.h"
 
 #include "core/base/units.h"
@@ -18,6 +19,26 @@ void printLastStep(const RunResult& result)
         printText("last step   {}\n", formatDuration(result.stepTimes.back()));
     if (!result.losses.empty() && !std::isnan(result.losses.back()))
         printText("loss        {:.4f} -> {:.4f}\n", result.losses.front(), result.losses.back());
+}
+
+void printTrace(const RunResult& result)
+{
+    if (result.traceFault.empty())
+        printText("trace       {}\n", result.trace);
+    else
+        printText("trace       {}: {}\n", result.trace, result.traceFault);
+}
+
+int endRun(const RunResult& result, const std::string& trace, int steps)
+{
+    printDiagnostics(result.notes);
+    if (result.cancelled)
+        printDiagnostics({{Severity::Error, trace,
+                           fmt::format("the run was cancelled after {} of {} steps", result.stepTimes.size(), steps),
+                           result.traceFault.empty() ? "the trace holds the finished steps" : ""}});
+    if (!result.traceFault.empty())
+        return exitBadInput; // it was told when it happened
+    return result.cancelled || (result.gradients && !result.gradients->holds()) ? exitFinding : exitSuccess;
 }
 
 void showStep(ProgressPrinter& printer, const RunProgress& now, int steps)

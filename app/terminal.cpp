@@ -5,6 +5,7 @@
 
 #include "core/base/utf8.h"
 
+#include <atomic>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -16,7 +17,7 @@ namespace pipewright::app {
 
 namespace {
 
-int firstFault = 0; ///< errno of the first text that was lost
+std::atomic<int> firstFault{0}; ///< errno of the first text that was lost
 
 } // namespace
 

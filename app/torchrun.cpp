@@ -47,7 +47,7 @@ void printTorchRun(const RunResult& result)
     printLastStep(result);
     if (result.gradients)
         printText("gradients   {}\n", gradientsText(*result.gradients));
-    printText("trace       {}\n", result.trace);
+    printTrace(result);
 }
 
 } // namespace
@@ -117,21 +117,14 @@ int TorchRunOptions::run(const std::string& designFile, TorchOptions common, con
     }
     ProgressPrinter printer(progress);
     options.progress = [&](const RunProgress& now) { showStep(printer, now, options.steps); };
+    options.tell = [&](const Diagnostics& now) { printer.interrupt([&] { printDiagnostics(now); }); };
     const RunResult result =
         m_collect.empty() ? runWithTorch(located.design, options) : collectTorchRun(located.design, m_collect, options);
     if (json)
         printText("{}\n", result.toJson());
     else
         printTorchRun(result);
-    printDiagnostics(result.notes);
-    if (result.cancelled) {
-        printDiagnostics(
-            {{Severity::Error, options.trace,
-              fmt::format("the run was cancelled after {} of {} steps", result.stepTimes.size(), options.steps),
-              "the trace holds the finished steps"}});
-        return exitFinding;
-    }
-    return result.gradients && !result.gradients->holds() ? exitFinding : exitSuccess;
+    return endRun(result, options.trace, options.steps);
 }
 
 } // namespace pipewright::app

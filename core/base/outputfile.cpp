@@ -295,4 +295,9 @@ void OutputFile::keep()
         throw Error(m_path, "was written, but its folder could not be made durable: " + reason(errno));
 }
 
+bool OutputFile::stillThere() const
+{
+    return isStill(m_descriptor, m_target);
+}
+
 } // namespace pipewright

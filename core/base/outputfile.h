@@ -28,6 +28,8 @@ public:
     /// Syncs the file and renames it. Throws Error and then leaves the old file unchanged. While this object lives,
     /// other processes cannot replace the file.
     void keep();
+    /// After keep(): whether the file is still the one of that name.
+    bool stillThere() const;
 
 private:
     [[noreturn]] void fail(int error) const;

@@ -17,7 +17,7 @@ namespace pipewright {
 
 namespace {
 
-enum PeerMessageKind : std::uint32_t { Tasks, Memory, BufferBytes, Summary, GpuNames, Gpu };
+enum PeerMessageKind : std::uint32_t { Tasks, Memory, BufferBytes, Summary, GpuNames, Gpu, StepDone };
 
 template<typename Record>
 std::span<const std::byte> bytesOf(const std::vector<Record>& records)
@@ -76,6 +76,18 @@ void PostingSink::append(const std::vector<MemoryRecord>& records)
     m_peers.post(Memory, 0, bytesOf(records));
 }
 
+void PostingSink::append(const StepRecord& record)
+{
+    m_peers.post(StepDone, static_cast<std::uint32_t>(record.step), {});
+}
+
+void GatheringSink::append(const StepRecord& record)
+{
+    const std::lock_guard lock(m_mutex);
+    m_stepDone[static_cast<std::size_t>(m_peers.self())] = record.step; // its recorder wrote the step's records before
+    m_steps.push_back(record);
+}
+
 void GatheringSink::takeMessages()
 {
     for (PeerMessage& message : m_peers.takeMessages()) {
@@ -107,6 +119,9 @@ void GatheringSink::takeMessages()
                                  plausible(r.end) + offset, r.bytes, r.copyKind, r.toDevice, r.correlation, r.graphNode,
                                  r.thread, message.from});
             }
+        } else if (message.kind == StepDone) {
+            int& done = m_stepDone[static_cast<std::size_t>(message.from)];
+            done = std::max(done, static_cast<int>(message.number));
         } else {
             m_others.push_back(std::move(message));
         }
@@ -126,6 +141,11 @@ void GatheringSink::commit()
     m_tasks.clear();
     m_memory.clear();
     m_gpu.clear();
+    const int done = *std::min_element(m_stepDone.begin(), m_stepDone.end());
+    const auto open =
+        std::find_if(m_steps.begin(), m_steps.end(), [done](const StepRecord& step) { return step.step > done; });
+    std::for_each(m_steps.begin(), open, [this](const StepRecord& step) { m_to.append(step); });
+    m_steps.erase(m_steps.begin(), open);
     m_to.commit();
 }
 

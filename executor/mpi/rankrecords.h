@@ -20,7 +20,8 @@ public:
     explicit PostingSink(Peers& peers) : m_peers(peers) {}
     void append(const std::vector<TaskRecord>& records) override;
     void append(const std::vector<MemoryRecord>& records) override;
-    void append(const StepRecord&) override {} // process 0's are everyone's
+    /// Process 0's are everyone's; this says that all records of the step are on their way.
+    void append(const StepRecord& record) override;
     void append(const std::vector<GpuRecord>& records) override;
     void commit() override {}
 
@@ -28,15 +29,20 @@ private:
     Peers& m_peers;
 };
 
-/// For the recorder of process 0: everyone's records, in the order in which they come.
+/// For the recorder of process 0: everyone's records, in the order in which they come. A step is handed on as finished
+/// when all of everyone's records of it have been, so that no trace has finished steps of which some are missing.
 class GatheringSink final : public RecordSink {
 public:
-    GatheringSink(Peers& peers, RecordSink& to) : m_peers(peers), m_to(to) {}
+    GatheringSink(Peers& peers, RecordSink& to)
+        : m_peers(peers), m_to(to), m_stepDone(static_cast<std::size_t>(peers.count()), -1)
+    {
+    }
     void append(const std::vector<TaskRecord>& records) override { m_to.append(records); }
     void append(const std::vector<MemoryRecord>& records) override { m_to.append(records); }
-    void append(const StepRecord& record) override { m_to.append(record); }
+    void append(const StepRecord& record) override;
     void append(const std::vector<GpuRecord>& records) override { m_to.append(records); }
     void commit() override;
+    void check() override { m_to.check(); }
     /// The messages that are no records, since the last call.
     std::vector<PeerMessage> takeOthers();
 
@@ -50,6 +56,8 @@ private:
     std::vector<MemoryRecord> m_memory;
     std::vector<GpuRecord> m_gpu;
     std::map<int, std::vector<std::string>> m_gpuNames; ///< by process: of its next records
+    std::vector<StepRecord> m_steps;                    ///< not yet handed on, in order
+    std::vector<int> m_stepDone;                        ///< by process: the last step of which all records have come
     std::vector<PeerMessage> m_others;
 };
 

@@ -41,6 +41,7 @@ public:
     void append(const StepRecord& record) override { m_to.append(record); }
     void append(const std::vector<GpuRecord>& records) override { m_to.append(records); }
     void commit() override { m_to.commit(); }
+    void check() override { m_to.check(); }
 
 private:
     struct Block {

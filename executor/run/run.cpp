@@ -16,15 +16,14 @@
 #include "executor/run/grouprun.h"
 #include "executor/run/rundump.h"
 #include "executor/run/runsetup.h"
+#include "executor/run/runtrace.h"
 #include "executor/run/runweights.h"
-#include "executor/runtime/clock.h"
 #include "executor/runtime/faultspec.h"
 #include "executor/runtime/runtime.h"
 #include "executor/runtime/timedwork.h"
 #include "executor/training/trainingdata.h"
 
 #include <algorithm>
-#include <chrono>
 #include <fmt/format.h>
 
 namespace pipewright {
@@ -92,8 +91,8 @@ public:
             runtime.emplace(m_program, *m_backend, *m_work, m_recorder.get(), runtimeOptions());
             if (m_peers)
                 m_peers->barrier(); // all of them have what they need
-            if (m_writer)
-                m_writer->commit(); // nothing is recorded yet; an old trace is replaced now that the run can start
+            if (m_trace)
+                m_trace->begin();
         } catch (const std::exception& error) {
             if (m_peers)
                 m_peers->fail(error.what());
@@ -136,9 +135,8 @@ public:
         }
         if (m_trains && !m_options.saveWeights.empty() && !m_result.cancelled && m_result.speaks)
             saveWeights(*m_trainingWork, *m_design.workload, m_options.saveWeights, m_options.overwriteTrace);
-        if (m_writer && !m_result.cancelled)
-            m_writer->finish(m_groups ? m_groups->shownOf(m_result.peakBytes) : m_result.peakBytes,
-                             m_result.droppedRecords, m_result.toJson());
+        if (m_trace)
+            m_trace->finish(m_result, m_groups ? m_groups->shownOf(m_result.peakBytes) : m_result.peakBytes);
         return std::move(m_result);
     }
 
@@ -259,17 +257,15 @@ private:
         TraceHeader header{m_result.backend, m_result.maths, {}, 0};
         for (int d = 0; d < (m_groups ? m_design.schedule.devices() : m_backend->devices()); ++d)
             header.deviceNames.push_back(m_groups ? m_groups->nameOf(d, *m_backend) : m_backend->device(d).name());
-        const auto wall = std::chrono::system_clock::now().time_since_epoch();
-        header.wallClockNs = std::chrono::duration_cast<std::chrono::nanoseconds>(wall).count() - steadyNow();
-        m_writer.emplace(m_options.trace, m_design, m_groups ? m_groups->groups : m_program, header,
-                         m_options.overwriteTrace);
+        m_trace.emplace(m_options.trace, m_options.overwriteTrace, m_design, m_groups ? m_groups->groups : m_program,
+                        std::move(header), m_options.tell);
         if (m_peers)
-            m_gathering.emplace(*m_peers, *m_writer);
+            m_gathering.emplace(*m_peers, *m_trace);
         if (m_groups)
-            m_groupSink.emplace(*m_writer, *m_groups);
+            m_groupSink.emplace(*m_trace, *m_groups);
         createRecorder(m_gathering   ? static_cast<RecordSink&>(*m_gathering)
                        : m_groupSink ? static_cast<RecordSink&>(*m_groupSink)
-                                     : *m_writer);
+                                     : *m_trace);
         m_result.trace = m_options.trace;
         if (const std::string why = m_backend->startRecording(); !why.empty())
             m_result.notes.push_back({Severity::Note, "trace",
@@ -335,7 +331,7 @@ private:
     {
         m_recorder.reset();
         m_gathering.reset();
-        m_writer.reset();
+        m_trace.reset();
     }
 
     void doSteps(Runtime& runtime)
@@ -381,6 +377,8 @@ private:
             }
             if (m_recorder)
                 m_recorder->record(StepRecord{step, outcome.start, outcome.end, outcome.loss});
+            if (m_posting) // should this process end amid the next step, its records of this one are not lost
+                m_recorder->flush();
             if (m_options.progress) {
                 const double done = step + 1, all = m_options.steps + checkWeight;
                 const auto left = static_cast<Nanoseconds>((all - done) * double(medianOf(m_result.stepTimes)));
@@ -482,12 +480,12 @@ private:
     sharding::WholeTensors m_groupStart;                ///< before the last step
     std::optional<RunDump> m_dump;
     std::vector<StageStart> m_lastStart; ///< before the last step
-    std::optional<TraceWriter> m_writer;
+    std::optional<RunTrace> m_trace;
     std::optional<GatheringSink> m_gathering;             ///< process 0 of several
     std::vector<std::pair<int, RankSummary>> m_summaries; ///< of the other processes
     std::optional<PostingSink> m_posting;                 ///< the others
     std::optional<GroupSink> m_groupSink;
-    std::unique_ptr<Recorder> m_recorder; ///< ends before the writer it writes to
+    std::unique_ptr<Recorder> m_recorder; ///< ends before the trace it writes to
 };
 
 } // namespace

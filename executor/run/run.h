@@ -54,7 +54,8 @@ struct RunOptions {
     bool checkGradients = true;
     double gradientBound = fp32GradientBound; ///< what a gradient check holds them to
     RuntimeOptions runtime = {}; ///< its clock, durations and buses follow from the design and the options above
-    std::function<void(const RunProgress&)> progress = {};                   ///< after each step, on the calling thread
+    std::function<void(const RunProgress&)> progress = {}; ///< after each step, on the calling thread
+    std::function<void(const Diagnostics&)> tell = {};     ///< what cannot wait for the run's end, on any thread
     std::function<std::unique_ptr<Backend>(int devices)> createBackend = {}; ///< empty: the host's
     std::string trace;                                                       ///< file to create; empty: none
     bool overwriteTrace = false;
@@ -92,6 +93,7 @@ struct RunResult {
     std::int64_t droppedRecords = 0;
     std::optional<GradientCheck> gradients; ///< of the last step
     std::string trace;
+    std::string traceFault; ///< why the trace lacks a part of the run, or all of it; empty: it has all
     bool cancelled = false;
     bool speaks = true; ///< several processes: this is the one that knows the whole result
     std::vector<Nanoseconds> clockOffsets, clockUncertainties; ///< several processes: per device, to process 0's clock
@@ -103,8 +105,8 @@ struct RunResult {
     std::string toJson() const; ///< one object, keys as in `run --json`; no loss is null
 };
 
-/// Throws Error when the design cannot run, and when a run cannot be finished; what was
-/// recorded until then stays readable in the trace.
+/// Throws Error when the design cannot run, and when a run cannot be finished; what was recorded until then stays
+/// readable in the trace. A trace that is lost on the way ends no run: `traceFault` says it.
 RunResult run(const Design& design, const RunOptions& options);
 
 } // namespace pipewright

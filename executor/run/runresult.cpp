@@ -88,6 +88,8 @@ std::string RunResult::toJson() const
     if (cancelled)
         json["cancelled"] = true;
     json["trace"] = trace.empty() ? JsonValue() : JsonValue(trace);
+    if (!traceFault.empty())
+        json["trace_fault"] = traceFault;
     return json.dump();
 }
 

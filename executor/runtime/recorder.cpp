@@ -90,16 +90,27 @@ void Recorder::stop()
     m_thread.join();
 }
 
+void Recorder::flush()
+{
+    std::unique_lock lock(m_mutex);
+    const std::uint64_t asked = ++m_flushes;
+    m_urgent = true;
+    m_wake.notify_one();
+    m_drained.wait(lock, [&] { return m_flushed >= asked; });
+}
+
 void Recorder::write()
 {
     for (bool last = false; !last;) {
         std::vector<StepRecord> steps;
         std::vector<GpuRecord> gpu;
+        std::uint64_t flushes = 0;
         {
             std::unique_lock lock(m_mutex);
             m_wake.wait_for(lock, drainInterval, [this] { return m_stop || m_urgent || !m_steps.empty(); });
             last = m_stop;
             m_urgent = false;
+            flushes = m_flushes;
             // Taken before the rings are drained: a step's own records are then written before it.
             steps.swap(m_steps);
             gpu.swap(m_gpu);
@@ -114,27 +125,41 @@ void Recorder::write()
             const std::lock_guard lock(m_mutex); // so that makeRoom cannot miss it
         }
         m_drained.notify_all();
-        const auto count = static_cast<std::int64_t>(m_tasks.size() + m_memory.size() + steps.size() + gpu.size());
-        if (count == 0)
-            continue;
-        if (m_failure) {
-            m_dropped.fetch_add(count, std::memory_order_relaxed);
-            continue;
+        handOn(steps, gpu);
+        {
+            const std::lock_guard lock(m_mutex);
+            m_flushed = flushes;
         }
-        try {
-            if (!m_tasks.empty())
-                m_sink.append(m_tasks);
-            if (!m_memory.empty())
-                m_sink.append(m_memory);
-            if (!gpu.empty())
-                m_sink.append(gpu);
-            for (const StepRecord& step : steps)
-                m_sink.append(step);
-            m_sink.commit();
-        } catch (...) {
-            m_failure = std::current_exception();
-            m_dropped.fetch_add(count, std::memory_order_relaxed);
+        m_drained.notify_all();
+    }
+}
+
+void Recorder::handOn(const std::vector<StepRecord>& steps, const std::vector<GpuRecord>& gpu)
+{
+    const auto count = static_cast<std::int64_t>(m_tasks.size() + m_memory.size() + steps.size() + gpu.size());
+    if (m_failure) {
+        m_dropped.fetch_add(count, std::memory_order_relaxed);
+        return;
+    }
+    try {
+        if (count == 0) {
+            if (m_committed)
+                m_sink.check();
+            return;
         }
+        if (!m_tasks.empty())
+            m_sink.append(m_tasks);
+        if (!m_memory.empty())
+            m_sink.append(m_memory);
+        if (!gpu.empty())
+            m_sink.append(gpu);
+        for (const StepRecord& step : steps)
+            m_sink.append(step);
+        m_sink.commit();
+        m_committed = true;
+    } catch (...) {
+        m_failure = std::current_exception();
+        m_dropped.fetch_add(count, std::memory_order_relaxed);
     }
 }
 

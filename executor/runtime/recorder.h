@@ -69,6 +69,9 @@ public:
     /// Between steps: waits until every ring has room for `records` more of each kind, or is empty.
     void makeRoom(std::size_t records);
 
+    /// Between steps: waits until the sink has everything that was recorded before.
+    void flush();
+
     /// Writes what is left and ends the writing thread. Throws Error when the sink failed: everything
     /// after the failure then counts as dropped.
     void finish();
@@ -82,6 +85,7 @@ private:
     };
 
     void write();
+    void handOn(const std::vector<StepRecord>& steps, const std::vector<GpuRecord>& gpu);
     bool hasRoom(std::size_t records) const;
     void stop();
 
@@ -91,13 +95,15 @@ private:
     std::vector<TaskRecord> m_tasks;    ///< the writing thread's
     std::vector<MemoryRecord> m_memory; ///< the writing thread's
     std::exception_ptr m_failure;       ///< the writing thread's until it ended
+    bool m_committed = false;           ///< the writing thread's: once it has, the sink is its alone
 
     std::mutex m_mutex;
     std::condition_variable m_wake, m_drained;
-    std::vector<StepRecord> m_steps; ///< guarded by m_mutex
-    std::vector<GpuRecord> m_gpu;    ///< guarded by m_mutex
-    bool m_urgent = false;           ///< guarded by m_mutex; somebody waits for room
-    bool m_stop = false;             ///< guarded by m_mutex
+    std::vector<StepRecord> m_steps;            ///< guarded by m_mutex
+    std::vector<GpuRecord> m_gpu;               ///< guarded by m_mutex
+    bool m_urgent = false;                      ///< guarded by m_mutex; somebody waits for room
+    bool m_stop = false;                        ///< guarded by m_mutex
+    std::uint64_t m_flushes = 0, m_flushed = 0; ///< guarded by m_mutex; asked for, and done
     std::thread m_thread;
 };
 

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "executor/torch/torchbackend.h"
 
+#include "core/base/inputfile.h"
 #include "core/base/median.h"
 #include "core/base/textfile.h"
 #include "core/program/compile.h"
-#include "executor/runtime/clock.h"
+#include "executor/run/runtrace.h"
 #include "executor/torch/python.h"
 #include "executor/torch/torchrecords.h"
 
@@ -13,7 +14,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
-#include <fstream>
+#include <filesystem>
 #include <optional>
 
 namespace pipewright {
@@ -51,11 +52,9 @@ struct Recording {
             TraceHeader header{"torch", options.syntheticStages ? "synthetic" : "module", {}, 0};
             for (std::size_t device = 0; device < program.devices.size(); ++device)
                 header.deviceNames.push_back(fmt::format("rank {}", device));
-            const auto wall = std::chrono::system_clock::now().time_since_epoch();
-            header.wallClockNs = std::chrono::duration_cast<std::chrono::nanoseconds>(wall).count() - steadyNow();
-            writer.emplace(options.trace, design, program, header, options.overwriteTrace);
+            trace.emplace(options.trace, options.overwriteTrace, design, program, std::move(header), options.tell);
         }
-        records.emplace(program, writer ? &*writer : nullptr);
+        records.emplace(program, trace ? &*trace : nullptr);
         records->result().maths = options.syntheticStages ? "synthetic" : "module";
         records->result().trace = options.trace;
     }
@@ -69,13 +68,13 @@ struct Recording {
             none.skipped = result.maths == "synthetic" ? "stages that take the design's times have no mathematics"
                                                        : "it was not asked for";
         }
-        if (writer)
-            writer->finish(result.peakBytes, result.droppedRecords, result.toJson());
+        if (trace)
+            trace->finish(result, result.peakBytes);
         return std::move(result);
     }
 
     Program program;
-    std::optional<TraceWriter> writer;
+    std::optional<RunTrace> trace;
     std::optional<TorchRecords> records;
 };
 
@@ -177,6 +176,7 @@ private:
 
 RunResult runWithTorch(const Design& design, const TorchOptions& options)
 {
+    requireModuleFile(options.module);
     Diagnostics notes;
     const std::string job = torchJob(design, options, notes);
     const RunFolder folder;
@@ -197,10 +197,10 @@ RunResult collectTorchRun(const Design& design, const std::string& folder, const
     Recording recording(design, options);
     for (int rank = 0; rank < design.schedule.devices(); ++rank) {
         const std::string path = fmt::format("{}/rank{}.jsonl", folder, rank);
-        std::ifstream file(path);
-        if (!file)
+        if (!std::filesystem::exists(path))
             throw Error(path, "is missing", "the folder holds what every rank recorded: rank0.jsonl and on");
-        for (std::string line; std::getline(file, line);)
+        InputFile file(path);
+        for (std::string line; file.readLine(line);)
             recording.records->take(rank, line);
     }
     if (!recording.records->failures().empty())

@@ -28,6 +28,7 @@ struct TorchOptions {
     bool overwriteTrace = false;
     const std::atomic<bool>* cancel = nullptr;
     std::function<void(const RunProgress&)> progress = {}; ///< after each step
+    std::function<void(const Diagnostics&)> tell = {};     ///< what cannot wait for the run's end
 };
 
 /// With updates amid the step the ranks get their lists of blocks with the version of the weights that each reads

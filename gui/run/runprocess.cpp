@@ -110,6 +110,11 @@ void RunProcess::end(const ChildEnd& child)
     } else {
         // Exit code 1 with a report is a finding, such as differing gradients; the trace is valid.
         result.kind = ChildResult::Done;
+        if (const auto fault = report.find("trace_fault"); fault != report.end() && fault->is_string()) {
+            result.kind = ChildResult::Failed;
+            result.reason = tr("The run ended, but not all of it was recorded: %1")
+                                .arg(QString::fromStdString(fault->get<std::string>()));
+        }
         if (const auto check = report.find("gradient_check"); check != report.end() && check->is_object()) {
             result.gradientsChecked = check->contains("bit_equal") && (*check)["bit_equal"].is_boolean();
             result.bitEqual = result.gradientsChecked && (*check)["bit_equal"].get<bool>();

@@ -296,6 +296,39 @@ private Q_SLOTS:
         QVERIFY(!TraceReader(trace("busy.db")).steps().empty());
     }
 
+    void aTraceThatIsRemovedIsToldWhileTheRunGoesOnAndItsNumbersAreKept()
+    {
+        const auto process = startEndlessRun("removed.db");
+        QVERIFY(QFile::remove(m_work.path("removed.db")));
+        QByteArray line;
+        while (!line.contains("was removed") && (process->canReadLine() || process->waitForReadyRead(60'000)))
+            line = process->readLine();
+        QVERIFY2(line.contains("removed.db: error:"), line.constData());
+        QVERIFY2(line.contains("the run goes on without it"), line.constData());
+        ::kill(static_cast<pid_t>(process->processId()), SIGINT);
+        const Outcome outcome = Workplace::finish(*process);
+        QCOMPARE(outcome.code, 2);
+        QVERIFY2(outcome.output.contains("last step"), qPrintable(outcome.output));
+        QVERIFY2(outcome.output.contains(QRegularExpression("trace +removed.db: the trace was removed")),
+                 qPrintable(outcome.output));
+        QVERIFY(!outcome.errors.contains("the trace holds"));
+        QVERIFY(!QFileInfo::exists(m_work.path("removed.db")));
+    }
+
+    void aRunWhoseDiskIsFullKeepsItsNumbers()
+    {
+        m_work.run("new 1f1b --devices 2 --microbatches 4 --saved 1MiB -o full.json --force");
+        // Room for the trace's beginning, and not for 300 steps; blocks of 512 bytes.
+        const Outcome outcome =
+            m_work.shell("ulimit -f 160; \"$pipewright\" run full.json --backend host --clock virtual "
+                         "--maths timed --steps 300 -o full.db --json");
+        QCOMPARE(outcome.code, 2);
+        QVERIFY2(outcome.errors.contains("cannot write the trace"), qPrintable(outcome.errors));
+        QCOMPARE(outcome.json()["step_ns"].toArray().size(), 300);
+        QVERIFY(outcome.json()["trace_fault"].toString().contains("it holds"));
+        QVERIFY(!TraceReader(trace("full.db")).complete());
+    }
+
     void onlyFilesAreReplaced()
     {
         m_work.run("new 1f1b --devices 2 --microbatches 2 --saved 1MiB -o plain.json --force");

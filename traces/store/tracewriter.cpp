@@ -22,10 +22,15 @@ namespace pipewright {
 
 namespace {
 
-[[noreturn]] void rethrow(const std::string& path, const SQLite::Exception& error)
+[[noreturn]] void rethrow(const std::string& path, const SQLite::Exception& error, const std::string& held = {})
 {
-    throw Error(path, std::string("cannot write the trace: ") + error.what(),
+    throw Error(path, std::string("cannot write the trace: ") + error.what() + held,
                 "is the disk full, or the file on a network share?");
+}
+
+std::string stepsText(std::int64_t steps)
+{
+    return std::to_string(steps) + (steps == 1 ? " step" : " steps");
 }
 
 } // namespace
@@ -132,6 +137,24 @@ struct TraceWriter::Private {
             return;
         m_database->exec("COMMIT");
         m_open = false;
+        m_committedSteps = m_steps;
+    }
+
+    void check() const
+    {
+        if (m_published && !m_file.stillThere())
+            throw Error(m_path,
+                        "the trace was removed, moved or replaced while it was written: "
+                            + (m_committedSteps == 0 ? std::string("nothing of the run is recorded")
+                                                     : "its " + stepsText(m_committedSteps) + " are gone too"),
+                        "leave the trace in its place until the run has ended");
+    }
+
+    [[noreturn]] void fail(const SQLite::Exception& error)
+    {
+        m_failed = true;
+        rethrow(m_path, error,
+                m_committedSteps == 0 ? "; it holds no step" : "; it holds its first " + stepsText(m_committedSteps));
     }
 
     static constexpr int busyTimeoutMs = 10'000; ///< a reader's checkpoint may hold the file for a moment
@@ -144,7 +167,9 @@ struct TraceWriter::Private {
     std::vector<int> m_deviceOfTask;
     std::optional<GpuTables> m_gpu;
     std::vector<TaskRecord> m_sorted; ///< kept between batches, so that appending allocates nothing
+    std::int64_t m_steps = 0, m_committedSteps = 0;
     bool m_open = false, m_published = false;
+    bool m_failed = false; ///< what is open is then rolled back, not committed
 };
 
 TraceWriter::TraceWriter(const std::string& path, const Design& design, const Program& program,
@@ -157,7 +182,8 @@ try : d(std::make_unique<Private>(path, design, program, header, overwrite)) {
 TraceWriter::~TraceWriter()
 {
     try {
-        d->commit();
+        if (!d->m_failed)
+            d->commit();
     } catch (const SQLite::Exception&) {
         // A destructor cannot report it; committed data stays readable.
     }
@@ -181,7 +207,7 @@ try {
             {record.step, static_cast<std::int64_t>(record.task), record.device, record.start, record.end});
     d->m_insertRecord->flush();
 } catch (const SQLite::Exception& error) {
-    rethrow(d->m_path, error);
+    d->fail(error);
 }
 
 void TraceWriter::append(const std::vector<MemoryRecord>& records)
@@ -199,7 +225,7 @@ try {
         insert.reset();
     }
 } catch (const SQLite::Exception& error) {
-    rethrow(d->m_path, error);
+    d->fail(error);
 }
 
 void TraceWriter::append(const StepRecord& record)
@@ -215,8 +241,9 @@ try {
         insert.bind(4, record.loss);
     insert.exec();
     insert.reset();
+    ++d->m_steps;
 } catch (const SQLite::Exception& error) {
-    rethrow(d->m_path, error);
+    d->fail(error);
 }
 
 void TraceWriter::append(const std::vector<GpuRecord>& records)
@@ -228,20 +255,27 @@ try {
         d->m_gpu.emplace(*d->m_database, d->m_path, std::move(d->m_deviceOfTask));
     d->m_gpu->add(records);
 } catch (const SQLite::Exception& error) {
-    rethrow(d->m_path, error);
+    d->fail(error);
 }
 
 void TraceWriter::commit()
 try {
     d->publish();
     d->commit();
+    d->check();
 } catch (const SQLite::Exception& error) {
-    rethrow(d->m_path, error);
+    d->fail(error);
+}
+
+void TraceWriter::check()
+{
+    d->check();
 }
 
 void TraceWriter::finish(const std::vector<Bytes>& peakBytes, std::int64_t droppedRecords,
                          const std::string& resultJson)
 try {
+    d->check();
     d->begin();
     SQLite::Statement update(*d->m_database, "UPDATE DEVICES SET peakBytes = ?2 WHERE deviceId = ?1");
     for (std::size_t device = 0; device < peakBytes.size(); ++device) {
@@ -258,7 +292,7 @@ try {
     // log remains.
     d->m_database->tryExec("PRAGMA journal_mode = DELETE");
 } catch (const SQLite::Exception& error) {
-    rethrow(d->m_path, error);
+    d->fail(error);
 }
 
 } // namespace pipewright

@@ -77,6 +77,8 @@ public:
     virtual void append(const StepRecord& record) = 0;
     virtual void append(const std::vector<GpuRecord>&) {}
     virtual void commit() = 0;
+    /// When nothing was appended for a while: throws Error when what was committed is there no more.
+    virtual void check() {}
 };
 
 class TraceWriter final : public RecordSink {
@@ -93,8 +95,11 @@ public:
     void append(const StepRecord& record) override;
     /// Into the tables of imported traces (gputables.h), which are made with the first of them.
     void append(const std::vector<GpuRecord>& records) override;
-    /// Everything appended so far becomes visible to readers.
+    /// Everything appended so far becomes visible to readers. Throws Error when it cannot, and as check() does; the
+    /// message says what of the recording there is.
     void commit() override;
+    /// Throws Error when the file was removed, moved or replaced.
+    void check() override;
     /// Peaks per device, dropped records and a JSON text with the run's result; marks the trace complete.
     void finish(const std::vector<Bytes>& peakBytes, std::int64_t droppedRecords, const std::string& resultJson);
 

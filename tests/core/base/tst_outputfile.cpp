@@ -12,6 +12,7 @@
 #include <optional>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <sys/un.h>
 #include <sys/wait.h>
@@ -19,6 +20,22 @@
 
 using namespace pipewright;
 namespace fs = std::filesystem;
+
+namespace {
+
+std::vector<std::string>* synced = nullptr; ///< what is synced meanwhile
+
+} // namespace
+
+/// The C library's, for the program of these tests: it remembers what was synced.
+extern "C" int fsync(int file)
+{
+    if (synced != nullptr) {
+        std::error_code error;
+        synced->push_back(fs::read_symlink("/proc/self/fd/" + std::to_string(file), error).filename().string());
+    }
+    return static_cast<int>(::syscall(SYS_fsync, file));
+}
 
 class TestOutputFile : public QObject {
     Q_OBJECT
@@ -74,6 +91,17 @@ private Q_SLOTS:
         QCOMPARE(::stat(at("a").c_str(), &status), 0);
         QCOMPARE(int(status.st_mode & 07777), 0640);
         QCOMPARE(files(), 1);
+    }
+
+    void theFileIsSyncedAndItsFolderAfterTheRename()
+    {
+        std::vector<std::string> names;
+        synced = &names;
+        write(at("durable"), "text", false);
+        synced = nullptr;
+        QCOMPARE(names.size(), std::size_t{2});
+        QVERIFY2(names[0].starts_with("durable.unfinished-"), names[0].c_str()); // before it has its name
+        QCOMPARE(names[1], fs::path(m_folder->path().toStdString()).filename().string());
     }
 
     void anOutputThatIsNotKeptLeavesTheOldFile()

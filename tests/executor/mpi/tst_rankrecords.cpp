@@ -67,6 +67,49 @@ private Q_SLOTS:
         }
     }
 
+    void aStepIsFinishedWhenAllRecordsOfItHaveCome()
+    {
+        struct Kept final : RecordSink {
+            void append(const std::vector<TaskRecord>& records) override { tasks += records.size(); }
+            void append(const std::vector<MemoryRecord>&) override {}
+            void append(const StepRecord& record) override { tasksBefore.emplace_back(record.step, tasks); }
+            void commit() override {}
+            std::size_t tasks = 0;
+            std::vector<std::pair<int, std::size_t>> tasksBefore; // by step
+        } kept;
+        auto meshes = createLocalMeshes(2);
+        std::array<std::unique_ptr<RankHub>, 2> all;
+        const auto onBoth = [](auto action) {
+            std::jthread other([&] { action(1); });
+            action(0);
+        };
+        onBoth([&](std::size_t r) { all[r] = std::make_unique<RankHub>(std::move(meshes[r]), 20'000'000'000); });
+        GatheringSink gathering(*all[0], kept);
+        PostingSink posting(*all[1]);
+        const auto meet = [&](const auto& other) {
+            onBoth([&](std::size_t r) {
+                if (r == 1)
+                    other();
+                all[r]->barrier();
+            });
+        };
+        gathering.append(std::vector<TaskRecord>(3));
+        gathering.append(StepRecord{0, 0, 10, 0});
+        meet([&] { posting.append(std::vector<TaskRecord>(1)); }); // one of two
+        gathering.commit();
+        QVERIFY(kept.tasksBefore.empty());
+        meet([&] {
+            posting.append(std::vector<TaskRecord>(1));
+            posting.append(StepRecord{0, 0, 10, 0});
+            posting.append(StepRecord{1, 10, 20, 0}); // ahead of process 0
+        });
+        gathering.commit();
+        QCOMPARE(kept.tasksBefore, (std::vector<std::pair<int, std::size_t>>{{0, 5}}));
+        gathering.append(StepRecord{1, 10, 20, 0});
+        gathering.commit();
+        QCOMPARE(kept.tasksBefore.size(), std::size_t{2});
+    }
+
     void whatARankSendsIsNotTakenOnTrust()
     {
         const std::vector<std::byte> bytes(96, std::byte{1}); // as a record of a GPU's work whose name never came

@@ -255,6 +255,19 @@ private slots:
         QCOMPARE(recorder.dropped(), 1);
     }
 
+    void whatWasRecordedBeforeAFlushIsWithTheSinkBehindIt()
+    {
+        MemorySink sink;
+        Recorder recorder(sink, 1, 16);
+        for (int i = 0; i < 100; ++i) {
+            recorder.record(0, TaskRecord{static_cast<TaskId>(i), i, 0, i, i});
+            recorder.record(StepRecord{i, i, i + 1, 0});
+            recorder.flush();
+            QCOMPARE(sink.tasks.size(), static_cast<std::size_t>(i + 1));
+            QCOMPARE(sink.steps.size(), static_cast<std::size_t>(i + 1));
+        }
+    }
+
     void crossedTransfersAreADeadlockThatNamesBothDevices()
     {
         const Program program = crossed();

@@ -152,6 +152,18 @@ private Q_SLOTS:
         QVERIFY(fixture.strip->messages().contains(QLatin1String("no such device")));
     }
 
+    void aRunWhoseRecordingWasLostSaysSo()
+    {
+        RunFixture fixture("echo 'x.db: error: the trace was removed; the run goes on without it' >&2\n"
+                           "echo '{\"gradient_check\":{\"bit_equal\":true},\"trace\":\"x.db\",\"trace_fault\":\"the "
+                           "trace was removed\"}'\nexit 2\n");
+        QVERIFY(fixture.start());
+        QTRY_COMPARE(fixture.finished.count(), 1);
+        QCOMPARE(fixture.result.kind, ChildResult::Failed);
+        QVERIFY2(fixture.strip->state().contains(QLatin1String("not all of it was recorded: the trace was removed")),
+                 qPrintable(fixture.strip->state()));
+    }
+
     void aFolderThatCannotBeMadeIsTold()
     {
         QTemporaryDir folder;

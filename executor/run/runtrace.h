@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// The trace of a run, which may be lost without ending the run: a full disk or a file that somebody removed is told at
+// once, what would have been recorded from then on is dropped and counted, and the run goes on to its numbers.
+#pragma once
+
+#include "core/base/diagnostic.h"
+#include "executor/run/run.h"
+#include "traces/store/tracewriter.h"
+
+#include <functional>
+#include <optional>
+
+namespace pipewright {
+
+class RunTrace final : public RecordSink {
+public:
+    /// Throws Error as TraceWriter does. `header` without its clock; `tell` (may be empty) is called once, when the
+    /// trace is lost, on the thread that records.
+    RunTrace(const std::string& path, bool overwrite, const Design& design, const Program& program, TraceHeader header,
+             std::function<void(const Diagnostics&)> tell);
+
+    /// Replaces an old trace, now that the run can start. Throws Error.
+    void begin() { m_writer.commit(); }
+
+    void append(const std::vector<TaskRecord>& records) override;
+    void append(const std::vector<MemoryRecord>& records) override;
+    void append(const StepRecord& record) override;
+    void append(const std::vector<GpuRecord>& records) override;
+    void commit() override;
+    void check() override;
+
+    /// What the result has to say of the trace, and the end of one that was not lost; a cancelled run's stays as it is.
+    void finish(RunResult& result, const std::vector<Bytes>& peakBytes);
+
+private:
+    template<typename Action>
+    void attempt(const Action& action, std::size_t records);
+
+    std::string m_path;
+    TraceWriter m_writer;
+    std::function<void(const Diagnostics&)> m_tell;
+    std::optional<Diagnostic> m_fault;
+    std::int64_t m_pending = 0, m_dropped = 0; ///< records: not yet committed; lost
+};
+
+} // namespace pipewright
