@@ -9,6 +9,8 @@
 #include <QFile>
 #include <QTest>
 
+#include <csignal>
+
 using namespace pipewright;
 using namespace pipewright::test;
 
@@ -158,6 +160,32 @@ private Q_SLOTS:
         const TraceReader reader(m_work.path("killed.db").toStdString());
         QVERIFY(!reader.complete());
         QCOMPARE(reader.steps().size(), std::size_t{3});
+    }
+
+    /// The backends of one process are asked in tst_runs.
+    void aSignalEndsARunOfSeveralProcessesAndIsSaid_data()
+    {
+        QTest::addColumn<int>("signal");
+        QTest::newRow("Ctrl+C") << SIGINT;
+        QTest::newRow("terminate") << SIGTERM;
+    }
+    void aSignalEndsARunOfSeveralProcessesAndIsSaid()
+    {
+        if (!hasMpi())
+            QSKIP("no MPI here");
+        QFETCH(int, signal);
+        makeDesign(2);
+        const auto process = m_work.start("run design.json --backend mpi --steps 1000000 --maths timed --progress json "
+                                          "--force -o signalled.db");
+        process->setReadChannel(QProcess::StandardError);
+        QByteArray line;
+        while (!line.contains("\"step\"") && (process->canReadLine() || process->waitForReadyRead(60'000)))
+            line = process->readLine();
+        ::kill(static_cast<pid_t>(process->processId()), signal);
+        const Outcome outcome = Workplace::finish(*process);
+        QVERIFY2(outcome.code == 1 || outcome.code == 2, qPrintable(QString::number(outcome.code) + outcome.errors));
+        QVERIFY2(outcome.errors.contains("cancelled"), qPrintable(outcome.errors.right(1000)));
+        QVERIFY(!TraceReader(m_work.path("signalled.db").toStdString()).steps().empty());
     }
 
     /// MPI itself waits for ever for a process that never comes to it.

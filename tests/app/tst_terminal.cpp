@@ -102,6 +102,26 @@ private Q_SLOTS:
         QVERIFY2(outcome.errors.contains("goes on after 1 GiB"), qPrintable(outcome.errors));
     }
 
+    /// Each of its threads wants memory for its stack, and each buffer its bytes.
+    void aRunWithoutMemoryOrThreadsEndsWithASentence()
+    {
+        QCOMPARE(m_work.run("new 1f1b --devices 16 --microbatches 16 --saved 4MiB -o many.json --force").code, 0);
+        bool refused = false;
+        for (int kib = 200'000; kib <= 700'000; kib += 50'000) {
+            const Outcome outcome = m_work.shell(
+                QString("ulimit -v %1; timeout -k 1 60 \"$pipewright\" run many.json --backend host --maths timed "
+                        "--steps 1 -o many.db --force; exit $?")
+                    .arg(kib));
+            const bool interrupted = outcome.code == 130 && outcome.errors.contains("OpenBLAS");
+            QVERIFY2(interrupted || outcome.code == 0 || outcome.code == 1 || outcome.code == 2,
+                     qPrintable(QString("%1 KiB: %2 %3").arg(kib).arg(outcome.code).arg(outcome.errors)));
+            QVERIFY2(outcome.code == 0 || interrupted || outcome.errors.contains("error: "),
+                     qPrintable(outcome.errors));
+            refused = refused || outcome.code == 1 || outcome.code == 2;
+        }
+        QVERIFY(refused);
+    }
+
     void aCommandEndsWhereMemoryIsShort()
     {
         QCOMPARE(m_work.run("new 1f1b --devices 2 --microbatches 4 -o short.json --force").code, 0);
