@@ -205,29 +205,30 @@ Calibration calibrate(const Design& design, const std::vector<NamedTrace>& trace
     bool pytorch = true;
     for (const auto& [trace, traceName] : traces) {
         pytorch = pytorch && trace->header().tool == pytorchTool;
-        for (const int step : result.steps.emplace_back(typicalSteps(*trace)).typical) {
-            const Timeline timeline = trace->timeline(program, step);
-            refuseOtherOrder(program, timeline, traceName);
-            for (TaskId id = 0; id < program.tasks.size(); ++id) {
-                const Task& task = program.tasks[id];
-                if (timeline.start[id] == notRun || moves(task.kind))
-                    continue;
-                if (task.kind == TaskKind::Compute && isPass(task.op))
-                    (task.op == Op::F ? stages[task.stage].forward : stages[task.stage].backward) = true;
-                if (pairs.ranTogether(timeline, id))
-                    continue;
-                const Nanoseconds duration = timeline.end[id] - timeline.start[id];
-                if (!isReduction(task.kind))
-                    stages[task.stage].ofOp[indexOf(task.op)].push_back(
-                        ofUsualMicrobatch(design.costs, task, duration));
-                else if (task.kind == TaskKind::Reduce) // over replicas a sum takes its links' time
-                    reduce.push_back(duration);
-            }
-            pairs.add(timeline);
-            handoffs.add(timeline);
-            gaps.add(timeline);
-            makespans.push_back(lengthOf(timeline));
-        }
+        const std::string& name = traceName;
+        trace->eachStep(
+            program, result.steps.emplace_back(typicalSteps(*trace)).typical, [&](int, const Timeline& timeline) {
+                refuseOtherOrder(program, timeline, name);
+                for (TaskId id = 0; id < program.tasks.size(); ++id) {
+                    const Task& task = program.tasks[id];
+                    if (timeline.start[id] == notRun || moves(task.kind))
+                        continue;
+                    if (task.kind == TaskKind::Compute && isPass(task.op))
+                        (task.op == Op::F ? stages[task.stage].forward : stages[task.stage].backward) = true;
+                    if (pairs.ranTogether(timeline, id))
+                        continue;
+                    const Nanoseconds duration = timeline.end[id] - timeline.start[id];
+                    if (!isReduction(task.kind))
+                        stages[task.stage].ofOp[indexOf(task.op)].push_back(
+                            ofUsualMicrobatch(design.costs, task, duration));
+                    else if (task.kind == TaskKind::Reduce) // over replicas a sum takes its links' time
+                        reduce.push_back(duration);
+                }
+                pairs.add(timeline);
+                handoffs.add(timeline);
+                gaps.add(timeline);
+                makespans.push_back(lengthOf(timeline));
+            });
     }
 
     result.unmeasured = unmeasuredStages(program, stages);

@@ -9,9 +9,11 @@
 #include "traces/store/schema.h"
 
 #include <SQLiteCpp/SQLiteCpp.h>
+#include <sqlite3.h>
 
 #include <algorithm>
 #include <filesystem>
+#include <future>
 #include <limits>
 #include <map>
 #include <optional>
@@ -170,6 +172,46 @@ struct TraceReader::Private {
         return begin.getColumn(0).getInt64();
     }
 
+    /// The records of one step, without memory. `ids` from match().
+    Timeline times(const Program& program, const std::vector<TaskId>& ids, int step, BlockTime by) const
+    {
+        const Nanoseconds origin = startOf(step);
+        Timeline timeline;
+        timeline.start.assign(program.tasks.size(), notRun);
+        timeline.end.assign(program.tasks.size(), notRun);
+        // Most of the time of reading a long trace goes here, and half of that would go into SQLiteCpp's columns.
+        sqlite3* const handle = m_database.getHandle();
+        sqlite3_stmt* row = nullptr;
+        if (const int code =
+                sqlite3_prepare_v2(handle, "SELECT taskId, start, end FROM RECORDS WHERE step = ?1", -1, &row, nullptr);
+            code != SQLITE_OK)
+            throw SQLite::Exception(handle, code);
+        const std::unique_ptr<sqlite3_stmt, int (*)(sqlite3_stmt*)> records(row, sqlite3_finalize);
+        sqlite3_bind_int64(row, 1, step);
+        int code = SQLITE_ROW;
+        while ((code = sqlite3_step(row)) == SQLITE_ROW) {
+            const std::int64_t task = sqlite3_column_int64(row, 0);
+            if (task < 0 || task >= static_cast<std::int64_t>(ids.size()))
+                throw Error(m_path, "the trace is damaged: a record of the unknown task " + std::to_string(task));
+            const TaskId id = ids[task];
+            if (id == none)
+                continue;
+            timeline.start[id] = std::max<Nanoseconds>(0, sqlite3_column_int64(row, 1) - origin);
+            timeline.end[id] = std::max<Nanoseconds>(timeline.start[id], sqlite3_column_int64(row, 2) - origin);
+        }
+        if (code != SQLITE_DONE)
+            throw SQLite::Exception(handle, code);
+        if (by == BlockTime::Kernels) {
+            const Timeline spans = spansOf(readGpuWork(m_database, m_path, step, origin, ids), program.tasks.size());
+            for (TaskId id = 0; id < program.tasks.size(); ++id)
+                if (spans.start[id] != notRun && !moves(program.tasks[id].kind)) {
+                    timeline.start[id] = spans.start[id];
+                    timeline.end[id] = spans.end[id];
+                }
+        }
+        return timeline;
+    }
+
     std::string m_path;
     mutable SQLite::Database m_database;
     BlockTime m_by;
@@ -313,32 +355,8 @@ try {
 
 Timeline TraceReader::timeline(const Program& program, int step, BlockTime by) const
 try {
-    const std::vector<TaskId> ids = d->match(program);
     const Nanoseconds origin = d->startOf(step);
-
-    Timeline timeline;
-    timeline.start.assign(program.tasks.size(), notRun);
-    timeline.end.assign(program.tasks.size(), notRun);
-    SQLite::Statement records(d->m_database, "SELECT taskId, start, end FROM RECORDS WHERE step = ?1");
-    records.bind(1, step);
-    while (records.executeStep()) {
-        const std::int64_t task = records.getColumn(0).getInt64();
-        if (task < 0 || task >= static_cast<std::int64_t>(ids.size()))
-            throw Error(d->m_path, "the trace is damaged: a record of the unknown task " + std::to_string(task));
-        const TaskId id = ids[task];
-        if (id == none)
-            continue;
-        timeline.start[id] = std::max<Nanoseconds>(0, records.getColumn(1).getInt64() - origin);
-        timeline.end[id] = std::max(timeline.start[id], records.getColumn(2).getInt64() - origin);
-    }
-    if (by == BlockTime::Kernels) {
-        const Timeline spans = spansOf(readGpuWork(d->m_database, d->m_path, step, origin, ids), program.tasks.size());
-        for (TaskId id = 0; id < program.tasks.size(); ++id)
-            if (spans.start[id] != notRun && !moves(program.tasks[id].kind)) {
-                timeline.start[id] = spans.start[id];
-                timeline.end[id] = spans.end[id];
-            }
-    }
+    Timeline timeline = d->times(program, d->match(program), step, by);
     timeline.memory.resize(program.devices.size());
     SQLite::Statement samples(d->m_database, "SELECT deviceId, start, bytes FROM MEMORY WHERE step = ?1 "
                                              "ORDER BY start, rowid");
@@ -351,6 +369,24 @@ try {
         timeline.memory[device].push_back({samples.getColumn(1).getInt64() - origin, samples.getColumn(2).getInt64()});
     }
     return timeline;
+} catch (const SQLite::Exception& error) {
+    rethrowTraceError(d->m_path, error);
+}
+
+void TraceReader::eachStep(const Program& program, const std::vector<int>& steps,
+                           const std::function<void(int, const Timeline&)>& use) const
+try {
+    const std::vector<TaskId> ids = d->match(program);
+    const auto read = [&](std::size_t i) {
+        return std::async(std::launch::async, [&, i] { return d->times(program, ids, steps[i], d->m_by); });
+    };
+    std::future<Timeline> next = steps.empty() ? std::future<Timeline>() : read(0);
+    for (std::size_t i = 0; i < steps.size(); ++i) {
+        const Timeline timeline = next.get();
+        if (i + 1 < steps.size())
+            next = read(i + 1);
+        use(steps[i], timeline);
+    }
 } catch (const SQLite::Exception& error) {
     rethrowTraceError(d->m_path, error);
 }

@@ -8,6 +8,7 @@
 #include "traces/store/gpuwork.h"
 #include "traces/store/tracewriter.h"
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -47,6 +48,10 @@ public:
     /// Error when the dictionary is not this program's.
     Timeline timeline(const Program& program, int step) const { return timeline(program, step, blockTime()); }
     Timeline timeline(const Program& program, int step, BlockTime by) const;
+    /// timeline() of many steps, without their memory: the program is matched once, and the next step is read, on a
+    /// thread of its own, while `use` works on one. `use` must leave this reader alone.
+    void eachStep(const Program& program, const std::vector<int>& steps,
+                  const std::function<void(int step, const Timeline&)>& use) const;
     /// What ran on the GPUs in that step; empty when CUPTI did not record. As timeline().
     GpuWork gpuWork(const Program& program, int step) const;
     /// The step whose length is the median, the first (warm-up) step left out when there are others.
