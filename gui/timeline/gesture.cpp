@@ -1,20 +1,18 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "gui/timeline/gesture.h"
 
-#include "gui/timeline/timelineviewprivate.h"
+#include "gui/timeline/timelineparts.h"
 
 #include <QApplication>
 
 namespace pipewright {
 
-Gesture::Gesture(TimelineView::Private& d) : d(d), view(d.view) {}
-
 void Gesture::cancel()
 {
-    d.setPlan(std::nullopt);
+    d.drop.clear();
 }
 
-bool Gesture::isBeyondStart(QPoint pressedAt, QPoint position) const
+bool Gesture::isBeyondStart(QPoint pressedAt, QPoint position)
 {
     return (position - pressedAt).manhattanLength() >= QApplication::startDragDistance();
 }

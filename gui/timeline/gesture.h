@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // What the mouse is doing in a timeline between a press and its release. Each kind of drag is a class of its own, in a
-// file with its start (press()) and its keyboard twin; the view owns the one in progress and hands it the events.
+// file with its start (press()); TimelineEdits has its keyboard twin. The view owns the one in progress, in a
+// GestureInHand, and hands it the events.
 #pragma once
 
-#include "gui/timeline/timelineview.h"
+#include "core/schedule/block.h"
 
+#include <QPoint>
 #include <QPointF>
 
+#include <memory>
 #include <optional>
 
 class QMouseEvent;
@@ -14,10 +17,11 @@ class QMouseEvent;
 namespace pipewright {
 
 struct OverlayContent;
+struct TimelineParts;
 
 class Gesture {
 public:
-    explicit Gesture(TimelineView::Private& d);
+    explicit Gesture(TimelineParts& d) : d(d) {}
     virtual ~Gesture() = default;
     Gesture(const Gesture&) = delete;
     Gesture& operator=(const Gesture&) = delete;
@@ -44,10 +48,20 @@ public:
     virtual const HeldBlock* held() const { return nullptr; }
 
 protected:
-    bool isBeyondStart(QPoint pressedAt, QPoint position) const;
+    static bool isBeyondStart(QPoint pressedAt, QPoint position);
 
-    TimelineView::Private& d;
-    TimelineView& view;
+    TimelineParts& d;
+};
+
+/// The gestures in progress: one of the left button, and one of the middle button, which may interrupt the other.
+struct GestureInHand {
+    std::unique_ptr<Gesture> left, middle;
+
+    const Gesture::HeldBlock* held() const { return left ? left->held() : nullptr; } ///< a block that was pressed
+    const Gesture::HeldBlock* moving() const                                         ///< and moved
+    {
+        return held() && held()->moving ? held() : nullptr;
+    }
 };
 
 } // namespace pipewright

@@ -13,7 +13,7 @@ namespace pipewright {
 class LaneDrag : public Gesture {
 public:
     /// True when the press was on the label or the lower line of a lane.
-    static bool press(TimelineView::Private& d, const QMouseEvent& event);
+    static bool press(TimelineParts& d, const QMouseEvent& event);
     using Gesture::Gesture;
     void move(const QMouseEvent& event) override;
     void release(const QMouseEvent&) override {}

@@ -10,7 +10,7 @@ namespace pipewright {
 
 class Panning : public Gesture {
 public:
-    Panning(TimelineView::Private& d, QPoint from);
+    Panning(TimelineParts& d, QPoint from);
     void move(const QMouseEvent& event) override;
     void release(const QMouseEvent& event) override;
     bool dependsOnDesign() const override { return false; }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Selects the blocks in a rectangle drawn from beside the blocks. Without a move it is a click on idle time. By key:
-// TimelineView::selectNeighbourToo() and selectAll().
+// BlockSelection::alsoSelect() and selectAll().
 #pragma once
 
 #include "gui/timeline/gesture.h"
@@ -12,8 +12,8 @@ namespace pipewright {
 class RubberBand : public Gesture {
 public:
     /// Begins wherever the press was in the lanes; it was on nothing else, so nothing is selected.
-    static bool press(TimelineView::Private& d, const QMouseEvent& event);
-    RubberBand(TimelineView::Private& d, QPoint from) : Gesture(d), m_from(from) {}
+    static bool press(TimelineParts& d, const QMouseEvent& event);
+    RubberBand(TimelineParts& d, QPoint from) : Gesture(d), m_from(from) {}
     void move(const QMouseEvent& event) override;
     void release(const QMouseEvent& event) override;
     void addTo(OverlayContent& content) const override;

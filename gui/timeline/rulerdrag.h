@@ -2,14 +2,17 @@
 // Draws the measured range on the ruler. By key: TimelineView::measure().
 #pragma once
 
+#include "core/base/units.h"
 #include "gui/timeline/gesture.h"
+
+#include <utility>
 
 namespace pipewright {
 
 class RulerDrag : public Gesture {
 public:
     /// True when the press was on the ruler.
-    static bool press(TimelineView::Private& d, const QMouseEvent& event);
+    static bool press(TimelineParts& d, const QMouseEvent& event);
     using Gesture::Gesture;
     void move(const QMouseEvent& event) override;
     void release(const QMouseEvent& event) override;

@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// The widget: it makes its parts, tells one what the other has changed, and answers for all of them. What the mouse
+// does is in timelineviewmouse.cpp.
 #include "gui/timeline/timelineview.h"
 
-#include "gui/timeline/gesture.h"
+#include "gui/timeline/dependencies.h"
 #include "gui/timeline/timelineaccessible.h"
+#include "gui/timeline/timelineparts.h"
 #include "gui/timeline/timelinetext.h"
-#include "gui/timeline/timelineviewprivate.h"
 
-#include <QResizeEvent>
+#include <QAction>
+#include <QElapsedTimer>
+#include <QPaintEvent>
+#include <QPainter>
 #include <QScrollBar>
 
 #include <algorithm>
@@ -14,8 +19,7 @@
 
 namespace pipewright {
 
-TimelineView::TimelineView(Document& document, QWidget* parent)
-    : QAbstractScrollArea(parent), d(std::make_unique<Private>(*this, document))
+TimelineView::TimelineView(Document& document, QWidget* parent) : QAbstractScrollArea(parent)
 {
     setFrameShape(QFrame::NoFrame);
     setFocusPolicy(Qt::StrongFocus);
@@ -25,67 +29,14 @@ TimelineView::TimelineView(Document& document, QWidget* parent)
     viewport()->setAttribute(Qt::WA_OpaquePaintEvent);
     viewport()->setAcceptDrops(true);
     setAcceptDrops(true);
-    d->overlay = new TimelineOverlay(viewport());
-    d->refusal = new RefusalNote(document, viewport());
-    connect(&d->planner, &DropPlanner::refined, this, [this](const DropPlan& plan) {
-        if (d->plan && d->plan->isSamePlace(plan))
-            d->setPlan(plan);
-    });
-    connect(&document, &Document::editRefused, this,
-            [this](const Diagnostics& diagnostics, const EditRequest& request) {
-                d->arriving = false;
-                d->setPlan(std::nullopt);
-                d->refuse(diagnostics, request);
-            });
-    d->addActions();
-    d->addLaneActions();
-    d->addTransferActions();
-    d->addKernelActions();
-    d->addMemberActions();
+    d = std::make_unique<TimelineParts>(*this, document);
+    addTimelineActions(*this, *d);
     installTimelineAccessibility();
-    m_axis.left = plotLeft();
-
-    connect(&document, &Document::designChanged, this, [this] { d->reload(); });
-    connect(&document, &Document::overlayChanged, this, [this] { d->reloadOverlay(); });
-    connect(&document, &Document::sideChanged, this, [this] { d->reloadOverlay(); });
-    connect(&document, &Document::pathChanged, this, [this] {
-        if (d->document.undoStack()->count() == 0)
-            d->layouts.forgetBefore(); // that was another design
-    });
-    connect(&document, &Document::selectionChanged, this, [this] {
-        d->framed = false;
-        d->reason.reset();
-        const std::optional<Block> selected = d->document.selection();
-        if (!selected || !d->group.contains(*selected))
-            d->group.clear();
-        d->currentLane = -1;
-        d->chosen = Private::Chosen::Block;
-        announceSelection(*this);
-        viewport()->update();
-        d->updateOverlay();
-    });
-    d->reload();
-    d->reloadOverlay();
+    connectParts();
+    followDocument();
+    reload();
+    reloadOverlay();
     showAll();
-}
-
-TimelineView::Private::Private(TimelineView& view, Document& document)
-    : view(view), document(document), planner(document), places(strip, view, plotLeft()), transferLanes(document),
-      kernelLanes(document), forecast(document), memberLanes(document, forecast)
-{
-}
-
-TimelineView::Private::~Private() = default;
-
-const Gesture::HeldBlock* TimelineView::Private::held() const
-{
-    return gesture ? gesture->held() : nullptr;
-}
-
-const Gesture::HeldBlock* TimelineView::Private::movingBlock() const
-{
-    const Gesture::HeldBlock* block = held();
-    return block && block->moving ? block : nullptr;
 }
 
 TimelineView::~TimelineView()
@@ -94,266 +45,188 @@ TimelineView::~TimelineView()
     disconnect(&d->document, nullptr, this, nullptr);
 }
 
-// ---- Geometry -------------------------------------------------------------------------------------
-
-QRect TimelineView::Private::plotRect() const
+void TimelineView::connectParts()
 {
-    return {plotLeft(), TimelinePainter::rulerHeight, view.m_axis.width,
-            view.viewport()->height() - TimelinePainter::rulerHeight};
+    connect(&d->forecast, &MemberForecast::changed, this, [this] {
+        viewport()->update();
+        Q_EMIT membersChanged();
+    });
+    connect(&d->lanes, &Lanes::changed, this, [this] {
+        refreshMembers();
+        d->scroll.updateBars();
+        d->overlay.update();
+        updateGeometry();
+        viewport()->update();
+        Q_EMIT lanesChanged();
+    });
+    connect(&d->lanes, &Lanes::choiceChanged, this, [this] {
+        d->menus.setChosen(TimelineMenus::Chosen::Lane);
+        viewport()->update();
+        Q_EMIT lanesChanged();
+    });
+    connect(&d->scroll, &TimelineScroll::moved, this, [this] {
+        d->overlay.update();
+        viewport()->update(plotLeft(), 0, plotWidth(), viewport()->height()); // the headers stay
+        const auto [start, end] = timeRange();
+        Q_EMIT viewRangeChanged(start, end);
+    });
+    connect(&d->selection, &BlockSelection::counted, this,
+            [this](int blocks) { Q_EMIT hovered(tr("%1 blocks selected").arg(blocks)); });
+    connect(&d->selection, &BlockSelection::changed, this, [this] {
+        viewport()->update();
+        d->overlay.update();
+    });
+    connect(&d->drop, &DropSession::previewChanged, this, &TimelineView::previewChanged);
+    connect(&d->drop, &DropSession::changed, this, [this] {
+        d->overlay.update();
+        viewport()->update();
+    });
+    connect(&d->drop, &DropSession::refused, this, [this](const Diagnostics& why, const EditRequest& request) {
+        d->edits.refuse(why, request, d->overlay.cursor());
+    });
+    connect(&d->overlay, &OverlayComposer::readingsChanged, this, &TimelineView::readingsChanged);
 }
 
-const TimelineLayout& TimelineView::Private::shown() const
+void TimelineView::followDocument()
 {
-    if (layouts.preview())
-        return *layouts.preview();
-    return showsMeasured() ? *layouts.measured() : layout();
-}
-
-Nanoseconds TimelineView::Private::total() const
-{
-    // A preview may be longer; growing the range during a drag would move the lanes under the cursor, so
-    // it does not count.
-    const Side side = layouts.measured() ? document.side() : Side::Predicted;
-    if (side == Side::Predicted)
-        return layout().makespan();
-    const Nanoseconds measured = layouts.measured()->makespan();
-    return side == Side::Measured ? measured : std::max(layouts.outlines()->makespan(), measured);
-}
-
-std::optional<LaneBlock> TimelineView::Private::findShown(const Block& block, int* device) const
-{
-    const TimelineLayout& from = shown();
-    const std::optional<TimelineLayout::Place> place = from.find(block);
-    if (!place)
-        return std::nullopt;
-    if (device)
-        *device = place->device;
-    return from.lanes()[place->device].blocks()[place->index];
+    Document& document = d->document;
+    connect(&document, &Document::editRefused, this,
+            [this](const Diagnostics& diagnostics, const EditRequest& request) {
+                d->drop.abandon();
+                d->edits.refuse(diagnostics, request);
+            });
+    connect(&document, &Document::designChanged, this, &TimelineView::reload);
+    connect(&document, &Document::overlayChanged, this, &TimelineView::reloadOverlay);
+    connect(&document, &Document::sideChanged, this, &TimelineView::reloadOverlay);
+    connect(&document, &Document::pathChanged, this, [this] {
+        if (d->document.undoStack()->count() == 0)
+            d->shown.forgetBefore(); // that was another design
+    });
+    connect(&document, &Document::selectionChanged, this, [this] {
+        d->scroll.forgetFrame();
+        d->overlay.explain(std::nullopt);
+        d->selection.documentChanged();
+        d->lanes.forgetChoice();
+        d->menus.setChosen(TimelineMenus::Chosen::Block);
+        announceSelection(*this);
+        viewport()->update();
+        d->overlay.update();
+    });
 }
 
 // ---- What is shown --------------------------------------------------------------------------------
 
-bool TimelineView::Private::showsWhole() const
+void TimelineView::reload()
 {
-    const auto all = static_cast<double>(total());
-    return all == 0 || view.m_axis == clamped(fitted(view.m_axis, 0, all, margin), all, margin);
-}
-
-void TimelineView::Private::reload()
-{
-    const bool whole = showsWhole();
-    layouts.setPresent(document.layout());
-    refreshHeaders();
-    transferLanes.forget();
-    wantMembers();
-    slack.setPrediction(document.sharedPrediction());
-    reason.reset();
-    arriving = false;
-    setPlan(std::nullopt);
-    planner.forget();
-    if (gesture && gesture->dependsOnDesign())
-        gesture.reset();
-    std::erase_if(group, [this](const Block& block) { return !layout().find(block); });
-    updateScrollBars();
-    // Whoever looks at the whole schedule wants to go on doing so; whoever has zoomed in wants to stay there.
-    if (whole)
-        view.showAll();
-    else
-        setAxis(view.m_axis, true);
-    updateOverlay();
-    view.updateGeometry();
-    view.viewport()->update();
-}
-
-void TimelineView::Private::refreshHeaders()
-{
-    const Document::Overlay* trace = document.overlay();
-    headers =
-        laneHeaders(document.design(), document.prediction(), trace ? &trace->comparison : nullptr, document.side());
-}
-
-void TimelineView::Private::setAxis(TimeAxis axis, bool keepFramed)
-{
-    axis.left = plotLeft();
-    axis.width = std::max(1, view.viewport()->width() - plotLeft());
-    axis = clamped(axis, static_cast<double>(std::max<Nanoseconds>(1, total())), margin);
-    if (!keepFramed)
-        framed = false;
-    if (axis == view.m_axis)
-        return;
-    view.m_axis = axis;
-    updateScrollBars();
-    updateOverlay();
-    view.viewport()->update(plotLeft(), 0, axis.width, view.viewport()->height()); // the headers stay
-    const auto [start, end] = view.timeRange();
-    Q_EMIT view.viewRangeChanged(start, end);
-}
-
-void TimelineView::Private::updateScrollBars()
-{
-    arrangeLanes();
-    QScrollBar& vertical = *view.verticalScrollBar();
-    const int page = std::max(0, view.viewport()->height() - TimelinePainter::rulerHeight);
-    vertical.setPageStep(page);
-    vertical.setSingleStep(places.pitch() / 2);
-    vertical.setRange(0, std::max(0, strip.total() - page));
-
-    // Zoomed in deeply, the schedule is wider than an int counts pixels; then a step is several pixels.
-    const TimeAxis& axis = view.m_axis;
-    const double pixels = static_cast<double>(total()) / axis.nsPerPixel + 2 * margin;
-    const double perStep = std::max(1.0, pixels / 1e8);
-    QScrollBar& horizontal = *view.horizontalScrollBar();
-    const QSignalBlocker blocker(horizontal);
-    horizontal.setPageStep(static_cast<int>(axis.width / perStep));
-    horizontal.setSingleStep(std::max(1, static_cast<int>(40 / perStep)));
-    // A pixel beyond the width comes from rounding, not from being zoomed in.
-    horizontal.setRange(0, std::max(0, static_cast<int>((pixels - axis.width - 1) / perStep)));
-    horizontal.setValue(static_cast<int>(std::lround((axis.start / axis.nsPerPixel + margin) / perStep)));
-}
-
-void TimelineView::scrollContentsBy(int dx, int)
-{
-    if (dx != 0) {
-        const double pixels = static_cast<double>(d->total()) / m_axis.nsPerPixel + 2 * Private::margin;
-        TimeAxis axis = m_axis;
-        axis.start = (horizontalScrollBar()->value() * std::max(1.0, pixels / 1e8) - Private::margin) * axis.nsPerPixel;
-        d->setAxis(axis);
-    }
-    d->updateOverlay();
+    const bool whole = d->scroll.showsWhole();
+    d->shown.reload();
+    d->canvas.reload();
+    d->transfers.forget();
+    d->overlay.explain(std::nullopt);
+    d->drop.scheduleChanged();
+    if (d->hand.left && d->hand.left->dependsOnDesign())
+        d->hand.left.reset();
+    d->selection.scheduleChanged();
+    d->scroll.updateBars();
+    refreshMembers();
+    d->scroll.keep(whole);
+    d->overlay.update();
+    updateGeometry();
     viewport()->update();
+}
+
+void TimelineView::reloadOverlay()
+{
+    const bool whole = d->scroll.showsWhole(); // a recording is often longer
+    d->shown.reloadOverlay();
+    d->canvas.refreshHeaders();
+    d->scroll.keep(whole);
+    d->scroll.updateBars();
+    d->overlay.update();
+    viewport()->update();
+}
+
+void TimelineView::paintEvent(QPaintEvent* event)
+{
+    QElapsedTimer timer;
+    timer.start();
+    {
+        QPainter painter(viewport());
+        d->canvas.paint(painter, viewport()->rect(), event->rect(), verticalScrollBar()->value());
+    }
+    if (!d->frames.isOn)
+        return;
+    const std::optional<double> worst = d->frames.add(static_cast<double>(timer.nsecsElapsed()) / 1e6);
+    if (!worst)
+        return;
+    // Showing it from within the paint would schedule the next one; whatever repaints next brings it up.
+    QMetaObject::invokeMethod(
+        this, [this, text = tr("worst paint %1\u00a0ms").arg(*worst, 0, 'f', 2)] { d->overlay.setFrameTime(text); },
+        Qt::QueuedConnection);
 }
 
 void TimelineView::resizeEvent(QResizeEvent* event)
 {
     QAbstractScrollArea::resizeEvent(event);
-    d->overlay->setGeometry(viewport()->rect());
-    const int before = m_axis.width;
-    const int width = std::max(1, viewport()->width() - plotLeft());
-    const auto total = static_cast<double>(std::max<Nanoseconds>(1, d->total()));
-    const bool whole = m_axis == clamped(fitted(m_axis, 0, total, Private::margin), total, Private::margin);
-    // The same stretch of time stays in view; the whole schedule exactly, or rounding would ask for a scroll bar.
-    TimeAxis axis = m_axis;
-    axis.nsPerPixel *= static_cast<double>(before) / width;
-    if (whole) {
-        axis.width = width;
-        axis = fitted(axis, 0, total, Private::margin);
-    }
-    d->updateScrollBars();
-    d->setAxis(axis, true);
+    d->overlay.fit(viewport()->rect());
+    d->scroll.fitWidth();
     Q_EMIT lanesChanged(); // they share what height there is
-    d->updateOverlay();
+    d->overlay.update();
 }
 
-// ---- The shared axis ------------------------------------------------------------------------------
-
-std::pair<Nanoseconds, Nanoseconds> TimelineView::timeRange() const
+void TimelineView::scrollContentsBy(int dx, int)
 {
-    return {static_cast<Nanoseconds>(std::floor(std::max(0.0, m_axis.start))),
-            static_cast<Nanoseconds>(std::ceil(std::max(0.0, m_axis.end())))};
+    if (dx != 0)
+        d->scroll.followTimeBar();
+    d->overlay.update();
+    viewport()->update();
 }
 
-std::pair<Nanoseconds, Nanoseconds> TimelineView::visibleRange() const
+void TimelineView::changeEvent(QEvent* event)
 {
-    const auto inside = [this](double time) { return std::clamp<Nanoseconds>(std::llround(time), 0, d->total()); };
-    return {inside(m_axis.start), inside(m_axis.end())};
+    QAbstractScrollArea::changeEvent(event);
+    if (event->type() == QEvent::PaletteChange || event->type() == QEvent::StyleChange)
+        viewport()->update();
 }
 
-void TimelineView::setAxis(const TimeAxis& axis)
+const TimelineLayout& TimelineView::layout() const
 {
-    d->setAxis(axis);
+    return d->shown.layout();
 }
 
-void TimelineView::showRange(Nanoseconds start, Nanoseconds end)
+Nanoseconds TimelineView::total() const
 {
-    d->setAxis(fitted(m_axis, static_cast<double>(start), static_cast<double>(end)));
-}
-
-void TimelineView::showAll()
-{
-    d->setAxis(fitted(m_axis, 0, static_cast<double>(std::max<Nanoseconds>(1, d->total())), Private::margin));
-}
-
-void TimelineView::frameSelection()
-{
-    const std::optional<LaneBlock> block =
-        d->document.selection() ? d->findShown(*d->document.selection(), nullptr) : std::nullopt;
-    if (!block || d->framed) {
-        showAll();
-        return;
-    }
-    // Wide enough around it that its neighbours and dependencies can be read.
-    const double start = static_cast<double>(block->start), end = static_cast<double>(block->end);
-    const double around = std::max(1.0, end - start) * 8;
-    d->setAxis(fitted(m_axis, start - around, end + around));
-    ensureVisible(*d->document.selection());
-    d->framed = true;
-}
-
-void TimelineView::zoomBy(double factor, double anchorX)
-{
-    d->setAxis(zoomed(m_axis, factor,
-                      std::clamp(anchorX, static_cast<double>(plotLeft()), static_cast<double>(m_axis.right()))));
-}
-
-void TimelineView::ensureVisible(const Block& block)
-{
-    int device = -1;
-    const std::optional<LaneBlock> found = d->findShown(block, &device);
-    if (!found)
-        return;
-    const double start = m_axis.xOf(static_cast<double>(found->start));
-    const double end = m_axis.xOf(static_cast<double>(found->end));
-    constexpr double space = 40;
-    if (start < m_axis.left + space)
-        d->setAxis(panned(m_axis, start - m_axis.left - space));
-    else if (end > m_axis.right() - space)
-        d->setAxis(panned(m_axis, std::min(end - m_axis.right() + space, start - m_axis.left - space)));
-    d->ensureLaneVisible(device);
-}
-
-// ---- Questions ------------------------------------------------------------------------------------
-
-const Prediction* TimelineView::preview() const
-{
-    return d->plan && d->plan->legal ? d->plan->prediction.get() : nullptr;
-}
-
-const Design& TimelineView::previewDesign() const
-{
-    const bool known = preview() && !d->plan->live && d->plan->edit.design;
-    return known ? *d->plan->edit.design : d->document.design();
-}
-
-bool TimelineView::isPreviewing() const
-{
-    return d->plan.has_value();
-}
-
-void TimelineView::setLargeFrom(double milliseconds)
-{
-    d->planner.setLargeFrom(milliseconds);
-}
-
-void TimelineView::showReason(Reason reason)
-{
-    d->reason = std::move(reason);
-    d->chosen = Private::Chosen::Idle;
-    d->updateOverlay();
+    return d->shown.total();
 }
 
 bool TimelineView::showsSlack() const
 {
-    return d->showSlack;
+    return d->canvas.shows(LaneCanvas::Mark::Slack);
 }
 
 bool TimelineView::showsCriticalPath() const
 {
-    return d->showCritical;
+    return d->canvas.shows(LaneCanvas::Mark::Critical);
 }
 
-const TimelineView::Reason* TimelineView::reason() const
+const Prediction* TimelineView::preview() const
 {
-    return d->reason ? &*d->reason : nullptr;
+    return d->drop.prediction();
+}
+
+const Design& TimelineView::previewDesign() const
+{
+    return d->drop.design();
+}
+
+bool TimelineView::isPreviewing() const
+{
+    return d->drop.plan() != nullptr;
+}
+
+void TimelineView::setLargeFrom(double milliseconds)
+{
+    d->drop.setLargeFrom(milliseconds);
 }
 
 QSize TimelineView::sizeHint() const
@@ -361,67 +234,106 @@ QSize TimelineView::sizeHint() const
     return {plotLeft() + 800, naturalHeight()};
 }
 
-QRect TimelineView::rectOfBlock(const Block& block) const
+Document& TimelineView::document() const
 {
-    int device = -1;
-    const std::optional<LaneBlock> found = d->findShown(block, &device);
-    return found ? blockRect(*found, m_axis, d->places.blocks(device), d->scale()).toAlignedRect() : QRect();
+    return d->document;
 }
 
-QRect TimelineView::rectOfLane(int device) const
+// ---- The shared axis ------------------------------------------------------------------------------
+
+const TimeAxis& TimelineView::axis() const
 {
-    return d->places.lane(device);
+    return d->scroll.axis();
 }
 
-std::optional<Block> TimelineView::blockAt(QPoint position) const
+std::pair<Nanoseconds, Nanoseconds> TimelineView::timeRange() const
 {
-    const int lane = d->places.at(position.y());
-    const TimelineLayout& layout = d->shown();
-    if (lane < 0 || static_cast<std::size_t>(lane) >= layout.lanes().size() || position.x() < m_axis.left
-        || position.x() >= m_axis.right() || d->places.transfersAt(position) >= 0 || d->places.kernelsAt(position) >= 0)
-        return std::nullopt;
-    const Lane& blocks = layout.lanes()[lane];
-    // The middle of the pixel; blocks narrower than one are found by the pixel's whole extent.
-    if (const auto index = blocks.at(m_axis.timeAt(position.x() + 0.5)))
-        return blocks.blocks()[*index].block;
-    const std::size_t next = blocks.firstEndingAfter(m_axis.timeAt(position.x()));
-    if (next < blocks.blocks().size()
-        && static_cast<double>(blocks.blocks()[next].start) < m_axis.timeAt(position.x() + 1))
-        return blocks.blocks()[next].block;
-    return std::nullopt;
+    return {static_cast<Nanoseconds>(std::floor(std::max(0.0, axis().start))),
+            static_cast<Nanoseconds>(std::ceil(std::max(0.0, axis().end())))};
 }
 
-std::optional<TimelineView::Private::Idle> TimelineView::Private::idleAt(QPoint position) const
+std::pair<Nanoseconds, Nanoseconds> TimelineView::visibleRange() const
 {
-    const int lane = places.at(position.y());
-    if (lane < 0 || !plotRect().contains(position))
-        return std::nullopt;
-    const Lane& filled = shown().lanes()[lane];
-    const std::vector<LaneBlock>& blocks = filled.blocks();
-    const std::size_t next = filled.firstEndingAfter(view.m_axis.timeAt(position.x() + 0.5));
-    const Nanoseconds start = next > 0 ? blocks[next - 1].end : 0;
-    const Nanoseconds end = next < blocks.size() ? blocks[next].start : shown().makespan();
-    return end > start ? std::optional(Idle{lane, start, end}) : std::nullopt;
+    const auto inside = [this](double time) { return std::clamp<Nanoseconds>(std::llround(time), 0, total()); };
+    return {inside(axis().start), inside(axis().end())};
+}
+
+void TimelineView::setAxis(const TimeAxis& axis)
+{
+    d->scroll.setAxis(axis);
+}
+
+void TimelineView::showRange(Nanoseconds start, Nanoseconds end)
+{
+    d->scroll.showRange(static_cast<double>(start), static_cast<double>(end));
+}
+
+void TimelineView::showAll()
+{
+    d->scroll.showAll();
+}
+
+void TimelineView::frameSelection()
+{
+    d->scroll.frame(d->document.selection());
+}
+
+void TimelineView::zoomBy(double factor, double anchorX)
+{
+    d->scroll.zoomBy(factor, anchorX);
+}
+
+void TimelineView::ensureVisible(const Block& block)
+{
+    d->scroll.ensureVisible(block);
+}
+
+// ---- Lanes and blocks -----------------------------------------------------------------------------
+
+const LaneStrip& TimelineView::lanes() const
+{
+    return d->lanes.strip();
+}
+
+int TimelineView::chosenLane() const
+{
+    return d->lanes.chosen();
+}
+
+void TimelineView::setLaneHeight(int device, int height)
+{
+    d->lanes.setHeight(device, height);
+}
+
+void TimelineView::setHeightOfLanes(int height)
+{
+    d->lanes.setHeightOfAll(height);
+}
+
+void TimelineView::setLaneRow(int device, int row)
+{
+    if (device >= 0 && device < lanes().lanes())
+        d->lanes.change([&](LaneStrip& strip) { strip.move(device, row); });
+}
+
+int TimelineView::naturalHeight() const
+{
+    return d->lanes.places().heightWith(laneCount(), LanePlaces::roomyLane);
+}
+
+int TimelineView::greatestHeight() const
+{
+    return d->lanes.places().heightWith(laneCount(), LanePlaces::greatLane);
 }
 
 int TimelineView::laneCount() const
 {
-    return d->lanes();
+    return d->shown.lanes();
 }
 
-std::vector<Block> TimelineView::visibleBlocks(int device) const
+QRect TimelineView::rectOfLane(int device) const
 {
-    std::vector<Block> result;
-    if (device < 0 || device >= d->lanes())
-        return result;
-    const Lane& lane = d->shown().lanes()[device];
-    std::size_t i = lane.firstEndingAfter(m_axis.start);
-    while (i < lane.blocks().size() && static_cast<double>(lane.blocks()[i].start) < m_axis.end()) {
-        result.push_back(lane.blocks()[i].block);
-        const double nextPixel = static_cast<double>(lane.blocks()[i].start) + m_axis.nsPerPixel;
-        i = std::max(i + 1, lane.firstStartingFrom(nextPixel, i + 1));
-    }
-    return result;
+    return d->lanes.places().lane(device);
 }
 
 QString TimelineView::nameOfLane(int device) const
@@ -429,37 +341,98 @@ QString TimelineView::nameOfLane(int device) const
     return laneDescription(d->document.design(), device);
 }
 
+QRect TimelineView::rectOfBlock(const Block& block) const
+{
+    return d->map.rectOf(block).toAlignedRect();
+}
+
+std::optional<Block> TimelineView::blockAt(QPoint position) const
+{
+    return d->map.blockAt(position);
+}
+
+std::vector<Block> TimelineView::visibleBlocks(int device) const
+{
+    return d->map.visibleBlocks(device);
+}
+
 QString TimelineView::nameOfBlock(const Block& block) const
 {
     int device = -1;
-    const std::optional<LaneBlock> found = d->findShown(block, &device);
+    const std::optional<LaneBlock> found = d->shown.find(block, &device);
     if (!found)
         return {};
-    const LaneBlock* const measured = d->layouts.measured() ? d->layouts.measured()->blockOf(block) : nullptr;
-    const LaneBlock* const predicted = d->showsMeasured() ? d->layout().blockOf(block) : &*found;
+    const TimelineLayout* const recorded = d->shown.layouts().measured();
+    const LaneBlock* const measured = recorded ? recorded->blockOf(block) : nullptr;
+    const LaneBlock* const predicted = d->shown.showsMeasured() ? d->shown.present().blockOf(block) : &*found;
     return blockName(d->document.design(), predicted ? *predicted : *found, device, predicted ? measured : nullptr,
-                     d->shownSide());
-}
-
-Document& TimelineView::document() const
-{
-    return d->document;
+                     d->shown.side());
 }
 
 QString TimelineView::describe(const Block& block) const
 {
-    const std::optional<TimelineLayout::Place> place = d->layout().find(block);
+    const TimelineLayout& present = d->shown.present();
+    const std::optional<TimelineLayout::Place> place = present.find(block);
     if (!place)
         return {};
     BlockFacts facts;
     facts.device = place->device;
-    facts.predicted = *d->layout().blockOf(block);
-    if (!d->slack.isEmpty() && facts.predicted.task != none)
-        facts.slack = d->slack.slackOf(facts.predicted.task);
-    if (d->layouts.measured())
-        facts.measured = d->layouts.measured()->blockOf(block);
-    facts.side = d->shownSide();
+    facts.predicted = *present.blockOf(block);
+    facts.slack = d->canvas.slackOf(facts.predicted.task);
+    if (const TimelineLayout* const recorded = d->shown.layouts().measured())
+        facts.measured = recorded->blockOf(block);
+    facts.side = d->shown.side();
     return blockToolTip(d->document.design(), facts);
+}
+
+// ---- Sub-lanes ------------------------------------------------------------------------------------
+
+std::vector<Transfer> TimelineView::visibleTransfers(int device) const
+{
+    std::vector<Transfer> result;
+    const std::vector<IssuedTransfer>& list = d->transfers.of(device);
+    int pixel = -1; // ticks may share one; then one stands for them
+    for (const TransferLanes::Chips::Chip& chip : d->map.chips(device).shown)
+        if (const int x = static_cast<int>(chip.rect.left()); x != pixel) {
+            result.push_back(list[chip.index].transfer);
+            pixel = x;
+        }
+    return result;
+}
+
+std::optional<std::pair<int, Transfer>> TimelineView::transferAt(QPoint position) const
+{
+    const std::optional<std::size_t> chip = d->map.chipAt(position);
+    if (!chip)
+        return std::nullopt;
+    const int device = d->lanes.places().transfersAt(position);
+    return std::pair(device, d->transfers.of(device)[*chip].transfer);
+}
+
+QString TimelineView::nameOfTransfer(int device, const Transfer& transfer) const
+{
+    const std::vector<IssuedTransfer>& list = d->transfers.of(device);
+    for (std::size_t i = 0; i < list.size(); ++i)
+        if (list[i].transfer == transfer)
+            return d->transfers.text(device, i, d->shown.transferTimes());
+    return {};
+}
+
+QRect TimelineView::rectOfTransfer(int device, const Transfer& transfer) const
+{
+    const std::vector<IssuedTransfer>& list = d->transfers.of(device);
+    for (const TransferLanes::Chips::Chip& chip : d->map.chips(device).shown)
+        if (list[chip.index].transfer == transfer)
+            return chip.rect.toAlignedRect();
+    return {};
+}
+
+std::vector<std::pair<QRectF, QString>> TimelineView::visibleKernels(int device) const
+{
+    std::vector<std::pair<QRectF, QString>> result;
+    for (const KernelLanes::Rect& kernel : d->map.kernels(device))
+        result.emplace_back(kernel.rect, d->kernels.text(kernel));
+    return result;
 }
 
 } // namespace pipewright

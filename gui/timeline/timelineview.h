@@ -22,19 +22,19 @@ inline constexpr char blockMimeType[] = "application/x-pipewright-block";
 class LaneStrip;
 class MemberForecast;
 class TimelineLayout;
+struct TimelineParts;
 
 class TimelineView : public QAbstractScrollArea {
     Q_OBJECT
 
 public:
-    struct Private; ///< what the view's source files share
     explicit TimelineView(Document& document, QWidget* parent = nullptr);
     ~TimelineView() override;
 
     // The shared time axis, in this widget's coordinates.
     static constexpr int plotLeft() { return 112; } ///< width of the lane headers; charts below leave the same
-    int plotWidth() const { return m_axis.width; }  ///< less the vertical scroll bar, when there is one
-    const TimeAxis& axis() const { return m_axis; }
+    int plotWidth() const { return axis().width; }  ///< less the vertical scroll bar, when there is one
+    const TimeAxis& axis() const;
     std::pair<Nanoseconds, Nanoseconds> timeRange() const; ///< visible [start, end], rounded outward to 0
     std::pair<Nanoseconds, Nanoseconds>
     visibleRange() const;               ///< the same of the schedule alone, to the nearest nanosecond
@@ -108,6 +108,7 @@ public:
     std::vector<std::pair<QRectF, QString>> visibleMemberParts(int device) const;
     QString textOfMember(int device, int member) const;
     MemberForecast& memberForecast();
+    void showMembers(int device, bool shown); ///< of a group; refused for a single device
     std::optional<std::pair<int, Transfer>> transferAt(QPoint position) const; ///< and the device in whose sub-lane
     QString nameOfLane(int device) const; ///< "GPU 1, H200, stage 1, layers 8–15"
     QString nameOfTransfer(int device,
@@ -126,30 +127,22 @@ public:
     void selectTransfer(int device, const Transfer& transfer); ///< selects the block that makes what it carries, too
     void
     selectNextTransfer(); ///< of those that carry the selected block's result, at their senders and at their receivers
-    void moveTransferBy(int places); ///< the selected one, in its device's order of sends and receives
     QRect rectOfTransfer(int device, const Transfer& transfer) const; ///< null when it is not visible
     enum class Alike { Microbatch, Stage, Op };
     void selectAlike(Alike alike);              ///< all that share this with the selected block; Op: of its stage
     QAction* action(const QString& name) const; ///< one of actions() by its object name; null when there is none
 
-    // What the view's actions do (also reachable by keyboard; actions() lists them with texts and shortcuts).
+    // What actions of the view do; actions() lists them all, with texts and shortcuts.
     void selectNeighbour(int direction); ///< -1 previous, +1 next block on the device
     /// The same with the other selected blocks kept: `also` the present one, or else in its place.
     void selectNeighbourToo(int direction, bool also);
-    void togglePin();                     ///< pins the selected block where it starts, or takes its pin away
     void followDependency(int direction); ///< -1 to the block whose value arrived last, +1 to the first consumer
     void moveSelection(int places);       ///< one place earlier or later on its device
-    void moveStageBy(int devices);        ///< the selected block's stage to a neighbouring device
     void explainIdleBefore();             ///< as a click on the idle time before the selected block
-    void unplaceSelection();              ///< back to the tray
     void rippleSelection(int places);     ///< one place earlier or later, the rest of its microbatch along
     void selectAll();
-    void splitSelection();    ///< full backwards among the selected blocks, into their halves
-    void mergeSelection();    ///< halves among the selected blocks, into full backwards
-    void exchangeSelection(); ///< two selected blocks of a device change places
-    void exchange(const Block& first, const Block& second); ///< the same of any two
-    void changeWarmUp(int forwards); ///< so many more before the first backward of the selected block's device
-    void cancel();                   ///< ends a drag without a change, or else clears the selection
+    void exchange(const Block& first, const Block& second); ///< two of a device change places
+    void cancel(); ///< ends a drag without a change, or else clears the selection
 
 Q_SIGNALS:
     void viewRangeChanged(qint64 start, qint64 end); ///< axis() changed: zoom, pan, resize
@@ -186,8 +179,19 @@ protected:
     void dropEvent(QDropEvent* event) override;
 
 private:
-    TimeAxis m_axis;
-    std::unique_ptr<Private> d;
+    void connectParts();
+    void followDocument();
+    void refreshMembers();
+    void reload();        ///< after the design changed
+    void reloadOverlay(); ///< after the recording did, or which side is shown
+    void hover(QPoint position);
+    bool hoverTransfer(QPoint position);
+    void holdFromTray(const Block& block, const QDropEvent& event);
+    QString toolTipAt(QPoint position) const;
+    std::optional<std::pair<Nanoseconds, Nanoseconds>>
+    measurable() const; ///< what measure() takes; the visible range only where none is measured
+
+    std::unique_ptr<TimelineParts> d;
 };
 
 } // namespace pipewright

@@ -1,21 +1,24 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Mouse events of TimelineView: a press begins the first gesture that takes it, which then gets the moves and the
-// release. Blocks from the tray come as drags of the window system.
+// What the mouse does in a TimelineView: a press begins the first gesture that takes it, which then gets the moves and
+// the release. Blocks from the tray come as drags of the window system.
 #include "core/schedule/warmup.h"
 #include "gui/timeline/blockdrag.h"
 #include "gui/timeline/lanedrag.h"
 #include "gui/timeline/panning.h"
 #include "gui/timeline/rubberband.h"
 #include "gui/timeline/rulerdrag.h"
-#include "gui/timeline/timelinetext.h"
-#include "gui/timeline/timelineviewprivate.h"
+#include "gui/timeline/timelineparts.h"
+#include "gui/timeline/timelineview.h"
 #include "gui/timeline/transferdrag.h"
 #include "gui/timeline/warmupdrag.h"
+#include "gui/widgets/wheelstep.h"
 
 #include <QAction>
 #include <QDragEnterEvent>
+#include <QHelpEvent>
 #include <QMimeData>
 #include <QMouseEvent>
+#include <QToolTip>
 
 namespace pipewright {
 namespace {
@@ -34,13 +37,13 @@ std::optional<Block> blockOf(const QMimeData* data)
 void TimelineView::mousePressEvent(QMouseEvent* event)
 {
     if (event->button() == Qt::MiddleButton) {
-        d->panning = std::make_unique<Panning>(*d, event->position().toPoint());
+        d->hand.middle = std::make_unique<Panning>(*d, event->position().toPoint());
         return;
     }
     if (event->button() != Qt::LeftButton)
         return;
     setFocus(Qt::MouseFocusReason);
-    d->refusal->hide();
+    d->edits.hideRefusal();
     for (const auto press : {RulerDrag::press, TransferDrag::press, LaneDrag::press, WarmUpDrag::press,
                              BlockDrag::press, RubberBand::press})
         if (press(*d, *event))
@@ -49,96 +52,88 @@ void TimelineView::mousePressEvent(QMouseEvent* event)
 
 void TimelineView::mouseMoveEvent(QMouseEvent* event)
 {
-    if (d->panning)
-        d->panning->move(*event);
-    else if (d->gesture && event->buttons() & Qt::LeftButton)
-        d->gesture->move(*event);
+    if (d->hand.middle)
+        d->hand.middle->move(*event);
+    else if (d->hand.left && event->buttons() & Qt::LeftButton)
+        d->hand.left->move(*event);
     else
-        d->hover(event->position().toPoint());
+        hover(event->position().toPoint());
 }
 
 void TimelineView::mouseReleaseEvent(QMouseEvent* event)
 {
     std::unique_ptr<Gesture> ended;
     if (event->button() == Qt::MiddleButton)
-        ended = std::move(d->panning);
+        ended = std::move(d->hand.middle);
     else if (event->button() == Qt::LeftButton)
-        ended = std::move(d->gesture);
+        ended = std::move(d->hand.left);
     if (ended)
         ended->release(*event);
 }
 
-void TimelineView::Private::hover(QPoint position)
+void TimelineView::hover(QPoint position)
 {
-    hovering = true;
-    if (showCrosshair) {
-        cursor = position;
-        updateOverlay();
-    }
-    if (position.y() < TimelinePainter::rulerHeight && position.x() >= view.axis().left) {
-        view.viewport()->setCursor(Qt::ArrowCursor);
-        Q_EMIT view.hovered(tr("Drag to measure a range, double-click to set or remove a mark"));
+    d->overlay.hover(position);
+    const LanePlaces& places = d->lanes.places();
+    if (position.y() < TimelinePainter::rulerHeight && position.x() >= axis().left) {
+        viewport()->setCursor(Qt::ArrowCursor);
+        Q_EMIT hovered(tr("Drag to measure a range, double-click to set or remove a mark"));
         return;
     }
     if (!places.edgeAt(position) && hoverTransfer(position))
         return;
-    if (const QString kernel = kernelTextAt(position); !kernel.isEmpty() && !places.edgeAt(position)) {
-        view.viewport()->setCursor(Qt::ArrowCursor);
-        Q_EMIT view.hovered(kernel);
+    if (const QString kernel = d->map.kernelTextAt(position); !kernel.isEmpty() && !places.edgeAt(position)) {
+        viewport()->setCursor(Qt::ArrowCursor);
+        Q_EMIT hovered(kernel);
         return;
     }
-    if (const QString member = memberTextAt(position); !member.isEmpty() && !places.edgeAt(position)) {
-        view.viewport()->setCursor(Qt::ArrowCursor);
-        Q_EMIT view.hovered(member);
+    if (const QString member = d->map.memberTextAt(position); !member.isEmpty() && !places.edgeAt(position)) {
+        viewport()->setCursor(Qt::ArrowCursor);
+        Q_EMIT hovered(member);
+        return;
+    }
+    if (const int group = d->map.unfolderAt(position); group >= 0) {
+        viewport()->setCursor(Qt::PointingHandCursor);
+        Q_EMIT hovered(tr("The %1 members of %2: click to show or hide them")
+                           .arg(d->members.membersOf(group))
+                           .arg(deviceLabel(d->document.design(), group)));
         return;
     }
     const int lane = places.at(position.y());
-    if (lane >= 0 && memberLanes.membersOf(lane) > 0 && places.unfolder(lane).contains(position)) {
-        view.viewport()->setCursor(Qt::PointingHandCursor);
-        Q_EMIT view.hovered(tr("The %1 members of %2: click to show or hide them")
-                                .arg(memberLanes.membersOf(lane))
-                                .arg(deviceLabel(document.design(), lane)));
-        return;
-    }
-    const std::optional<Block> block = view.blockAt(position);
-    const std::optional<int> edge = warmUpEdgeAt(position);
-    view.viewport()->setCursor(places.edgeAt(position)      ? Qt::SizeVerCursor
-                               : edge                       ? Qt::SplitHCursor
-                               : block && isPass(block->op) ? Qt::OpenHandCursor
-                                                            : Qt::ArrowCursor);
+    const std::optional<Block> block = blockAt(position);
+    const std::optional<int> edge = d->map.warmUpEdgeAt(position);
+    viewport()->setCursor(places.edgeAt(position)      ? Qt::SizeVerCursor
+                          : edge                       ? Qt::SplitHCursor
+                          : block && isPass(block->op) ? Qt::OpenHandCursor
+                                                       : Qt::ArrowCursor);
     if (edge)
-        Q_EMIT view.hovered(tr("Drag to change the warm-up: %1 forwards before the first backward on %2")
-                                .arg(warmUp(document.design().schedule.order[*edge]))
-                                .arg(deviceLabel(document.design(), *edge)));
+        Q_EMIT hovered(tr("Drag to change the warm-up: %1 forwards before the first backward on %2")
+                           .arg(warmUp(d->document.design().schedule.order[*edge]))
+                           .arg(deviceLabel(d->document.design(), *edge)));
     else if (block && lane >= 0)
-        Q_EMIT view.hovered(view.nameOfBlock(*block));
+        Q_EMIT hovered(nameOfBlock(*block));
     else
-        Q_EMIT view.hovered(lane >= 0 ? laneDescription(document.design(), lane) : QString());
+        Q_EMIT hovered(lane >= 0 ? nameOfLane(lane) : QString());
 }
 
-void TimelineView::cancel()
+bool TimelineView::hoverTransfer(QPoint position)
 {
-    if (const std::unique_ptr<Gesture> ended = std::move(d->gesture)) {
-        ended->cancel();
-        return;
-    }
-    if (d->plan) {
-        d->setPlan(std::nullopt);
-        return;
-    }
-    // One thing after the other: what was chosen last goes first.
-    if (d->refusal->isVisible()) {
-        d->refusal->hide();
-    } else if (d->document.selection()) {
-        d->document.select(std::nullopt);
-    } else if (d->reason || d->readings.range()) {
-        d->reason.reset();
-        setRange(std::nullopt);
-        d->updateOverlay();
-    } else {
-        d->readings.clearMarks();
-        d->updateOverlay();
-    }
+    const int device = d->lanes.places().transfersAt(position);
+    if (device < 0)
+        return false;
+    const std::optional<std::size_t> chip = d->map.chipAt(position);
+    const bool dense = d->map.chips(device).dense;
+    viewport()->setCursor(chip && !dense              ? Qt::OpenHandCursor
+                          : position.x() < plotLeft() ? Qt::PointingHandCursor
+                                                      : Qt::ArrowCursor);
+    if (chip)
+        Q_EMIT hovered(d->transfers.text(device, *chip, d->shown.transferTimes()));
+    else
+        Q_EMIT hovered(dense ? tr("Too many transfers to grip here: zoom in to reorder them")
+                             : tr("What %1 sends (filled) and receives (outlined), in the order it issues them: drag "
+                                  "one to reorder")
+                                   .arg(deviceLabel(d->document.design(), device)));
+    return true;
 }
 
 void TimelineView::mouseDoubleClickEvent(QMouseEvent* event)
@@ -146,16 +141,86 @@ void TimelineView::mouseDoubleClickEvent(QMouseEvent* event)
     const QPoint position = event->position().toPoint();
     if (event->button() != Qt::LeftButton)
         return;
-    if (position.y() < TimelinePainter::rulerHeight && position.x() >= m_axis.left) {
-        toggleMark(d->snapped(event->position().x(), position.y(), event->modifiers()));
-    } else if (position.x() < plotLeft() && d->places.at(position.y()) >= 0 && !d->places.edgeAt(position)
-               && d->places.transfersAt(position) < 0 && d->places.kernelsAt(position) < 0
-               && d->places.membersAt(position) < 0) {
-        d->currentLane = d->places.at(position.y());
+    if (position.y() < TimelinePainter::rulerHeight && position.x() >= axis().left) {
+        toggleMark(d->map.timeNear(event->position().x(), position.y(), event->modifiers()));
+    } else if (position.x() < plotLeft() && d->lanes.places().at(position.y()) >= 0
+               && !d->lanes.places().edgeAt(position) && d->lanes.places().transfersAt(position) < 0
+               && d->lanes.places().kernelsAt(position) < 0 && d->lanes.places().membersAt(position) < 0) {
+        d->lanes.choose(d->lanes.places().at(position.y()));
         action(QStringLiteral("laneFold"))->trigger();
     } else if (blockAt(position)) {
         frameSelection();
     }
+}
+
+// ---- Wheel, modifier keys, tool tips, menu -------------------------------------------------------
+
+void TimelineView::wheelEvent(QWheelEvent* event)
+{
+    const WheelStep step = wheelStep(*event, d->lanes.places().pitch());
+    event->accept();
+    if (step.zoom != 1)
+        zoomBy(step.zoom, event->position().x());
+    else if (step.pan != 0)
+        d->scroll.panBy(step.pan);
+    else
+        d->scroll.scrollLanes(-step.scroll);
+}
+
+bool TimelineView::viewportEvent(QEvent* event)
+{
+    if (event->type() == QEvent::ToolTip) {
+        const auto* help = static_cast<QHelpEvent*>(event);
+        const QString text = d->hand.moving() ? QString() : toolTipAt(help->pos());
+        if (text.isEmpty())
+            QToolTip::hideText();
+        else
+            QToolTip::showText(help->globalPos(), text, viewport());
+        return true;
+    }
+    if (event->type() == QEvent::Leave) {
+        d->overlay.leave();
+        Q_EMIT hovered(QString());
+    }
+    return QAbstractScrollArea::viewportEvent(event);
+}
+
+QString TimelineView::toolTipAt(QPoint position) const
+{
+    if (const std::optional<Block> block = blockAt(position))
+        return describe(*block);
+    if (const std::optional<std::size_t> chip = d->map.chipAt(position))
+        return d->transfers.text(d->lanes.places().transfersAt(position), *chip, d->shown.transferTimes())
+            .toHtmlEscaped();
+    if (const QString kernel = d->map.kernelTextAt(position); !kernel.isEmpty())
+        return kernel.toHtmlEscaped();
+    if (const QString member = d->map.memberTextAt(position); !member.isEmpty())
+        return member.toHtmlEscaped();
+    const int lane = d->lanes.places().at(position.y());
+    return lane >= 0 && position.x() < plotLeft() ? nameOfLane(lane).toHtmlEscaped() : QString();
+}
+
+bool TimelineView::event(QEvent* event)
+{
+    // While a block hangs at the cursor, Alt switches snapping and Ctrl rippling; the plan follows without a mouse
+    // move.
+    if ((event->type() == QEvent::KeyPress || event->type() == QEvent::KeyRelease) && d->hand.left) {
+        const auto* key = static_cast<QKeyEvent*>(event);
+        for (const auto& [held, modifier] :
+             {std::pair(Qt::Key_Alt, Qt::AltModifier), {Qt::Key_Control, Qt::ControlModifier}}) {
+            if (key->key() != held)
+                continue;
+            if (d->hand.left->changeModifiers(event->type() == QEvent::KeyPress ? Qt::KeyboardModifiers(modifier)
+                                                                                : Qt::NoModifier))
+                return true;
+        }
+    }
+    return QAbstractScrollArea::event(event);
+}
+
+void TimelineView::contextMenuEvent(QContextMenuEvent* event)
+{
+    d->menus.showAt(*event);
 }
 
 // ---- From the tray --------------------------------------------------------------------------------
@@ -168,6 +233,12 @@ void TimelineView::dragEnterEvent(QDragEnterEvent* event)
         event->ignore();
 }
 
+void TimelineView::holdFromTray(const Block& block, const QDropEvent& event)
+{
+    d->overlay.setCursor(event.position().toPoint());
+    d->drop.hold(block, event.position().toPoint(), event.modifiers());
+}
+
 void TimelineView::dragMoveEvent(QDragMoveEvent* event)
 {
     const std::optional<Block> block = blockOf(event->mimeData());
@@ -175,9 +246,9 @@ void TimelineView::dragMoveEvent(QDragMoveEvent* event)
         event->ignore();
         return;
     }
-    d->updatePlan(*block, event->position().toPoint(), event->modifiers());
+    holdFromTray(*block, *event);
     // A plan that is still being worked out is not refused; the drop itself decides.
-    if (d->plan->legal)
+    if (d->drop.plan()->legal)
         event->acceptProposedAction();
     else
         event->ignore();
@@ -185,7 +256,7 @@ void TimelineView::dragMoveEvent(QDragMoveEvent* event)
 
 void TimelineView::dragLeaveEvent(QDragLeaveEvent*)
 {
-    d->setPlan(std::nullopt);
+    d->drop.clear();
 }
 
 void TimelineView::dropEvent(QDropEvent* event)
@@ -195,9 +266,9 @@ void TimelineView::dropEvent(QDropEvent* event)
         event->ignore();
         return;
     }
-    d->updatePlan(*block, event->position().toPoint(), event->modifiers());
-    const bool legal = d->plan->legal;
-    d->commitPlan();
+    holdFromTray(*block, *event);
+    const bool legal = d->drop.plan()->legal;
+    d->drop.commit();
     setFocus(Qt::OtherFocusReason);
     if (legal)
         event->acceptProposedAction();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Moves a transfer to another place of its device's list, in the sub-lane below the blocks. By key:
-// TimelineView::moveTransferBy().
+// TimelineEdits::moveTransferBy().
 #pragma once
 
 #include "gui/timeline/gesture.h"
@@ -12,8 +12,8 @@ namespace pipewright {
 class TransferDrag : public Gesture {
 public:
     /// True when the press was in a sub-lane, on a transfer or beside.
-    static bool press(TimelineView::Private& d, const QMouseEvent& event);
-    TransferDrag(TimelineView::Private& d, int device, int from, QPoint pressedAt)
+    static bool press(TimelineParts& d, const QMouseEvent& event);
+    TransferDrag(TimelineParts& d, int device, int from, QPoint pressedAt)
         : Gesture(d), m_device(device), m_from(from), m_pressedAt(pressedAt)
     {
     }

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "gui/timeline/dropsession.h"
+
+#include "gui/document/namededits.h"
+#include "gui/timeline/blockselection.h"
+#include "gui/timeline/laneplaces.h"
+#include "gui/timeline/shownschedule.h"
+#include "gui/timeline/timelinemap.h"
+#include "gui/timeline/timelinetext.h"
+
+namespace pipewright {
+
+DropSession::DropSession(Document& document, ShownSchedule& shown, const TimelineMap& map,
+                         const BlockSelection& selection)
+    : m_document(document), m_shown(shown), m_map(map), m_selection(selection), m_planner(document)
+{
+    connect(&m_planner, &DropPlanner::refined, this, [this](const DropPlan& plan) {
+        if (m_plan && m_plan->isSamePlace(plan))
+            set(plan);
+    });
+}
+
+const Prediction* DropSession::prediction() const
+{
+    return m_plan && m_plan->legal ? m_plan->prediction.get() : nullptr;
+}
+
+const Design& DropSession::design() const
+{
+    const bool known = prediction() && !m_plan->live && m_plan->edit.design;
+    return known ? *m_plan->edit.design : m_document.design();
+}
+
+void DropSession::hold(const Block& block, QPoint position, Qt::KeyboardModifiers modifiers)
+{
+    constexpr double snapPixels = 48;
+    const TimeAxis& axis = m_map.axis();
+    DropTarget target;
+    target.device = m_map.plot().contains(position) ? m_map.places().at(position.y()) : -1;
+    target.time = axis.timeAt(position.x());
+    target.snapTime = modifiers & Qt::AltModifier ? 0 : snapPixels * axis.nsPerPixel;
+    if (modifiers & Qt::ShiftModifier && target.device >= 0) {
+        // In the lanes as they are: the preview has moved what is under the cursor.
+        const Lane& lane = m_shown.present().lanes()[target.device];
+        if (const auto under = lane.at(target.time);
+            under && !(lane.blocks()[*under].block == block) && isPass(lane.blocks()[*under].block.op))
+            target.exchange = lane.blocks()[*under].block;
+    }
+    const std::vector<Block> moving = m_selection.movingWith(block);
+    target.ripple = modifiers & Qt::ControlModifier && !target.exchange && moving.empty();
+    set(m_planner.plan(m_shown.present(), block, moving, target, plan()));
+}
+
+void DropSession::holdOrder(const Block& block, ReorderDevice order)
+{
+    const QString title = QString::fromStdString(order.name);
+    set(m_planner.planOrder(block, std::move(order), title, plan()));
+}
+
+void DropSession::holdTransfer(const Transfer& transfer, const MoveTransfer& move, const QString& title)
+{
+    set(m_planner.planTransfer(transfer, move, title));
+}
+
+void DropSession::set(std::optional<DropPlan> next)
+{
+    const bool samePlace = m_plan && next && m_plan->isSamePlace(*next);
+    const bool same = samePlace && m_plan->prediction == next->prediction && m_plan->live == next->live;
+    const bool predicts = !same && ((m_plan && m_plan->prediction) || (next && next->prediction));
+    // What was shown at once is confirmed: the lanes stand as they will.
+    const bool confirmed = samePlace && m_plan->live && next->prediction && !next->live;
+    const bool beginsOrEnds = m_plan.has_value() != next.has_value();
+    m_plan = std::move(next);
+    m_shown.setPlanning(m_plan.has_value());
+    // What a person can do about it, in the words of the button that a drop brings up.
+    const bool quick = m_document.evaluationMilliseconds() < DropPlanner::quickMilliseconds;
+    if (quick && m_plan && m_plan->request && !m_plan->legal && !m_plan->pending && !samePlace)
+        if (const std::optional<EditRequest> remedy =
+                remedyFor(*m_plan->request, m_document.sharedDesign(), m_document.prediction()))
+            m_plan->detail = tr("drop it here to be offered: %1")
+                                 .arg(editName(*remedy, m_document.design(), m_document.prediction(),
+                                               {m_document.sharedDesign(), {}, {}}));
+    if (!m_plan)
+        m_planner.stop();
+    if (predicts)
+        show(confirmed);
+    if (predicts || beginsOrEnds)
+        Q_EMIT previewChanged();
+    Q_EMIT changed();
+}
+
+void DropSession::show(bool confirmed)
+{
+    const Prediction* prediction = m_plan ? m_plan->prediction.get() : nullptr;
+    ShownLayouts& layouts = m_shown.previews();
+    m_headers.clear();
+    if (!prediction) {
+        layouts.setPreview(nullptr);
+        return;
+    }
+    m_headers = laneHeaders(m_plan->live ? m_document.design() : *m_plan->edit.design, prediction);
+    if (m_plan->live)
+        layouts.previewRetimed(*prediction, m_plan->device, std::get<ReorderDevice>(*m_plan->request).positions,
+                               m_plan->changedFrom);
+    else if (!confirmed)
+        layouts.setPreview(m_plan->layout);
+}
+
+bool DropSession::commit()
+{
+    if (!m_plan)
+        return false;
+    const DropPlan done = *m_plan;
+    m_planner.stop(); // whatever it still works out comes with the commit
+    if (DropPlanner::isSlow(done)) {
+        m_document.applyLater({*done.request});
+        m_isArriving = m_document.isWorking();
+        if (!m_isArriving)
+            clear();
+        m_document.select(done.block);
+        return done.changes;
+    }
+    Document::Edit edit = m_planner.editOf(done);
+    if (!done.request || !done.legal || hasErrors(edit.diagnostics)) {
+        clear();
+        if (done.request)
+            Q_EMIT refused(done.legal ? edit.diagnostics : done.edit.diagnostics, *done.request);
+        return false;
+    }
+    std::shared_ptr<Document::Outcome> outcome;
+    if (!done.live && !done.pending && done.prediction && done.layout)
+        outcome = std::make_shared<Document::Outcome>(
+            Document::Outcome{done.prediction, {}, m_document.evaluationMilliseconds(), done.layout});
+    m_document.commit(std::move(edit), std::move(outcome));
+    // While a large design's exact numbers are under way, the lanes stay as they were shown last.
+    if (m_document.isWorking())
+        m_isArriving = true;
+    else
+        clear();
+    m_document.select(done.block);
+    return done.changes;
+}
+
+void DropSession::scheduleChanged()
+{
+    abandon();
+    m_planner.forget();
+}
+
+void DropSession::abandon()
+{
+    m_isArriving = false;
+    clear();
+}
+
+} // namespace pipewright
+
+#include "moc_dropsession.cpp"

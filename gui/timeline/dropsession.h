@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// The drop that a drag would make now: planned while hovering, shown in the lanes, committed or refused on release.
+#pragma once
+
+#include "gui/timeline/dropplanner.h"
+#include "gui/timeline/timelinepainter.h"
+
+#include <QObject>
+#include <QPoint>
+
+namespace pipewright {
+
+class BlockSelection;
+class ShownSchedule;
+class TimelineMap;
+
+class DropSession : public QObject {
+    Q_OBJECT
+
+public:
+    DropSession(Document& document, ShownSchedule& shown, const TimelineMap& map, const BlockSelection& selection);
+
+    const DropPlan* plan() const { return m_plan ? &*m_plan : nullptr; } ///< null: nothing is held over a place
+    bool isArriving() const { return m_isArriving; } ///< it was dropped, and the design that it gives is on its way
+    const Prediction* prediction() const;            ///< null where dropping is illegal
+    const Design& design() const;                    ///< of the prediction; the present one where a drag moves no stage
+    const std::vector<LaneHeader>& headers() const { return m_headers; } ///< of the design; empty: the present ones
+
+    /// What dropping a block there would do. Alt: exactly there; Shift: change places with the block there; Ctrl: the
+    /// rest of the microbatch comes along.
+    void hold(const Block& block, QPoint position, Qt::KeyboardModifiers modifiers);
+    void holdOrder(const Block& block, ReorderDevice order);
+    void holdTransfer(const Transfer& transfer, const MoveTransfer& move, const QString& title);
+    void clear() { set(std::nullopt); }
+    bool commit(); ///< true when the Document changed
+    void scheduleChanged();
+    void abandon(); ///< what was dropped will not arrive
+    void setLargeFrom(double milliseconds) { m_planner.setLargeFrom(milliseconds); }
+
+Q_SIGNALS:
+    void previewChanged(); ///< prediction() did, or whether something is held
+    void changed();        ///< anything did
+    void refused(const Diagnostics& diagnostics, const EditRequest& request);
+
+private:
+    void set(std::optional<DropPlan> next);
+    void show(bool confirmed);
+
+    Document& m_document;
+    ShownSchedule& m_shown;
+    const TimelineMap& m_map;
+    const BlockSelection& m_selection;
+    DropPlanner m_planner;
+    std::optional<DropPlan> m_plan;
+    std::vector<LaneHeader> m_headers;
+    bool m_isArriving = false;
+};
+
+} // namespace pipewright

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// What is edited in a timeline by key and by menu: the twins of the drags. An edit that is refused says why and offers
+// what would help, beside the selection or where it was dropped.
+#pragma once
+
+#include "core/predict/editrequest.h"
+
+#include <QCoreApplication>
+#include <QPoint>
+
+#include <optional>
+
+namespace pipewright {
+
+class BlockSelection;
+class Document;
+class Lanes;
+class RefusalNote;
+class ShownSchedule;
+class TimelineView;
+class TransferLanes;
+struct GestureInHand;
+
+class TimelineEdits {
+    Q_DECLARE_TR_FUNCTIONS(TimelineView)
+
+public:
+    struct Sources {
+        Document& document;
+        const ShownSchedule& shown;
+        const BlockSelection& selection;
+        const TransferLanes& transfers;
+        const GestureInHand& hand; ///< nothing is edited while a block is held
+        Lanes& lanes;
+    };
+    TimelineEdits(TimelineView& view, Sources sources);
+
+    bool apply(const EditRequest& request); ///< false, and said, when it is refused
+    /// `at`: where it was tried; none: at the selected block.
+    void refuse(const Diagnostics& diagnostics, const EditRequest& request, std::optional<QPoint> at = {});
+    bool hideRefusal(); ///< false: none was shown
+
+    // Of the selected block, or of all that are selected.
+    void togglePin();
+    void unplace();
+    void split();
+    void merge();
+    void exchangeTwo();
+    void exchange(const Block& first, const Block& second);
+    void moveBy(int places);
+    void rippleBy(int places);
+    void moveStageBy(int devices);
+    void changeWarmUp(int forwards);
+    // Of the selected transfer.
+    void moveTransferBy(int places);
+    void freeTransfer();
+
+private:
+    void exchangeHalves(bool split);
+    bool moveGroup(int places); ///< false when the selection stands alone on its device
+    void reorder(const ReorderDevice& order);
+
+    TimelineView& m_view;
+    const Sources m;
+    RefusalNote* m_refusal;
+};
+
+} // namespace pipewright

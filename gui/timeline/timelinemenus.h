@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// The menus of a timeline: of a block, a transfer, a lane, idle time, and the ruler with its range and marks. A right
+// click opens that of what is under it; the menu key that of what was chosen last, at its place.
+#pragma once
+
+#include "gui/timeline/timelinemap.h"
+
+#include <QCoreApplication>
+
+#include <initializer_list>
+
+class QContextMenuEvent;
+class QMenu;
+
+namespace pipewright {
+
+class TimelineView;
+struct TimelineParts;
+
+class TimelineMenus {
+    Q_DECLARE_TR_FUNCTIONS(TimelineView)
+
+public:
+    TimelineMenus(TimelineView& view, TimelineParts& parts) : m_view(view), d(parts) {}
+
+    enum class Chosen { Block, Transfer, Lane, Idle, Ruler };
+    void setChosen(Chosen chosen) { m_chosen = chosen; } ///< the last that was chosen, by whatever hand
+    void showAt(QContextMenuEvent& event);
+    void showOfChosen();
+
+private:
+    bool isDragging() const;
+    void showOfBlock(QPoint position);
+    void showOfTransfer(int device, QPoint position);
+    void showOfLane(int lane, QPoint position);
+    void showOfIdle(const IdleTime& idle, QPoint position);
+    void showOfRuler(Nanoseconds time, QPoint position);
+    QMenu* menuOf(std::initializer_list<const char*> names) const; ///< actions by their names; "": a line
+    void popUp(QMenu& menu, QPoint position) const;
+
+    TimelineView& m_view;
+    TimelineParts& d;
+    Chosen m_chosen = Chosen::Block;
+};
+
+} // namespace pipewright
