@@ -4,6 +4,7 @@
 #include "gui/document/document.h"
 #include "gui/timeline/shownschedule.h"
 #include "gui/timeline/timelineview.h"
+#include "gui/timeline/transferlanes.h"
 
 #include <algorithm>
 
@@ -17,6 +18,7 @@ Lanes::Lanes(const QAbstractScrollArea& view, const Document& document, const Sh
 void Lanes::arrange()
 {
     m_strip.setLanes(m_shown.lanes());
+    m_strip.setCopyRows(TransferLanes::hasHostCopies(m_document.design()));
     m_strip.setCommonHeight(m_places.pitch());
     if (m_pressed >= m_shown.lanes())
         m_pressed = -1;

@@ -24,6 +24,14 @@ void LaneStrip::setCommonHeight(int height)
     arrange();
 }
 
+void LaneStrip::setCopyRows(bool shown)
+{
+    if (shown == m_copyRows)
+        return;
+    m_copyRows = shown;
+    arrange();
+}
+
 int LaneStrip::rowOf(int device) const
 {
     return static_cast<int>(std::find(m_order.begin(), m_order.end(), device) - m_order.begin());
@@ -38,7 +46,7 @@ int LaneStrip::height(int device) const
 int LaneStrip::transferHeight(int device) const
 {
     const Lane& lane = m_lanes[device];
-    return lane.transfers && !lane.folded ? transferLane : 0;
+    return lane.transfers && !lane.folded ? transferLane + (m_copyRows ? 2 * copyRow : 0) : 0;
 }
 
 int LaneStrip::kernelHeight(int device) const

@@ -146,7 +146,7 @@ std::optional<std::size_t> TimelineMap::chipAt(QPoint position) const
     const int device = places().transfersAt(position);
     if (device < 0 || position.x() < TimelineView::plotLeft())
         return std::nullopt;
-    return chips(device).at(position.x());
+    return chips(device).at(position);
 }
 
 std::vector<KernelLanes::Rect> TimelineMap::kernels(int device) const

@@ -48,12 +48,20 @@ void TransferDrag::move(const QMouseEvent& event)
     d.view.viewport()->setCursor(Qt::ClosedHandCursor);
     // Behind every other chip whose middle is left of the cursor; those outside the view stay on their side.
     const Chips chips = d.map.chips(m_device);
-    const int count = static_cast<int>(d.transfers.of(m_device).size());
-    int to = chips.shown.empty() ? m_from : static_cast<int>(chips.shown.front().index);
-    for (const Chips::Chip& chip : chips.shown)
-        if (static_cast<int>(chip.index) != m_from && chip.rect.center().x() < position.x())
-            to = static_cast<int>(chip.index) + (static_cast<int>(chip.index) < m_from ? 1 : 0);
-    plan(std::clamp(to, 0, std::max(0, count - 1)));
+    const std::vector<IssuedTransfer>& list = d.transfers.of(m_device);
+    const int count = static_cast<int>(list.size());
+    const TransferLanes::Row row = TransferLanes::rowOf(list[m_from].transfer);
+    std::optional<int> to;
+    for (const Chips::Chip& chip : chips.shown) {
+        if (TransferLanes::rowOf(list[chip.index].transfer) != row)
+            continue; // it runs beside
+        const int index = static_cast<int>(chip.index);
+        if (index != m_from && chip.rect.center().x() < position.x())
+            to = index + (index < m_from ? 1 : 0);
+        else if (!to)
+            to = index;
+    }
+    plan(std::clamp(to.value_or(m_from), 0, std::max(0, count - 1)));
 }
 
 void TransferDrag::plan(int to)
@@ -77,13 +85,12 @@ void TransferDrag::addTo(OverlayContent& content) const
 {
     if (!m_moving || !d.drop.plan())
         return;
-    const QRectF area = d.lanes.places().transfers(m_device);
     const Chips chips = d.map.chips(m_device);
     // The caret stands on the side of the neighbour that the transfer comes to.
     for (const Chips::Chip& chip : chips.shown)
         if (static_cast<int>(chip.index) == d.drop.plan()->index) {
             const double x = d.drop.plan()->index <= m_from ? chip.rect.left() - 1 : chip.rect.right() + 1;
-            content.caret = QLineF(x, area.top() - 3, x, area.bottom() + 3);
+            content.caret = QLineF(x, chip.rect.top() - 5, x, chip.rect.bottom() + 5);
         }
 }
 

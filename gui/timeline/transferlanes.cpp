@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "gui/timeline/transferlanes.h"
 
+#include "gui/timeline/lanestrip.h"
 #include "gui/widgets/words.h"
 
 #include <QCoreApplication>
 #include <QPainter>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 namespace pipewright {
@@ -14,6 +16,19 @@ namespace {
 
 constexpr double narrowestChip = 15; // an arrow fits
 constexpr double namedChip = 34;     // "F12→3" in small letters does not, "→3" does; the name goes where it fits
+
+constexpr std::size_t rows = 3;
+constexpr std::size_t indexOf(TransferLanes::Row row)
+{
+    return static_cast<std::size_t>(row);
+}
+static_assert(indexOf(TransferLanes::Row::FromHost) + 1 == rows);
+
+QRectF chipRect(const QRectF& row, TransferLanes::Row kind, double x, double width)
+{
+    const double inset = kind == TransferLanes::Row::Transfers ? 2 : 1;
+    return {x, row.top() + inset, width, row.height() - 2 * inset};
+}
 
 QString transferWords(const char* text)
 {
@@ -35,6 +50,29 @@ const std::vector<IssuedTransfer>& TransferLanes::of(int device) const
     return *list;
 }
 
+bool TransferLanes::hasHostCopies(const Design& design)
+{
+    const std::vector<bool>& ofStage = design.schedule.offload;
+    return std::find(ofStage.begin(), ofStage.end(), true) != ofStage.end();
+}
+
+TransferLanes::Row TransferLanes::rowOf(const Transfer& transfer)
+{
+    if (!transfer.isHostCopy())
+        return Row::Transfers;
+    return transfer.destination == Transfer::toHost ? Row::ToHost : Row::FromHost;
+}
+
+QRectF TransferLanes::rowRect(const QRectF& area, Row row) const
+{
+    const int copies = hasHostCopies(m_document.design()) ? 2 : 0;
+    const QRectF first = area.adjusted(0, 0, 0, -copies * LaneStrip::copyRow);
+    if (row == Row::Transfers)
+        return first;
+    const QRectF below(area.left(), first.bottom(), area.width(), LaneStrip::copyRow);
+    return row == Row::ToHost ? below : below.translated(0, LaneStrip::copyRow);
+}
+
 TransferLanes::Chips TransferLanes::chips(int device, const QRectF& area, const TimeAxis& axis,
                                           const Timeline& times) const
 {
@@ -42,14 +80,17 @@ TransferLanes::Chips TransferLanes::chips(int device, const QRectF& area, const 
     if (area.isNull())
         return result;
     const std::vector<IssuedTransfer>& list = of(device);
-    int visible = 0;
+    std::array<int, rows> visible{};
     for (const IssuedTransfer& issued : list) {
         const double x = axis.xOf(static_cast<double>(times.start[issued.task]));
-        visible += x >= axis.left && x < axis.right();
+        visible[indexOf(rowOf(issued.transfer))] += x >= axis.left && x < axis.right();
     }
-    result.dense = visible * narrowestChip > axis.width * 0.9;
-    double free = -1e18;
+    result.dense = *std::max_element(visible.begin(), visible.end()) * narrowestChip > axis.width * 0.9;
+    std::array<double, rows> freeFrom;
+    freeFrom.fill(-1e18);
     for (std::size_t i = 0; i < list.size(); ++i) {
+        const Row row = rowOf(list[i].transfer);
+        double& free = freeFrom[indexOf(row)];
         const double start = axis.xOf(static_cast<double>(times.start[list[i].task]));
         const double end = axis.xOf(static_cast<double>(times.end[list[i].task]));
         const double x = result.dense ? start : std::max(std::round(start), free);
@@ -57,17 +98,19 @@ TransferLanes::Chips TransferLanes::chips(int device, const QRectF& area, const 
             result.dense ? std::max(1.0, end - start) : std::max(narrowestChip, std::round(end - start));
         free = x + width + 1;
         if (x + width >= axis.left && x < axis.right())
-            result.shown.push_back({QRectF(x, area.top() + 2, width, area.height() - 4), i});
+            result.shown.push_back({chipRect(rowRect(area, row), row, x, width), i});
     }
     return result;
 }
 
-std::optional<std::size_t> TransferLanes::Chips::at(double x) const
+std::optional<std::size_t> TransferLanes::Chips::at(QPointF position) const
 {
     std::optional<std::size_t> found;
     double nearest = 2; // pixels beside a tick that still grip it
     for (const Chip& chip : shown) {
-        const double away = std::max({0.0, chip.rect.left() - x, x - chip.rect.right()});
+        if (position.y() < chip.rect.top() - 2 || position.y() > chip.rect.bottom() + 2)
+            continue; // another row
+        const double x = position.x(), away = std::max({0.0, chip.rect.left() - x, x - chip.rect.right()});
         if (away <= nearest - (found ? 0.5 : 0)) {
             found = chip.index;
             nearest = away;
@@ -128,10 +171,23 @@ void TransferLanes::paint(QPainter& painter, int device, const QRectF& area, con
     const std::vector<IssuedTransfer>& list = of(device);
     painter.setFont(Theme::words(TextSize::Small));
     painter.setPen(theme.dim);
-    painter.drawText(QRectF(14, area.top(), axis.left - 18, area.height()), Qt::AlignVCenter | Qt::AlignLeft,
-                     list.empty()  ? transferWords("no transfers")
-                     : chips.dense ? transferWords("zoom to reorder")
-                                   : transferWords("▾ %1 transfers").arg(list.size()));
+    const auto label = [&](Row row, const QString& text) {
+        const QRectF place = rowRect(area, row);
+        painter.drawText(QRectF(14, place.top(), axis.left - 18, place.height()), Qt::AlignVCenter | Qt::AlignLeft,
+                         text);
+    };
+    const auto count = [&](Row row) {
+        return std::count_if(list.begin(), list.end(),
+                             [&](const IssuedTransfer& issued) { return rowOf(issued.transfer) == row; });
+    };
+    const auto transfers = count(Row::Transfers);
+    label(Row::Transfers, transfers == 0 ? transferWords("no transfers")
+                          : chips.dense  ? transferWords("zoom to reorder")
+                                         : transferWords("▾ %1 transfers").arg(transfers));
+    if (hasHostCopies(m_document.design())) {
+        label(Row::ToHost, transferWords("%1 to the host").arg(count(Row::ToHost)));
+        label(Row::FromHost, transferWords("%1 back").arg(count(Row::FromHost)));
+    }
     painter.setClipRect(QRectF(axis.left, area.top(), axis.width, area.height()), Qt::IntersectClip);
     painter.setRenderHint(QPainter::Antialiasing, !chips.dense);
     painter.setFont(Theme::numbers(TextSize::Small));

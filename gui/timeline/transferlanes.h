@@ -2,6 +2,7 @@
 // The sub-lanes of transfers: below a device's blocks what it sends and receives, in the order in which it issues them.
 // A chip stands where its transfer begins, or directly behind the chip before it, so that the order can be read and
 // gripped also where transfers take no time at all; where they are too many for that, ticks stand at their times.
+// Copies to the host's memory and back run beside the transfers and beside each other, so each has a row of its own.
 #pragma once
 
 #include "core/program/transferorder.h"
@@ -21,7 +22,10 @@ namespace pipewright {
 class TransferLanes {
 public:
     explicit TransferLanes(const Document& document) : m_document(document) {}
-    void forget() { m_lists.clear(); } ///< the design has changed
+    void forget() { m_lists.clear(); }               ///< the design has changed
+    static bool hasHostCopies(const Design& design); ///< some stage offloads
+    enum class Row { Transfers, ToHost, FromHost };
+    static Row rowOf(const Transfer& transfer);
 
     /// What a device issues, in order; made when first asked for. Empty without a prediction.
     const std::vector<IssuedTransfer>& of(int device) const;
@@ -37,8 +41,8 @@ public:
         };
         std::vector<Chip> shown;
         bool dense = false; ///< ticks: too many to grip
-        /// The one under an x, or within two pixels of it.
-        std::optional<std::size_t> at(double x) const;
+        /// The one at a point, or in its row within two pixels of it.
+        std::optional<std::size_t> at(QPointF position) const;
     };
     /// `area`: the device's sub-lane; `times`: of the prediction's program, every task with one.
     Chips chips(int device, const QRectF& area, const TimeAxis& axis, const Timeline& times) const;
@@ -46,6 +50,8 @@ public:
                const Theme& theme, const std::optional<Transfer>& selected) const;
 
 private:
+    QRectF rowRect(const QRectF& area, Row row) const;
+
     const Document& m_document;
     mutable std::vector<std::optional<std::vector<IssuedTransfer>>> m_lists; ///< by device
 };

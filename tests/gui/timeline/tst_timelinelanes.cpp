@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Lanes that are resized, folded, pinned and put in another order, the crosshair, the measured range, and the menus: by
 // mouse, by key and by number.
+#include "core/design/redesign.h"
+#include "core/program/transferorder.h"
 #include "gui/document/timelinelayout.h"
 #include "gui/inspector/inspector.h"
 #include "gui/timeline/lanegeometry.h"
@@ -21,6 +23,9 @@
 #include <QSignalSpy>
 #include <QSpinBox>
 #include <QToolTip>
+
+#include <map>
+#include <set>
 
 using namespace pipewright;
 using namespace pipewright::testing;
@@ -294,6 +299,40 @@ private Q_SLOTS:
         QTest::keyClick(begin, Qt::Key_Return);
         QVERIFY(stage.view->visibleRange() == std::pair(Nanoseconds{0}, stage.view->total()));
         QCOMPARE(stage.document.undoStack()->count(), 0);
+    }
+
+    /// They run beside transfers and beside each other, so no chip has to stand behind another one.
+    void copiesToTheHostAndBackStandAtTheirTimesInRowsOfTheirOwn()
+    {
+        Design design = test::evenDesign({.transfer = 1000, .saved = 1 << 20, .savedForWeightGrad = 1 << 19},
+                                         test::possibleSchedule("1f1b", 4, 8));
+        design.costs.hostLink = LinkCosts{0, 1048576e3};
+        Stage stage(withOffload(design, std::vector<bool>(4, true)));
+        stage.view->setLaneHeight(0, 60);
+        stage.view->action(QStringLiteral("allTransfers"))->trigger();
+        QCOMPARE(stage.view->rectOfLane(0).height(), 60 + LaneStrip::transferLane + 2 * LaneStrip::copyRow);
+        const Prediction& prediction = *stage.document.prediction();
+        std::map<int, std::set<int>> tops; // by what is carried: over a link, to the host, back
+        int copies = 0;
+        for (const IssuedTransfer& issued : transfersOf(prediction.program, 0)) {
+            const QRect chip = stage.view->rectOfTransfer(0, issued.transfer);
+            QVERIFY(!chip.isNull());
+            tops[issued.transfer.isHostCopy() ? issued.transfer.destination : 0].insert(chip.top());
+            if (!issued.transfer.isHostCopy())
+                continue;
+            ++copies;
+            const double start = stage.view->axis().xOf(static_cast<double>(prediction.timeline.start[issued.task]));
+            QVERIFY2(std::abs(chip.left() - start) <= 1.5, qPrintable(stage.view->nameOfTransfer(0, issued.transfer)));
+            QVERIFY(stage.view->transferAt(chip.center()) == std::pair(0, issued.transfer));
+        }
+        QVERIFY(copies >= 4);
+        QCOMPARE(tops.size(), std::size_t{3});
+        std::set<int> rows;
+        for (const auto& [kind, top] : tops) {
+            QCOMPARE(top.size(), std::size_t{1});
+            rows.insert(*top.begin());
+        }
+        QCOMPARE(rows.size(), std::size_t{3});
     }
 
     void theMenuKeyOpensTheMenuOfWhatWasChosenLast()
