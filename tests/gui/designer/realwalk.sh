@@ -6,5 +6,6 @@
 set -euo pipefail
 tests=$1 pictures=${2:-}
 source "$(dirname "${BASH_SOURCE[0]}")/realscreen.sh"
+openScreen 1280 800
 export PIPEWRIGHT_REAL_WINDOW=1 PIPEWRIGHT_PICTURES=$pictures
 "$tests" tst_firstwalk aPersonDesignsRunsAndReadsWithinAMinute || fail "the walk, see above"

@@ -7,20 +7,12 @@
 set -euo pipefail
 program=$1 pictures=${2:-}
 source "$(dirname "${BASH_SOURCE[0]}")/realscreen.sh"
+openScreen 1280 800
 start() { # [FILE]: opens it; the designer's process in $designer
     "$program" "$@" >>"$work/designer.log" 2>&1 &
     designer=$!
     pids+=("$designer")
 }
-# waitFor SECONDS COMMAND…
-waitFor() {
-    local until=$((SECONDS + $1)); shift
-    until "$@" >/dev/null 2>&1; do
-        [ $SECONDS -lt $until ] || return 1
-        sleep 0.2
-    done
-}
-window() { xdotool search --onlyvisible --name "$1" 2>/dev/null | head -n1 | grep .; }
 focus() { # NAME
     waitFor 120 window "$1" || fail "no window called $1 appeared: $(tail -n 5 "$work/designer.log")"
     local id
@@ -29,7 +21,6 @@ focus() { # NAME
     if [ "$2" = full ]; then xdotool windowmove --sync "$id" 0 0; xdotool windowsize "$id" 1280 780; fi
     sleep 1
 }
-keys() { xdotool key --clearmodifiers --delay 60 "$@"; sleep 0.4; }
 # Whether the saved design is as a python expression over `design` and `order` says.
 holds() {
     python3 - "$file" "$1" <<'PYTHON'

@@ -4,46 +4,38 @@
 # real window on an X server of its own.
 #   tests/gui/designer/screenshots.sh PROGRAM FOLDER
 set -euo pipefail
-program=$1 folder=$2
-for tool in Xvfb openbox xdotool import convert; do
+program=$1 folder=$2 pictures=
+source "$(dirname "${BASH_SOURCE[0]}")/realscreen.sh"
+for tool in import convert; do
     command -v "$tool" >/dev/null 2>&1 || { echo "$tool is not installed" >&2; exit 2; }
 done
-work=$(mktemp -d)
-pids=()
-finish() {
-    for pid in "${pids[@]}"; do kill "$pid" 2>/dev/null || true; done
-    wait 2>/dev/null || true
-    rm -rf "$work"
-}
-trap finish EXIT
-export HOME=$work/home XDG_RUNTIME_DIR=$work/run QT_QPA_PLATFORM=xcb LC_ALL=C.UTF-8
-unset XDG_CONFIG_HOME XDG_DATA_HOME XDG_CACHE_HOME WAYLAND_DISPLAY
-mkdir -p "$HOME" "$folder" && mkdir -m 700 "$XDG_RUNTIME_DIR"
+mkdir -p "$folder"
 
-window() { xdotool search --onlyvisible --name "$1" 2>/dev/null | head -n1; }
 await() { # NAME: its window
-    for _ in $(seq 400); do
-        id=$(window "$1")
-        [ -z "$id" ] || { echo "$id"; return; }
-        sleep 0.2
+    waitFor 80 window "$1" || { echo "no window called $1 appeared" >&2; return 1; }
+    window "$1"
+}
+# The look of a window, by how bright it is.
+look() { # WINDOW
+    import -window "$1" "$work/look.png"
+    convert "$work/look.png" -colorspace gray -format '%[fx:mean > 0.5 ? 1 : 0]' info: | sed 's/1/light/;s/0/dark/'
+}
+looks() { [ "$(look "$1")" = "$2" ]; } # WINDOW THEME
+# Under load a key may be lost while another window gives the focus back, and the new look takes its time.
+switchTo() { # WINDOW THEME
+    for _ in 1 2 3; do
+        looks "$1" "$2" && return
+        xdotool windowactivate --sync "$1"
+        keys ctrl+t
+        waitFor 30 looks "$1" "$2" && return
     done
-    echo "no window called $1 appeared" >&2
+    echo "the look does not become $2" >&2
     return 1
 }
-keys() { xdotool key --clearmodifiers --delay 60 "$@"; sleep 1; }
 
 session() { # WIDTH HEIGHT SUFFIX
     local width=$1 height=$2 suffix=$3
-    rm -f "$work/display"
-    Xvfb -displayfd 3 -screen 0 "${width}x${height}x24" -nolisten tcp 3>"$work/display" 2>/dev/null &
-    local server=$!
-    pids+=("$server")
-    for _ in $(seq 100); do [ -s "$work/display" ] && break; sleep 0.1; done
-    DISPLAY=:$(cat "$work/display")
-    export DISPLAY
-    openbox >/dev/null 2>&1 &
-    pids+=($!)
-    for _ in $(seq 100); do xdotool get_desktop >/dev/null 2>&1 && break; sleep 0.1; done # it is there
+    openScreen "$width" "$height"
     "$program" >/dev/null 2>&1 &
     local designer=$!
     pids+=("$designer")
@@ -69,8 +61,8 @@ session() { # WIDTH HEIGHT SUFFIX
         xdotool windowactivate --sync "$id"
         keys alt+F4
     }
-    # The designer opens in the look that was used last, at first the light one.
     for theme in light dark; do
+        switchTo "$main" "$theme"
         xdotool windowactivate --sync "$main"
         keys slash; xdotool type --delay 40 'F0.4'; keys Return
         sleep 6
@@ -79,8 +71,6 @@ session() { # WIDTH HEIGHT SUFFIX
         view ctrl+shift+c 'Compare schedules' compare "$theme" '198 72' # with 1F1B
         view ctrl+shift+t 'Memory against bubble' memory-against-bubble "$theme"
         view ctrl+m 'Model and cluster' model-and-cluster "$theme"
-        xdotool windowactivate --sync "$main"
-        keys ctrl+t
     done
     kill "$designer" "$server" 2>/dev/null || true
 }
