@@ -94,8 +94,9 @@ TransferLanes::Chips TransferLanes::chips(int device, const QRectF& area, const 
         const double start = axis.xOf(static_cast<double>(times.start[list[i].task]));
         const double end = axis.xOf(static_cast<double>(times.end[list[i].task]));
         const double x = result.dense ? start : std::max(std::round(start), free);
+        // One pixel of its time is left free, so that chips back to back stay at their times.
         const double width =
-            result.dense ? std::max(1.0, end - start) : std::max(narrowestChip, std::round(end - start));
+            result.dense ? std::max(1.0, end - start) : std::max(narrowestChip, std::round(end) - x - 1);
         free = x + width + 1;
         if (x + width >= axis.left && x < axis.right())
             result.shown.push_back({chipRect(rowRect(area, row), row, x, width), i});
