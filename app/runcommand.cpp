@@ -358,9 +358,16 @@ int runDesign(const RunCommandOptions& given)
     const GpuChoice gpus{located.design.cluster.gpus, given.link, given.libraries, given.bfloat16,
                          options.runtime.deadline};
     Diagnostics doubts;
-    if (several) // whether there are GPUs at all is known before any process is started
-        options.createBackend = rankBackendOrLaunch(ranks, located.design.schedule.devices(), options.runtime.deadline,
-                                                    given.onGpus() ? cudaRank(gpus, doubts) : RankCreator(hostRank));
+    bool met = false; // the other processes, who then know what happens to this one
+    if (several)      // whether there are GPUs at all is known before any process is started
+        options.createBackend =
+            [&met, create = rankBackendOrLaunch(ranks, located.design.schedule.devices(), options.runtime.deadline,
+                                                given.onGpus() ? cudaRank(gpus, doubts) : RankCreator(hostRank))](
+                int devices) {
+                std::unique_ptr<Backend> backend = create(devices);
+                met = true;
+                return backend;
+            };
     if (options.data.empty())
         options.data = defaultData(located.design);
     if (given.backend == "cuda")
@@ -372,7 +379,7 @@ int runDesign(const RunCommandOptions& given)
         result = runReporting(located.design, options, ranks.rank == 0 ? given.progress : "none");
     } catch (const Error& error) {
         // All ranks know the error; rank 0 prints it, or all do when rank 0 is gone.
-        if (ranks.rank == 0 || std::string_view(error.what()).find("(rank 0, ") != std::string_view::npos)
+        if (ranks.rank == 0 || !met || std::string_view(error.what()).find("(rank 0, ") != std::string_view::npos)
             throw;
         return exitBadInput;
     }

@@ -188,6 +188,17 @@ private Q_SLOTS:
         QVERIFY(!TraceReader(m_work.path("signalled.db").toStdString()).steps().empty());
     }
 
+    /// Who else should say it?
+    void aRankThatFindsNoOtherSaysSo()
+    {
+        makeDesign(2);
+        const Outcome outcome = m_work.shell(
+            "RANK=1 WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=9 timeout 120 \"$pipewright\" run design.json "
+            "--backend mpi --maths timed --steps 1 --deadline 1s --force -o alone.db");
+        QCOMPARE(outcome.code, 2);
+        QVERIFY2(outcome.errors.contains("ranks: error: "), qPrintable(outcome.errors));
+    }
+
     /// MPI itself waits for ever for a process that never comes to it.
     void aRankThatNeverComesEndsTheStart()
     {
