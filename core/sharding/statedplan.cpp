@@ -71,8 +71,8 @@ public:
     }
 
 private:
-    static constexpr const char* remedy =
-        "leave \"program\" out to have it found, or write the plan anew: pipewright shard";
+    static constexpr const char* remedy = "leave \"program\" out to have it found, or write the plan anew: pipewright "
+                                          "shard; the strategy hap takes every rule";
 
     [[noreturn]] void fault(const std::string& what) const
     {
@@ -198,7 +198,7 @@ ShardingPlan readPlan(const StatedPlan& stated, const TensorGraph& graph, const 
     ShardingPlan plan;
     plan.ratios = ofGraph(stated.ratios, graph);
     checkRatios(plan.ratios, graph, machine);
-    plan.program = programOfLines(stated.program, Theory(graph, machine, plan.ratios));
+    plan.program = programOfLines(stated.program, theoryOf(graph, machine, plan.ratios, RuleSet::All, stated.strategy));
     plan.cost = costOf(plan.program, machine, plan.ratios);
     plan.memory = memoryOf(plan.program, plan.ratios);
     plan.gap = 1; // nothing is known of better ones

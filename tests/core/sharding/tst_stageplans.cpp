@@ -257,6 +257,9 @@ private Q_SLOTS:
         QTest::newRow("strategy") << "\"megatron\""
                                   << "\"megatrom\""
                                   << "megatron";
+        QTest::newRow("of another strategy") << "\"megatron\""
+                                             << "\"data-parallel\""
+                                             << "embedding.table has no \"load\"";
         QTest::newRow("stage") << "\"stages\": [0]"
                                << "\"stages\": [5]"
                                << "there is no stage 5";
