@@ -98,6 +98,7 @@ struct Shared {
     float square[tile][tile + 1];
 };
 
+/// The square may be written again behind the next product, whose barriers come first.
 /// sums[slice][i][j] += sum over lines of square[row][line] · rows[line][slice · tile + column]; lines from `lines` on
 /// are zeros. Rows pass a slice of columns at a time, where the strips are.
 template<int slices>
@@ -190,7 +191,6 @@ __global__ void forward(Problem of, const float* query, const float* key, const 
             addWeighted(sums, shared,
                         of.earlier.values(piece, value) + (token + at) * of.valueRow() + group * shape.valueSize,
                         of.valueRow(), shape.length - at, shape.valueSize);
-            __syncthreads(); // the next tile writes the square
         }
 #pragma unroll
     for (int i = 0; i < own; ++i) {
@@ -294,7 +294,6 @@ __global__ void queryGradient(Problem of, const float* query, const float* key, 
                     shared.square[ownRow(i)][ownColumn(j)] = ofScores[i][j];
             addWeighted(sums, shared, keys + std::int64_t(at) * of.keyRow(), of.keyRow(), shape.length - at,
                         shape.querySize);
-            __syncthreads(); // the next tile writes the square
         }
     for (int i = 0; i < own; ++i)
         if (const int at = first + ownRow(i); at < shape.length) {
@@ -350,7 +349,6 @@ __global__ void keyValueGradient(Problem of, const float* query, const float* ke
                     shared.square[ownRow(i)][ownColumn(j)] = ofScores[i][j];
             addWeighted(keySums, shared, queries + std::int64_t(at) * of.queryRow(), of.queryRow(), shape.length - at,
                         shape.querySize);
-            __syncthreads(); // the next tile writes the square
         }
     }
     const bool isOwn = piece == of.earlier.count, isLast = of.earlier.count == shape.pieces - 1;
