@@ -122,7 +122,7 @@ public:
         std::vector<Nanoseconds> spread; ///< per task: how much its duration varies from step to step
         /// What the GPUs did in the step; null where they were not recorded, and of the typical step, which no GPU ran.
         struct Kernels {
-            bool ofGpus = true;                  ///< false: parts of blocks that members of groups did
+            bool ofGpus = true;                  ///< false: parts of blocks, of members of groups or on two streams
             std::vector<std::string> names;      ///< of kernels: BlockKernels::Kernel::name
             std::vector<BlockKernels> blocks;    ///< by task
             std::vector<std::vector<TaskId>> of; ///< by device: its tasks with kernels, by their first kernel

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "gui/timeline/kernellanes.h"
 
+#include "core/design/groupstages.h"
 #include "gui/widgets/words.h"
 
 #include <QCoreApplication>
@@ -84,7 +85,8 @@ void KernelLanes::paint(QPainter& painter, int device, const QRectF& area, const
                      !all                                                ? kernelWords("no kernels recorded")
                      : index >= all->of.size() || all->of[index].empty() ? kernelWords("no kernels")
                      : all->ofGpus                                       ? kernelWords("kernels")
-                                                                         : kernelWords("members"));
+                     : hasGroups(m_document.design())                    ? kernelWords("members")
+                                                                         : kernelWords("parts"));
     painter.setClipRect(QRectF(axis.left, area.top(), axis.width, area.height()), Qt::IntersectClip);
     painter.setFont(Theme::numbers(TextSize::Small));
     const QFontMetricsF metrics(painter.font());

@@ -341,6 +341,21 @@ private Q_SLOTS:
         QCOMPARE(run.json()["peak_bytes"], run.json()["predicted_peak_bytes"]);
     }
 
+    void overlappedPairsSayWhetherTheirLengthIsComputed()
+    {
+        const auto pairsOf = [this](const QString& words) {
+            return predictInline(words)["overlapped_pairs"].toString();
+        };
+        const QString experts = "dualpipe-v --devices 4 --microbatches 10 --model mixtral-8x7b --cluster h200-nodes "
+                                "--expert-parallel 8 --data-parallel 8";
+        QVERIFY2(pairsOf(experts).endsWith("computed from their parts in the shortest order"),
+                 qPrintable(pairsOf(experts)));
+        QVERIFY(pairsOf(experts + " --overlap-factor 0.8").endsWith("assumed: 0.8 times the sum of the two blocks"));
+        QVERIFY(pairsOf("dualpipe-v --devices 4 --microbatches 10").contains("assumed: 1 times"));
+        QVERIFY(pairsOf("1f1b --devices 4 --microbatches 10").isEmpty());
+        QVERIFY(m_work.run("predict " + experts).output.contains("overlapped pairs: "));
+    }
+
     void stagesOffloadFromTheCommandLine()
     {
         const QString design = "new gpipe --devices 2 --microbatches 6 --model byte-gpt --cluster host ";

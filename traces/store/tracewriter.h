@@ -37,7 +37,9 @@ struct GpuRecord {
         Overhead, ///< of the recorder itself
         Memory,   ///< allocated or released at `start`
         Call,     ///< of the host, to CUDA; joined by its correlation to what it launched
-        Part,     ///< of a block, done by member `device` of the group that device `toDevice` is
+        /// Of a block, done by member `device` of the group that device `toDevice` is; or, with a `stream`, on that
+        /// stream of device `toDevice` (a PartStream).
+        Part,
     };
     std::int32_t step = 0;
     TaskId task = none; ///< none: outside of every block
