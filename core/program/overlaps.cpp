@@ -30,6 +30,15 @@ void joinOverlaps(Program& program)
     std::stable_sort(extras.begin(), extras.end(), [](const auto& a, const auto& b) { return a.task < b.task; });
 }
 
+std::uint32_t partOrderOf(const Schedule& schedule, const Overlap& pair, Program& program)
+{
+    const PartSequence* stated = statedPartOrder(schedule, pair);
+    if (stated == nullptr)
+        return none;
+    program.partOrders.push_back(*stated);
+    return static_cast<std::uint32_t>(program.partOrders.size() - 1);
+}
+
 TaskId overlapsWith(const Program& program, TaskId first)
 {
     const auto pair = std::lower_bound(program.overlaps.begin(), program.overlaps.end(), first,

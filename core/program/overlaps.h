@@ -14,6 +14,9 @@ namespace pipewright {
 /// first. Sorts Program::overlaps, and extraDependencies by task. O(pairs log dependencies).
 void joinOverlaps(Program& program);
 
+/// Into Program::partOrders: what the schedule states of the pair; none where it states nothing.
+std::uint32_t partOrderOf(const Schedule& schedule, const Overlap& pair, Program& program);
+
 /// The task that overlaps with `first` when that is the first of a pair, else none. O(log pairs).
 TaskId overlapsWith(const Program& program, TaskId first);
 

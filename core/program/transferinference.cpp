@@ -137,15 +137,6 @@ private:
         prefetch(&cell(near.stage, near.microbatch));
     }
 
-    std::uint32_t partOrderOf(const Block& first, const Block& second)
-    {
-        const PartSequence* stated = statedPartOrder(m_schedule, {first, second});
-        if (stated == nullptr)
-            return none;
-        m_program.partOrders.push_back(*stated);
-        return static_cast<std::uint32_t>(m_program.partOrders.size() - 1);
-    }
-
     void addCompute(BlockIndex index, std::uint32_t rank, Nanoseconds earliestStart)
     {
         const Block& block = m_graph.blocks[index];
@@ -162,7 +153,8 @@ private:
         const TaskId task = beginTask(kind, block.op, block.stage, block.microbatch, device, -1,
                                       second ? m_program.afterOnDevice[firstOfPair] : last, none, block.replica);
         if (second)
-            m_program.overlaps.push_back({firstOfPair, task, partOrderOf(m_graph.blocks[index - 1], block)});
+            m_program.overlaps.push_back(
+                {firstOfPair, task, partOrderOf(m_schedule, {m_graph.blocks[index - 1], block}, m_program)});
         else if (m_graph.unitSize(index) > 1)
             firstOfPair = task;
         last = task;

@@ -7,9 +7,9 @@
 #include "buffersizes.h"
 #include "core/design/design.h"
 #include "core/program/program.h"
+#include "partsimulation.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <limits>
 #include <map>
@@ -180,47 +180,10 @@ private:
                                 * m_costs.microbatches[static_cast<std::size_t>(task.microbatch)].time);
         return time;
     }
-    /// The block's parts, as long as its microbatch makes them: their borders in proportion, rounded.
     std::vector<BlockPart> partsOf(const Task& task) const
     {
-        std::vector<BlockPart> parts = m_costs.stages[static_cast<std::size_t>(task.stage)].parts[indexOf(task.op)];
-        if (parts.empty())
-            parts.push_back({"whole", blockTime(task), PartStream::Compute, true});
-        double all = 0, at = 0;
-        for (const BlockPart& part : parts)
-            all += static_cast<double>(part.time);
-        Nanoseconds border = 0;
-        for (BlockPart& part : parts) {
-            at += static_cast<double>(part.time);
-            const Nanoseconds next =
-                all > 0 ? std::llround(static_cast<double>(blockTime(task)) * at / all) : Nanoseconds{0};
-            part.time = next - border;
-            border = next;
-        }
-        return parts;
-    }
-    /// When what is left of the two ends: all orders are tried, or the stated one followed.
-    struct PairState {
-        std::array<std::size_t, 2> issued{};
-        std::array<Nanoseconds, 2> streamFree{}, blockReady{};
-    };
-    static Nanoseconds endOf(const std::array<std::vector<BlockPart>, 2>& parts, const PairState& at,
-                             const PartSequence* stated)
-    {
-        Nanoseconds best = never;
-        for (const std::size_t block : {std::size_t{0}, std::size_t{1}}) {
-            if (at.issued[block] == parts[block].size()
-                || (stated != nullptr && (*stated)[at.issued[0] + at.issued[1]] != (block == 1)))
-                continue;
-            PairState after = at;
-            const BlockPart& part = parts[block][after.issued[block]++];
-            Nanoseconds& stream = after.streamFree[part.stream == PartStream::Compute ? 0 : 1];
-            stream = std::max(stream, after.blockReady[block]) + part.time;
-            if (part.awaited)
-                after.blockReady[block] = stream;
-            best = std::min(best, endOf(parts, after, stated));
-        }
-        return best == never ? std::max(at.streamFree[0], at.streamFree[1]) : best;
+        return scaledParts(m_costs.stages[static_cast<std::size_t>(task.stage)].parts[indexOf(task.op)],
+                           blockTime(task));
     }
     Nanoseconds pairTime(TaskId first, TaskId second) const
     {
@@ -233,7 +196,7 @@ private:
             for (const PartOrder& order : m_design.schedule.partOrders)
                 if (order.pair == Overlap{one.block(), other.block()})
                     stated = &order.sequence;
-            return endOf({partsOf(one), partsOf(other)}, {}, stated);
+            return endOfParts({partsOf(one), partsOf(other)}, {}, stated);
         }
         return std::llround(static_cast<double>(blockTime(m_program.tasks[first]) + blockTime(m_program.tasks[second]))
                             * m_costs.overlapFactor);
