@@ -5,8 +5,14 @@
 #include "core/base/inputfile.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
+#include <condition_variable>
 #include <cstring>
+#include <deque>
+#include <exception>
+#include <mutex>
+#include <thread>
 #include <utility>
 #include <zlib.h>
 
@@ -58,6 +64,90 @@ private:
     double m_size = 0;
 };
 
+/// Reads, and decompresses, on a thread of its own while what came before is parsed.
+class ReadAhead : public ByteSource {
+public:
+    explicit ReadAhead(std::unique_ptr<ByteSource> from) : m_from(std::move(from))
+    {
+        m_thread = std::thread([this] { readAll(); });
+    }
+    ReadAhead(const ReadAhead&) = delete;
+    ReadAhead& operator=(const ReadAhead&) = delete;
+    ~ReadAhead() override
+    {
+        {
+            const std::lock_guard lock(m_mutex);
+            m_stop = true;
+        }
+        m_changed.notify_all();
+        m_thread.join();
+    }
+
+    std::size_t read(char* to, std::size_t size) override
+    {
+        if (m_taken == m_piece.size()) {
+            std::unique_lock lock(m_mutex);
+            m_changed.wait(lock, [this] { return !m_ready.empty() || m_ended; });
+            if (m_ready.empty()) {
+                if (m_failure)
+                    std::rethrow_exception(std::exchange(m_failure, nullptr));
+                return 0;
+            }
+            m_piece = std::move(m_ready.front());
+            m_ready.pop_front();
+            m_taken = 0;
+            m_changed.notify_all();
+        }
+        const std::size_t got = m_piece.copy(to, size, m_taken);
+        m_taken += got;
+        return got;
+    }
+    double fraction() const override { return m_fraction; }
+    std::string complaint() const override
+    {
+        const std::lock_guard lock(m_mutex);
+        return m_ended ? m_from->complaint() : std::string();
+    }
+
+private:
+    static constexpr std::size_t pieceSize = 1 << 20, mostPieces = 4;
+
+    void readAll()
+    {
+        std::exception_ptr failure;
+        try {
+            for (;;) {
+                std::string piece(pieceSize, '\0');
+                piece.resize(m_from->read(piece.data(), piece.size()));
+                m_fraction = m_from->fraction();
+                std::unique_lock lock(m_mutex);
+                m_changed.wait(lock, [this] { return m_stop || m_ready.size() < mostPieces; });
+                if (m_stop || piece.empty())
+                    break;
+                m_ready.push_back(std::move(piece));
+                m_changed.notify_all();
+            }
+        } catch (...) {
+            failure = std::current_exception();
+        }
+        const std::lock_guard lock(m_mutex);
+        m_failure = failure;
+        m_ended = true;
+        m_changed.notify_all();
+    }
+
+    std::unique_ptr<ByteSource> m_from; ///< the thread's until m_ended
+    std::string m_piece;                ///< the reader's
+    std::size_t m_taken = 0;            ///< of m_piece
+    std::atomic<double> m_fraction{0};
+    mutable std::mutex m_mutex; ///< guards what follows
+    std::condition_variable m_changed;
+    std::deque<std::string> m_ready;
+    std::exception_ptr m_failure;
+    bool m_ended = false, m_stop = false;
+    std::thread m_thread;
+};
+
 class Text : public ByteSource {
 public:
     explicit Text(std::string_view text) : m_text(text), m_size(text.size()) {}
@@ -81,7 +171,11 @@ private:
 
 std::unique_ptr<ByteSource> openBytes(const std::string& path)
 {
-    return std::make_unique<File>(path);
+    auto file = std::make_unique<File>(path);
+    // On one core a second thread would only take turns.
+    if (std::thread::hardware_concurrency() < 2)
+        return file;
+    return std::make_unique<ReadAhead>(std::move(file));
 }
 std::unique_ptr<ByteSource> bytesOf(std::string_view text)
 {
