@@ -6,6 +6,7 @@
 #include "gui/buildingblock/buildingblockgrid.h"
 #include "gui/widgets/factlist.h"
 #include "gui/widgets/fields.h"
+#include "gui/widgets/onscreen.h"
 
 #include <QAction>
 #include <QCheckBox>
@@ -100,7 +101,7 @@ BuildingBlockEditor::BuildingBlockEditor(Document& document, QWidget* parent)
     connectFields();
 
     takePresent();
-    resize(1060, 640);
+    resizeOnScreen(*this, {1060, 640});
 }
 
 QWidget* BuildingBlockEditor::buildFields()

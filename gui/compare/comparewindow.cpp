@@ -7,6 +7,7 @@
 #include "gui/compare/comparelanes.h"
 #include "gui/compare/comparetable.h"
 #include "gui/widgets/labels.h"
+#include "gui/widgets/onscreen.h"
 #include "gui/widgets/words.h"
 #include "traces/store/tracereader.h"
 
@@ -17,7 +18,6 @@
 #include <QLabel>
 #include <QMenu>
 #include <QPushButton>
-#include <QScreen>
 #include <QSplitter>
 #include <QTableWidget>
 #include <QToolButton>
@@ -93,7 +93,7 @@ CompareWindow::CompareWindow(Document& document, QWidget* parent)
     m_entries.emplace_back();
     buildAddMenu();
     buildOffers();
-    resize(QSize(1080, 780).boundedTo(screen()->availableSize() - QSize(0, 40))); // with its frame
+    resizeOnScreen(*this, {1080, 780});
 }
 
 CompareWindow::~CompareWindow()

@@ -5,6 +5,7 @@
 #include "gui/designer/waitcursor.h"
 #include "gui/widgets/fields.h"
 #include "gui/widgets/labels.h"
+#include "gui/widgets/onscreen.h"
 #include "gui/widgets/picture.h"
 #include "gui/widgets/words.h"
 
@@ -17,7 +18,6 @@
 #include <QHBoxLayout>
 #include <QPainter>
 #include <QPushButton>
-#include <QScreen>
 #include <QSettings>
 #include <QSvgRenderer>
 
@@ -69,7 +69,7 @@ PictureDialog::PictureDialog(Document& document, std::function<CompareWindow*()>
     connect(&m_document, &Document::designChanged, this, &PictureDialog::followDocument);
     connect(&m_document, &Document::overlayChanged, this, &PictureDialog::followDocument);
     connect(&m_document, &Document::sideChanged, this, &PictureDialog::followSide);
-    resize(QSize(1040, 640).boundedTo(screen()->availableSize() - QSize(0, 40))); // with its frame
+    resizeOnScreen(*this, {1040, 640});
 }
 
 PictureDialog::~PictureDialog() = default;

@@ -9,6 +9,7 @@
 #include "gui/experiment/lossplot.h"
 #include "gui/experiment/stabilityplot.h"
 #include "gui/widgets/labels.h"
+#include "gui/widgets/onscreen.h"
 #include "gui/widgets/valuetable.h"
 #include "gui/widgets/words.h"
 
@@ -84,7 +85,7 @@ ExperimentWindow::ExperimentWindow(Document& document, QWidget* parent) : QDialo
     connect(&m_document, &Document::designChanged, this, &ExperimentWindow::refreshDocument);
     m_made = true;
     refreshDocument();
-    resize(1180, 700);
+    resizeOnScreen(*this, {1180, 700});
 }
 
 PolicyComparison ExperimentWindow::comparison() const
@@ -109,6 +110,7 @@ void ExperimentWindow::refreshDocument()
 {
     QListWidgetItem* own = m_policies->item(m_policies->count() - 1);
     own->setText(tr("this design: %1").arg(QString::fromStdString(m_document.design().name)));
+    own->setToolTip(own->text()); // of a long name the end is cut
     refreshPolicies();
 }
 

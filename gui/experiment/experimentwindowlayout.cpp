@@ -29,6 +29,7 @@ QWidget* ExperimentWindow::makeSettings()
     m_policies->setAccessibleName(tr("Policies to train"));
     m_policies->setFrameShape(QFrame::NoFrame);
     m_policies->setSpacing(3);
+    m_policies->setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff); // the own design's name is cut with an ellipsis
     for (const ComparablePolicy& policy : comparablePolicies()) {
         auto* item =
             new QListWidgetItem(QString::fromUtf8(policy.title.data(), qsizetype(policy.title.size())), m_policies);

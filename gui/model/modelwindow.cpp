@@ -18,6 +18,7 @@
 #include "gui/model/thismachine.h"
 #include "gui/widgets/fields.h"
 #include "gui/widgets/labels.h"
+#include "gui/widgets/onscreen.h"
 #include "gui/widgets/valuetable.h"
 #include "gui/widgets/words.h"
 
@@ -143,7 +144,7 @@ ModelWindow::ModelWindow(Document& document, QWidget* parent)
     connect(m_devices, &ValueTable::edited, this, &ModelWindow::setDeviceValue);
     connect(m_links, &ValueTable::edited, this, &ModelWindow::setLinkValue);
     connect(&m_document, &Document::designChanged, this, &ModelWindow::refresh);
-    resize(1060, 600);
+    resizeOnScreen(*this, {1060, 600});
 }
 
 QWidget* ModelWindow::buildStages()

@@ -80,6 +80,8 @@ std::vector<BackendChoice> parseBackends(const QByteArray& text)
         for (const auto& [name, entry] : json.items()) {
             if (!entry.is_object() || !entry.contains("available") || !entry["available"].is_boolean())
                 continue;
+            if (name == "torch") // is asked for of the Python that was chosen here, see torchBackend()
+                continue;
             const bool available = entry["available"].get<bool>();
             const auto memory = entry.find("memory_bytes");
             choices.push_back({QString::fromStdString(name), available,

@@ -7,6 +7,7 @@
 #include "gui/search/searchcurve.h"
 #include "gui/widgets/fields.h"
 #include "gui/widgets/labels.h"
+#include "gui/widgets/onscreen.h"
 #include "gui/widgets/words.h"
 
 #include <QComboBox>
@@ -17,7 +18,6 @@
 #include <QLabel>
 #include <QLineEdit>
 #include <QPushButton>
-#include <QScreen>
 #include <QSplitter>
 #include <QTableWidget>
 
@@ -73,7 +73,7 @@ SearchWindow::SearchWindow(Document& document, std::function<std::vector<Block>(
     m_size->hide();
     refreshScope();
     refreshFound();
-    resize(QSize(1200, 800).boundedTo(screen()->availableSize() - QSize(0, 40))); // with its frame
+    resizeOnScreen(*this, {1200, 800});
 }
 
 SearchWindow::~SearchWindow()

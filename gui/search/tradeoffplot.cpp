@@ -283,8 +283,12 @@ void TradeOffPlot::paint(QPainter& painter) const
     }
     painter.setFont(Theme::words(TextSize::Small));
     painter.setPen(theme.text);
-    for (const Name& name : namesOnFront())
+    QColor ground = theme.panel; // lets a point or the limit's line beneath be seen, but not in the letters' way
+    ground.setAlphaF(0.8f);
+    for (const Name& name : namesOnFront()) {
+        painter.fillRect(name.place, ground);
         painter.drawText(name.place, Qt::AlignCenter, name.text);
+    }
     painter.setBrush(Qt::NoBrush);
     if (m_present) {
         painter.setPen(QPen(theme.selection, 1.5));

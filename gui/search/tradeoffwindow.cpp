@@ -3,6 +3,7 @@
 
 #include "gui/search/tradeoffplot.h"
 #include "gui/widgets/labels.h"
+#include "gui/widgets/onscreen.h"
 #include "gui/widgets/words.h"
 
 #include <QEvent>
@@ -119,7 +120,7 @@ TradeOffWindow::TradeOffWindow(Document& document, QWidget* parent)
             [this](QTreeWidgetItem* item) { take(item->data(Name, pointRole).toInt()); });
     connect(&m_document, &Document::designChanged, this, &TradeOffWindow::refreshPresent);
     end({});
-    resize(1164, 600);
+    resizeOnScreen(*this, {1164, 600});
 }
 
 TradeOffWindow::~TradeOffWindow()

@@ -8,6 +8,7 @@
 #include "gui/sharding/programflow.h"
 #include "gui/sharding/ratiosliders.h"
 #include "gui/widgets/labels.h"
+#include "gui/widgets/onscreen.h"
 #include "gui/widgets/words.h"
 
 #include <QComboBox>
@@ -85,7 +86,7 @@ ShardingWindow::ShardingWindow(Document& document, QWidget* parent)
         refreshOwn();
     });
     refreshStages();
-    resize(1120, 680);
+    resizeOnScreen(*this, {1120, 680});
 }
 
 ShardingWindow::~ShardingWindow()

@@ -3,6 +3,7 @@
 
 #include "core/base/diagnostic.h"
 #include "gui/widgets/labels.h"
+#include "gui/widgets/onscreen.h"
 #include "gui/widgets/theme.h"
 
 #include <QElapsedTimer>
@@ -110,7 +111,7 @@ QueryWindow::QueryWindow(QWidget* parent)
     connect(m_run, &QPushButton::clicked, this, &QueryWindow::run);
     connect(m_stop, &QPushButton::clicked, this, &QueryWindow::stop);
     connect(new QShortcut(QKeySequence::Close, this), &QShortcut::activated, this, &QWidget::close);
-    resize(1040, 640);
+    resizeOnScreen(*this, {1040, 640});
 }
 
 /// In the statement field a plain Return is a new line.

@@ -10,6 +10,7 @@
 #include "gui/trace/tracetables.h"
 #include "gui/widgets/factlist.h"
 #include "gui/widgets/labels.h"
+#include "gui/widgets/onscreen.h"
 #include "gui/widgets/picture.h"
 #include "gui/widgets/words.h"
 #include "traces/export/report.h"
@@ -28,7 +29,6 @@
 #include <QLineEdit>
 #include <QProgressBar>
 #include <QPushButton>
-#include <QScreen>
 #include <QSettings>
 #include <QShortcut>
 #include <QSplitter>
@@ -134,7 +134,7 @@ TraceWindow::TraceWindow(QWidget* parent)
         m_view->showRange(note.start, note.end);
     });
     connect(m_notes, &NoteList::failed, m_state, &QLabel::setText);
-    resize(QSize(1320, 820).boundedTo(screen()->availableSize() - QSize(0, 40))); // with its frame
+    resizeOnScreen(*this, {1320, 820});
 }
 
 TraceWindow::~TraceWindow()

@@ -94,6 +94,33 @@ private Q_SLOTS:
         fixture.window->tradeOffWindow()->cancel();
     }
 
+    /// Of a screen as small as 1024 x 640, with a window manager's frame.
+    void everyWindowFitsASmallScreen()
+    {
+        Fixture fixture;
+        const WindowActions& actions = fixture.window->windowActions();
+        for (QAction* open : {actions.buildingBlock, actions.compare, actions.tradeOffs, actions.model, actions.history,
+                              actions.experiment, actions.sharding, actions.search, actions.shortcuts})
+            open->trigger();
+        int windows = 0;
+        for (const QWidget* window : QApplication::topLevelWidgets()) {
+            if (!window->isVisible() || window == fixture.window.get() || window->windowType() == Qt::ToolTip)
+                continue;
+            ++windows;
+            const QSize least = window->minimumSizeHint().expandedTo(window->minimumSize());
+            const QSize room = window->screen()->availableSize() - QSize(0, 40);
+            QVERIFY2(least.width() <= 1016 && least.height() <= 616, qPrintable(QStringLiteral("%1 needs %2 x %3")
+                                                                                    .arg(window->windowTitle())
+                                                                                    .arg(least.width())
+                                                                                    .arg(least.height())));
+            QVERIFY2(window->width() <= std::max(room.width(), least.width())
+                         && window->height() <= std::max(room.height(), least.height()),
+                     qPrintable(window->windowTitle()));
+        }
+        QVERIFY(windows >= 9);
+        fixture.window->tradeOffWindow()->cancel();
+    }
+
     void fromEveryWindowTheOthersAndUndoAreNear()
     {
         Fixture fixture;

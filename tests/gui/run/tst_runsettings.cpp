@@ -84,6 +84,15 @@ private Q_SLOTS:
         QVERIFY(settings.backend()->itemData(2, Qt::ToolTipRole).toString().contains(QLatin1String("has no PyTorch")));
     }
 
+    /// The program's own answer is about another Python than the one that is chosen in the dialog.
+    void torchIsListedOnceOfThePythonThatIsChosen()
+    {
+        const std::vector<BackendChoice> choices =
+            parseBackends("{\"host\":{\"available\":true},\"torch\":{\"available\":false,\"reason\":\"none\"}}");
+        QCOMPARE(choices.size(), std::size_t{1});
+        QCOMPARE(choices.front().name, QStringLiteral("host"));
+    }
+
     /// Before anything is run: which device asks for too much, and what would do.
     void gpusThatADesignCannotHaveTurnTheBackendOffForIt()
     {

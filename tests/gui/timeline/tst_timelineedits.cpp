@@ -98,6 +98,7 @@ private Q_SLOTS:
     void whereAnOrderCannotBeItSaysWhyWhileHoveringAndRefuses()
     {
         Stage stage;
+        stage.view->setLargeFrom(1e9); // however slow the machine: the words of a design that is worked out at once
         stage.view->action("allTransfers")->trigger();
         const Design before = stage.document.design();
         // The gradient that comes back needs the activation that went out.

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// The size in which a window opens: as it is wanted, as far as that and its frame have room on the screen.
+#pragma once
+
+#include <QScreen>
+#include <QWidget>
+
+namespace pipewright {
+
+inline void resizeOnScreen(QWidget& window, QSize wanted)
+{
+    constexpr int frame = 40;
+    window.resize(wanted.boundedTo(window.screen()->availableSize() - QSize(frame / 4, frame)));
+}
+
+} // namespace pipewright
