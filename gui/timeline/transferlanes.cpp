@@ -215,8 +215,8 @@ void TransferLanes::paint(QPainter& painter, int device, const QRectF& area, con
         QString text = arrow;
         if (width + 4 <= chip.rect.width())
             text = full;
-        else if (chip.rect.width() >= namedChip)
-            text = arrow + other;
+        else if (chip.rect.width() >= namedChip) // the row of a copy says already where it goes
+            text = issued.transfer.isHostCopy() ? name : arrow + other;
         painter.drawText(chip.rect, Qt::AlignCenter, text);
         if (isStated(issued.transfer))
             painter.fillRect(QRectF(chip.rect.left() + 1, chip.rect.bottom() - 2, chip.rect.width() - 2, 2),
