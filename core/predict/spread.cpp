@@ -5,6 +5,7 @@
 
 #include "core/base/median.h"
 #include "core/predict/evaluator.h"
+#include "core/program/pairtimes.h"
 
 #include <cmath>
 #include <numbers>

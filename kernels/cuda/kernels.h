@@ -24,9 +24,9 @@ struct Context {
 };
 
 // Attention stores no matrix of scores: `saved` keeps one number per query and head, from which the backward pass makes
-// the probabilities again (Dao et al., arXiv 2205.14135). Queries and values of a head are at most `widestHead` wide, and
-// a sequence has at most `mostPieces` pieces, since where they lie is an argument of the kernels. A token chooses among
-// `mostExperts` at most, whose probabilities a block keeps.
+// the probabilities again (Dao et al., arXiv 2205.14135). Queries and values of a head are at most `widestHead` wide,
+// and a sequence has at most `mostPieces` pieces, since where they lie is an argument of the kernels. A token chooses
+// among `mostExperts` at most, whose probabilities a block keeps.
 inline constexpr int widestHead = 256, mostPieces = 128, mostExperts = 1024;
 #define PIPEWRIGHT_RUN(name) void run(const Context& context, const name& call);
 PIPEWRIGHT_CALLS(PIPEWRIGHT_RUN)

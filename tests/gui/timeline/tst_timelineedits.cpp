@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Edits of the timeline that are no move of one block: transfers in their sub-lane, ripple moves, several blocks; by
-// mouse, by key and by number.
+// Edits that are no move of one block, by mouse, key and number: transfers, ripple moves, several blocks.
 #include "core/program/transferorder.h"
 #include "gui/document/namededits.h"
 #include "gui/document/timelinelayout.h"

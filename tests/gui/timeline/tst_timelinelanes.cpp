@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Lanes that are resized, folded, pinned and put in another order, the crosshair, the measured range, and the menus: by
-// mouse, by key and by number.
+// Lanes that are resized, folded, pinned and moved, crosshair, measured range and menus, by mouse, key and number.
 #include "core/design/redesign.h"
 #include "core/program/transferorder.h"
 #include "gui/document/timelinelayout.h"

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// JSON -> Schedule: the "schedule" of a design file, and what every section's reader has at hand.
+#pragma once
+
+#include "core/files/buildingblockreader.h"
+#include "core/json/objectreader.h"
+#include "core/schedule/schedule.h"
+
+#include <nlohmann/json.hpp>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace pipewright {
+
+/// A file that is being read, and what was found wrong in it.
+struct Reading {
+    const LocatedJson& document;
+    Diagnostics diagnostics;
+
+    ObjectReader object(const nlohmann::json& value, std::string pointer)
+    {
+        return ObjectReader(document, value, std::move(pointer), diagnostics);
+    }
+    void fault(const std::string& pointer, std::string what, std::string hint)
+    {
+        addBounded(diagnostics, {Severity::Error, document.placeOf(pointer), std::move(what), std::move(hint)});
+    }
+};
+
+inline std::vector<int> readIntegers(Reading& reading, const nlohmann::json& list, const std::string& pointer, int low,
+                                     int high)
+{
+    return readIntegers(reading.document, list, pointer, low, high, reading.diagnostics);
+}
+
+/// `unrolled`: a building block gives the order, which the file then leaves out.
+void readSchedule(Reading& reading, const nlohmann::json& value, Schedule& schedule, bool unrolled);
+
+} // namespace pipewright
