@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "executor/cuda/loader.h"
 
-#include "core/base/inputfile.h"
 #include "executor/cuda/libraryplaces.h"
 
 #include <array>
@@ -10,6 +9,7 @@
 #include <dlfcn.h>
 #include <filesystem>
 #include <fmt/format.h>
+#include <fstream>
 
 namespace pipewright {
 
@@ -94,9 +94,12 @@ std::string findPlugin()
 
 bool isShared(const std::string& path)
 {
-    return beginningOf(path, 4)
-           == "\x7f"
-              "ELF";
+    std::error_code unknown; // a pipe would be waited for
+    if (!std::filesystem::is_regular_file(path, unknown))
+        return false;
+    std::array<char, 4> magic{};
+    std::ifstream file(path, std::ios::binary);
+    return file.read(magic.data(), magic.size()) && magic == std::array<char, 4>{0x7f, 'E', 'L', 'F'};
 }
 
 } // namespace

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "gui/inspector/partrows.h"
 
+#include "gui/document/document.h"
 #include "gui/inspector/blockchip.h"
 #include "gui/widgets/theme.h"
 #include "gui/widgets/words.h"
