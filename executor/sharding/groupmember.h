@@ -142,12 +142,12 @@ private:
 
     Block m_block;
     std::vector<std::size_t> m_collectivesOfPass;
+    KeptMemory m_kept, m_keptGradients; // longer than the tensors, which give it back
+    PassingMemory m_passing;
     std::vector<Kept> m_microbatches;
     std::map<Property, Tensor> m_gradients; ///< of the present pass
     std::map<Property, Tensor> m_seen;
     Tensor m_factorRows, m_factorGrads;
-    KeptMemory m_kept, m_keptGradients;
-    PassingMemory m_passing;
     double m_loss = 0;
 };
 

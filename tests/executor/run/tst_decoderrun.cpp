@@ -231,10 +231,13 @@ private slots:
 
     void gpusRefuseWhatTheirKernelsCannotDo()
     {
-        const Design design = test::tinyDesign("1f1b", 2, 4, runnable(test::llamaShape()));
+        ModelShape plain = test::tinyGpt("1f1b", 2, 4).workload->shape;
+        plain.dataType = DataType::Bf16;
+        const Design design = test::tinyDesign("1f1b", 2, 4, runnable(plain));
         QVERIFY(checkForBackend(design, {"host"}).trains);
         QVERIFY(checkForBackend(design, {"mpi"}).trains);
         RunMeans means{"cuda", RunOptions::Maths::Training};
+        QVERIFY(checkForBackend(test::tinyDesign("1f1b", 2, 4, runnable(test::llamaShape())), means).trains);
         const BackendCheck onGpus = checkForBackend(design, means);
         QVERIFY(!onGpus.trains && hasErrors(onGpus.found));
         QVERIFY(onGpus.found.front().hint.find("--backend host") != std::string::npos);
