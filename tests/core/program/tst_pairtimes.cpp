@@ -106,7 +106,7 @@ private slots:
         const Overlap pair = design.schedule.overlaps.front();
         statePartOrder(design.schedule, pair, {true, true, true, true, true, false, false, false, false});
         std::erase(design.schedule.overlaps, pair);
-        QVERIFY_EXCEPTION_THROWN((void)predict(design), Error);
+        QVERIFY_THROWS_EXCEPTION(Error, (void)predict(design));
         dropBrokenOverlaps(design.schedule);
         QVERIFY(design.schedule.partOrders.empty());
         QVERIFY(predict(design).metrics.makespan > 0);
@@ -124,7 +124,7 @@ private slots:
         QVERIFY(checkParts(design.schedule, design.costs).empty());
         design.costs.stages[1].forward += 1;
         QVERIFY(refused(design, "stage 1, parts of forward"));
-        QVERIFY_EXCEPTION_THROWN((void)predict(design), Error);
+        QVERIFY_THROWS_EXCEPTION(Error, (void)predict(design));
 
         design = partedDesign();
         design.costs.stages[0].parts[indexOf(Op::U)] = forwardParts(0);
@@ -142,7 +142,7 @@ private slots:
         std::string wrong = json;
         const std::string key = "\"parts\":";
         wrong.insert(wrong.find(key), "\"forward\": \"1ms\", ");
-        QVERIFY_EXCEPTION_THROWN((void)locatedDesignFromJson(wrong, "wrong.json"), Error);
+        QVERIFY_THROWS_EXCEPTION(Error, (void)locatedDesignFromJson(wrong, "wrong.json"));
     }
 
     void scaledMicrobatchesScaleTheirParts()
