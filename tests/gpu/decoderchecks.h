@@ -259,10 +259,12 @@ inline void checkActivations()
     namespace gpu = kernels::cuda;
     using kernels::ActivationKind;
     const std::size_t count = 300;
-    for (const auto& [kind, name] :
+    for (const auto& each :
          {std::pair(ActivationKind::GeluTanh, "gelu, tanh form"), std::pair(ActivationKind::Gelu, "gelu"),
           std::pair(ActivationKind::Silu, "silu"), std::pair(ActivationKind::Tanh, "tanh"),
           std::pair(ActivationKind::ClampedSilu, "clamped silu")}) {
+        const ActivationKind kind = each.first;
+        const char* const name = each.second;
         const bool clamped = kind == ActivationKind::ClampedSilu;
         Values x = someValues(count, 1, clamped ? 10 : 4), u = someValues(count, 2, clamped ? 10 : 1);
         const Values dy = someValues(count, 3);
