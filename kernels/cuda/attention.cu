@@ -354,14 +354,17 @@ __global__ void keyValueGradient(Problem of, const float* query, const float* ke
     const bool isOwn = piece == of.earlier.count, isLast = of.earlier.count == shape.pieces - 1;
     const std::int64_t keyCount = std::int64_t(shape.sequences) * shape.length * of.keyRow(),
                        valueCount = std::int64_t(shape.sequences) * shape.length * of.valueRow();
-    float* const ofPiece = owed + (isOwn && isLast ? 0 : piece * (keyCount + valueCount)); // the last one owes none
+    const bool isOwed = !(isOwn && isLast); // nobody adds to the last piece's own
+    float* const ofPiece = isOwed ? owed + piece * (keyCount + valueCount) : nullptr;
 #pragma unroll
     for (int i = 0; i < own; ++i) {
         const int at = first + ownRow(i);
         if (at >= shape.length)
             continue;
-        float* const keyOwed = ofPiece + (token + at) * of.keyRow() + group * shape.querySize;
-        float* const valueOwed = ofPiece + keyCount + (token + at) * of.valueRow() + group * shape.valueSize;
+        const std::int64_t keyAt = (token + at) * of.keyRow() + group * shape.querySize,
+                           valueAt = (token + at) * of.valueRow() + group * shape.valueSize;
+        float* const keyOwed = isOwed ? ofPiece + keyAt : nullptr;
+        float* const valueOwed = isOwed ? ofPiece + keyCount + valueAt : nullptr;
         float* const keyTo = isOwn ? keyGrad + (token + at) * of.keyGradRow + group * shape.querySize : keyOwed;
         float* const valueTo = isOwn ? valueGrad + (token + at) * of.valueGradRow + group * shape.valueSize : valueOwed;
         forOwnColumns(keySums, i, shape.querySize,
