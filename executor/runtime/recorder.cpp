@@ -125,7 +125,7 @@ void Recorder::write()
             const std::lock_guard lock(m_mutex); // so that makeRoom cannot miss it
         }
         m_drained.notify_all();
-        handOn(steps, gpu);
+        handOn(steps, gpu, last);
         {
             const std::lock_guard lock(m_mutex);
             m_flushed = flushes;
@@ -134,7 +134,7 @@ void Recorder::write()
     }
 }
 
-void Recorder::handOn(const std::vector<StepRecord>& steps, const std::vector<GpuRecord>& gpu)
+void Recorder::handOn(const std::vector<StepRecord>& steps, const std::vector<GpuRecord>& gpu, bool last)
 {
     const auto count = static_cast<std::int64_t>(m_tasks.size() + m_memory.size() + steps.size() + gpu.size());
     if (m_failure) {
@@ -142,7 +142,8 @@ void Recorder::handOn(const std::vector<StepRecord>& steps, const std::vector<Gp
         return;
     }
     try {
-        if (count == 0) {
+        // At last the sink hands on what came to it from elsewhere, also where nothing is left of this process.
+        if (count == 0 && !(last && m_committed)) {
             if (m_committed)
                 m_sink.check();
             return;

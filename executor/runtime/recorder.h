@@ -85,7 +85,7 @@ private:
     };
 
     void write();
-    void handOn(const std::vector<StepRecord>& steps, const std::vector<GpuRecord>& gpu);
+    void handOn(const std::vector<StepRecord>& steps, const std::vector<GpuRecord>& gpu, bool last);
     bool hasRoom(std::size_t records) const;
     void stop();
 
