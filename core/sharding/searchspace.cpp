@@ -403,7 +403,7 @@ ShardingProgram SearchSpace::programOf(const std::vector<Move>& moves) const
         const Triple& triple = m_theory.triplesOf(node)[move.triple];
         std::vector<Mask> now(m_slots[p].size(), 0);
         std::copy(masks.begin(), masks.end(), now.begin());
-        ShardingInstruction compute;
+        std::vector<Property> before;
         for (std::size_t o = 0; o < triple.needs.size(); ++o) {
             const int operand = graph.node(node).operands[o];
             const auto slot =
@@ -419,15 +419,9 @@ ShardingProgram SearchSpace::programOf(const std::vector<Move>& moves) const
             auto& mine = held[operand];
             if (std::find(mine.begin(), mine.end(), triple.needs[o]) == mine.end())
                 emit(operand, {Action::Slice, identityRelation, triple.needs[o], {}, 0, 0}, false);
-            compute.before.push_back({operand, triple.needs[o]});
+            before.push_back({operand, triple.needs[o]});
         }
-        compute.tensor = node;
-        compute.rule = triple.rule;
-        compute.kinds = triple.kinds;
-        compute.after = {node, triple.result};
-        compute.charges = triple.charges;
-        std::tie(compute.heldWhole, compute.heldSplit) = m_theory.heldBytes(node, triple.result);
-        program.instructions.push_back(std::move(compute));
+        program.instructions.push_back(computation(m_theory, node, triple, std::move(before)));
         held[node].push_back(triple.result);
         if (const auto slot =
                 static_cast<std::size_t>(std::find(m_slots[p].begin(), m_slots[p].end(), node) - m_slots[p].begin());

@@ -5,8 +5,23 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <tuple>
+#include <utility>
 
 namespace pipewright::sharding {
+
+ShardingInstruction computation(const Theory& theory, int node, const Triple& triple, std::vector<Property> before)
+{
+    ShardingInstruction made;
+    made.tensor = node;
+    made.rule = triple.rule;
+    made.before = std::move(before);
+    made.kinds = triple.kinds;
+    made.after = {node, triple.result};
+    made.charges = triple.charges;
+    std::tie(made.heldWhole, made.heldSplit) = theory.heldBytes(node, triple.result);
+    return made;
+}
 
 double costOf(const ShardingProgram& program, const Machine& machine, const Ratios& ratios)
 {

@@ -32,6 +32,9 @@ struct ShardingInstruction {
     bool computes() const { return rule >= 0; }
 };
 
+/// Of a node by one of the theory's triples of it; `before` in the order of the node's operands.
+ShardingInstruction computation(const Theory& theory, int node, const Triple& triple, std::vector<Property> before);
+
 struct ShardingProgram {
     std::vector<ShardingInstruction> instructions;
 };

@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <set>
 #include <string_view>
-#include <tuple>
 #include <utility>
 
 namespace pipewright::sharding {
@@ -108,23 +107,16 @@ private:
     {
         if (!m_computed.insert(node).second)
             fault(m_graph.node(node).name + " is computed a second time");
-        ShardingInstruction made;
         for (const Triple& triple : m_theory.triplesOf(node)) {
-            made.before.clear();
+            std::vector<Property> before;
             for (std::size_t o = 0; o < triple.needs.size(); ++o)
-                made.before.push_back({m_graph.node(node).operands[o], triple.needs[o]});
+                before.push_back({m_graph.node(node).operands[o], triple.needs[o]});
             if (rules()[static_cast<std::size_t>(triple.rule)].text != line.action
-                || relationsText(made.before) != line.before || toString(triple.result) != line.after)
+                || relationsText(before) != line.before || toString(triple.result) != line.after)
                 continue;
-            made.tensor = node;
-            made.rule = triple.rule;
-            made.kinds = triple.kinds;
-            made.after = {node, triple.result};
-            made.charges = triple.charges;
-            std::tie(made.heldWhole, made.heldSplit) = m_theory.heldBytes(node, triple.result);
-            for (std::size_t o = 0; o < made.before.size(); ++o)
-                checkPresent(made.before[o], triple.kinds[o] == Need::Once || triple.kinds[o] == Need::Factors);
-            m_program.instructions.push_back(std::move(made));
+            for (std::size_t o = 0; o < before.size(); ++o)
+                checkPresent(before[o], triple.kinds[o] == Need::Once || triple.kinds[o] == Need::Factors);
+            m_program.instructions.push_back(computation(m_theory, node, triple, std::move(before)));
             return;
         }
         fault(fmt::format("{} cannot be computed by {} from {} to {}", m_graph.node(node).name, inQuotes(line.action),

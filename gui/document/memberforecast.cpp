@@ -133,7 +133,13 @@ void MemberForecast::refresh()
             : Diagnostics{{Severity::Error, "cluster", tr("no stage is held by a group of devices").toStdString(), {}}};
     if (!forbids.empty() || !m_document.prediction() || !m_document.unplaced().empty()) {
         m_members.reset();
-        m_why = !forbids.empty() ? proseText(forbids.front()) : tr("the schedule cannot run as it is");
+        if (forbids.empty()) {
+            m_why = tr("the schedule cannot run as it is");
+        } else {
+            Diagnostic why = forbids.front();
+            why.where.clear(); // a key of the design's file, which nobody reads here
+            m_why = proseText(why);
+        }
         Q_EMIT changed();
         return;
     }

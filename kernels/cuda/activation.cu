@@ -26,7 +26,8 @@ __device__ ValueAndSlope activate(ActivationKind kind, float x)
 {
     switch (kind) {
     case ActivationKind::GeluTanh: {
-        constexpr float cubic = 0.044715f, steep = 2 * 0.7978845608f; // as in elementwise.cu
+        constexpr float cubic = 0.044715f,
+                        steep = 2 * 0.7978845608f; // 2 · sqrt(2 / pi): tanh(u) = 2 · sigmoid(2 u) - 1
         return timesSigmoid(x, steep * (x + cubic * x * x * x), steep * (1.0f + 3 * cubic * x * x));
     }
     case ActivationKind::Gelu: {
@@ -77,6 +78,16 @@ void run(const Context& context, const ActivationInputGrad& call)
     launchEach(context, call.input.size(),
                [kind = call.kind, x = call.input.data(), dy = call.outputGrad.data(),
                 dx = call.inputGrad.data()] __device__(std::size_t i) { dx[i] = dy[i] * activate(kind, x[i]).slope; });
+}
+
+void run(const Context& context, const GeluForward& call)
+{
+    run(context, ActivationForward{ActivationKind::GeluTanh, call.input, call.output});
+}
+
+void run(const Context& context, const GeluInputGrad& call)
+{
+    run(context, ActivationInputGrad{ActivationKind::GeluTanh, call.input, call.outputGrad, call.inputGrad});
 }
 
 void run(const Context& context, const GatedForward& call)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// One thread per element: copies, sums, GELU and optimizer steps, all bound by memory bandwidth. Formulas: the headers.
+// One thread per element: copies, sums and optimizer steps, all bound by memory bandwidth. Formulas: the headers.
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/launch.cuh"
 
@@ -8,14 +8,6 @@
 namespace pipewright::kernels::cuda {
 
 namespace {
-
-constexpr float cubic = 0.044715f;
-constexpr float slope = 2 * 0.7978845608f; // 2 · sqrt(2 / pi): tanh(u) = 2 · sigmoid(2 u) - 1
-
-__device__ float gate(float x)
-{
-    return 1.0f / (1.0f + expf(-slope * (x + cubic * x * x * x)));
-}
 
 /// 1 / (1 - beta^step), of Adam's moments.
 float biasCorrection(float beta, int step)
@@ -48,23 +40,6 @@ void run(const Context& context, const FromBytes& call)
                [from = call.bytes.data(), to = call.values.data()] __device__(std::size_t i) {
                    to[i] = float(from[i]) / 127.5f - 1.0f;
                });
-}
-
-void run(const Context& context, const GeluForward& call)
-{
-    launchEach(context, call.input.size(),
-               [x = call.input.data(), y = call.output.data()] __device__(std::size_t i) { y[i] = x[i] * gate(x[i]); });
-}
-
-/// d/dx x · s(a(x)) = s + x · s · (1 - s) · a'(x).
-void run(const Context& context, const GeluInputGrad& call)
-{
-    launchEach(
-        context, call.input.size(),
-        [x = call.input.data(), dy = call.outputGrad.data(), dx = call.inputGrad.data()] __device__(std::size_t i) {
-            const float s = gate(x[i]);
-            dx[i] = dy[i] * (s + x[i] * s * (1.0f - s) * slope * (1.0f + 3 * cubic * x[i] * x[i]));
-        });
 }
 
 void run(const Context& context, const SgdMomentumStep& call)

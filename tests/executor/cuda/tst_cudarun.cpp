@@ -11,6 +11,7 @@
 #include "executor/runtime/collectives.h"
 #include "executor/runtime/plan.h"
 #include "executor/runtime/timedwork.h"
+#include "makers/faults.h"
 #include "makers/models.h"
 #include "testmain.h"
 #include "traces/store/tracereader.h"
@@ -31,16 +32,6 @@ namespace {
 Design tinyGpt(std::string_view family, int devices = 2, int microbatches = 4)
 {
     return test::tinyGpt(family, devices, microbatches);
-}
-
-std::string failureOf(const std::function<void()>& action)
-{
-    try {
-        action();
-    } catch (const Error& error) {
-        return error.what();
-    }
-    return {};
 }
 
 #define CONTAINS(text, part) QVERIFY2((text).find(part) != std::string::npos, (text).c_str())
@@ -252,7 +243,7 @@ private slots:
         RunOptions options = onPretendedGpus(CudaTransport(transport));
         options.runtime.deadline = 200'000'000;
         options.runtime.faults = {{.kind = Fault::Kind::LinkStalls, .device = 0, .step = 1, .instruction = 0}};
-        const std::string why = failureOf([&] { run(tinyGpt("1f1b"), options); });
+        const std::string why = test::faultOf([&] { run(tinyGpt("1f1b"), options); });
         CONTAINS(why, "no device has made progress");
         CONTAINS(why, "device 1");
     }
@@ -261,7 +252,7 @@ private slots:
     {
         RunOptions options = onPretendedGpus();
         options.runtime.faults = {{.kind = Fault::Kind::OutOfMemory, .device = 1, .step = 1, .instruction = 2}};
-        CONTAINS(failureOf([&] { run(tinyGpt("1f1b"), options); }), "device 1");
+        CONTAINS(test::faultOf([&] { run(tinyGpt("1f1b"), options); }), "device 1");
     }
 
     void devicesThatTakeTurnsHandTheirStatesOn_data()
@@ -372,15 +363,15 @@ private slots:
         pretended::allocated().most = pretended::allocated().now;
         RunOptions options = onPretendedGpus();
         options.runtime.deviceMemory = PIPEWRIGHT_MATHS_WORKSPACE; // more than enough for the buffers alone
-        const std::string why = failureOf([&] { run(tinyGpt("1f1b"), options); });
+        const std::string why = test::faultOf([&] { run(tinyGpt("1f1b"), options); });
         CONTAINS(why, "device 0: error: would hold");
         CONTAINS(why, "device 1: error: would hold");
         CONTAINS(why, "33 MiB for its maths");
         // Two devices fit on each GPU by themselves, and not together.
         options.runtime.deviceMemory = 0;
         pretended::memory = PIPEWRIGHT_MATHS_WORKSPACE + (1 << 20);
-        const std::string shared = failureOf([&] { run(tinyGpt("1f1b", 4), options); });
-        const std::string alone = failureOf([&] { run(tinyGpt("1f1b", 2), options); });
+        const std::string shared = test::faultOf([&] { run(tinyGpt("1f1b", 4), options); });
+        const std::string alone = test::faultOf([&] { run(tinyGpt("1f1b", 2), options); });
         pretended::memory = std::int64_t{1} << 34;
         CONTAINS(shared, "devices 0, 2: error: would hold together");
         CONTAINS(shared, "devices 1, 3: error: would hold together");
@@ -409,12 +400,12 @@ private slots:
         QCOMPARE(gpuSharesFor({}, 2, {gpu, gpu}), (std::vector<GpuShare>{{0, 0}, {1, 0}}));
         QCOMPARE(gpuSharesFor({}, 3, {gpu, gpu}), (std::vector<GpuShare>{{0, 64}, {1, 0}, {0, 64}}));
         QCOMPARE(gpuSharesFor({{0, 100}, {0, 32}}, 2, {gpu}), (std::vector<GpuShare>{{0, 100}, {0, 32}}));
-        CONTAINS(failureOf([&] {
+        CONTAINS(test::faultOf([&] {
                      gpuSharesFor({{0, 100}, {0, 33}}, 2, {gpu});
                  }),
                  "devices 0, 1 want 100 + 33 multiprocessors of GPU 0, which has 132 (give them at most 64 each");
-        CONTAINS(failureOf([&] { gpuSharesFor({{1, 0}}, 1, {gpu}); }), "device 0 is to run on GPU 1");
-        CONTAINS(failureOf([&] { gpuSharesFor({{0, 0}}, 2, {gpu}); }), "says where 1 devices run");
+        CONTAINS(test::faultOf([&] { gpuSharesFor({{1, 0}}, 1, {gpu}); }), "device 0 is to run on GPU 1");
+        CONTAINS(test::faultOf([&] { gpuSharesFor({{0, 0}}, 2, {gpu}); }), "says where 1 devices run");
     }
 
     /// Slices of 100 and 32 are 132, but the GPU is cut in eights: only the driver can say.
@@ -441,13 +432,13 @@ private slots:
     {
         CudaSetup setup = setupFor(2);
         setup.transport = CudaTransport::Nccl;
-        CONTAINS(failureOf([&] { createCudaBackend(pretended::table(), setup); }), "NCCL was not found");
+        CONTAINS(test::faultOf([&] { createCudaBackend(pretended::table(), setup); }), "NCCL was not found");
         setup.nccl = "libnccl.so.2";
         setup.deadline = 50'000'000;
         pretended::absentGpu = 1;
         const auto backend = createCudaBackend(pretended::table(), setup);
-        for (const std::string& why :
-             {failureOf([&] { backend->createCommunicators(); }), failureOf([&] { backend->createPairSum(0, 1, 1); })})
+        for (const std::string& why : {test::faultOf([&] { backend->createCommunicators(); }),
+                                       test::faultOf([&] { backend->createPairSum(0, 1, 1); })})
             CONTAINS(why, "not all of the GPUs 0, 1 have come within 50 ms");
         pretended::absentGpu = -1;
         QCOMPARE(backend->createCommunicators().size(), std::size_t{2});

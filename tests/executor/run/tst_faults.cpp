@@ -7,6 +7,7 @@
 #include "executor/runtime/clock.h"
 #include "executor/runtime/faultspec.h"
 #include "makers/designs.h"
+#include "makers/faults.h"
 #include "testmain.h"
 #include "traces/store/tracereader.h"
 
@@ -26,16 +27,6 @@ Design timedDesign()
                              .saved = 4096,
                              .savedForWeightGrad = 2048},
                             test::familySchedule("1f1b", 3, 6));
-}
-
-QString failureOf(const std::function<void()>& action)
-{
-    try {
-        action();
-    } catch (const Error& error) {
-        return QString::fromUtf8(error.what());
-    }
-    return {};
 }
 
 } // namespace
@@ -72,7 +63,7 @@ private slots:
         options.runtime.faults = {parseFault(fault.toStdString(), "--inject")};
         options.trace = folder.filePath("broken.db").toStdString();
         const Nanoseconds before = steadyNow();
-        const QString text = failureOf([&] { run(design, options); });
+        const QString text = QString::fromStdString(test::faultOf([&] { run(design, options); }));
         QVERIFY2(text.contains("step 2: error:"), qPrintable(text));
         QVERIFY2(text.contains(culprit), qPrintable(text));
         // Far more than the deadline and the two whole steps take, far less than for ever.
@@ -91,7 +82,7 @@ private slots:
     {
         const auto backend = createHostBackend(2, 10'000);
         const auto first = backend->device(1).allocate(6000);
-        const QString text = failureOf([&] { backend->device(1).allocate(6000); });
+        const QString text = QString::fromStdString(test::faultOf([&] { backend->device(1).allocate(6000); }));
         QVERIFY2(text.contains("device 1: error: cannot allocate"), qPrintable(text));
         QVERIFY2(text.contains("4000"), qPrintable(text)); // what is left
         backend->device(0).allocate(6000); // each device has its own, and gives back what it no longer holds
@@ -106,7 +97,7 @@ private slots:
         options.maths = RunOptions::Maths::Timed;
         options.runtime.deviceMemory = 10'000; // device 0 of three holds three microbatches of 4 KiB
         options.trace = folder.filePath("never.db").toStdString();
-        const QString text = failureOf([&] { run(timedDesign(), options); });
+        const QString text = QString::fromStdString(test::faultOf([&] { run(timedDesign(), options); }));
         QVERIFY2(text.contains("device 0: error: would hold 12 KiB, and may hold 9.77 KiB"), qPrintable(text));
         QVERIFY(QDir(folder.path()).isEmpty());
     }
@@ -121,7 +112,7 @@ private slots:
         QCOMPARE(slow.delay, Nanoseconds{5'000'000});
         for (const char* bad :
              {"", "dies", "dies:0:0", "dies:0:0:0:1ms", "sleeps:0:0:0", "dies:-1:0:0", "dies:x:0:0", "slows:0:0:0"})
-            QVERIFY2(failureOf([&] { parseFault(bad, "--inject"); }).contains("is no fault"), bad);
+            QVERIFY2(test::faultOf([&] { parseFault(bad, "--inject"); }).find("is no fault") != std::string::npos, bad);
     }
 };
 

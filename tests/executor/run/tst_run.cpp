@@ -9,6 +9,7 @@
 #include "executor/run/run.h"
 #include "executor/training/textdata.h"
 #include "makers/designs.h"
+#include "makers/faults.h"
 #include "makers/models.h"
 #include "sanitized.h"
 #include "testmain.h"
@@ -33,16 +34,6 @@ Design costsOnly(std::string_view family, int devices = 4)
 {
     return test::evenDesign({.transfer = 1000, .saved = 1 << 20, .savedForWeightGrad = 1 << 19},
                             test::possibleSchedule(family, devices, 8));
-}
-
-std::string failureOf(const std::function<void()>& action)
-{
-    try {
-        action();
-    } catch (const Error& error) {
-        return error.what();
-    }
-    return {};
 }
 
 } // namespace
@@ -79,7 +70,7 @@ private slots:
         options.steps = 1;
         options.maths = RunOptions::Maths::Timed;
         options.trace = folder.filePath("never.db").toStdString();
-        QVERIFY(!failureOf([&] { run(design, options); }).empty());
+        QVERIFY(!test::faultOf([&] { run(design, options); }).empty());
         QVERIFY(QDir(folder.path()).isEmpty());
     }
 
@@ -108,7 +99,7 @@ private slots:
         const std::string note = result.notes.front().what;
         QVERIFY2(QString::fromStdString(note).contains(reason), note.c_str());
         options.maths = RunOptions::Maths::Training;
-        QVERIFY(QString::fromStdString(failureOf([&] { run(design, options); })).contains(reason));
+        QVERIFY(QString::fromStdString(test::faultOf([&] { run(design, options); })).contains(reason));
     }
 
     void skipConnectionsTrain_data()
@@ -212,7 +203,7 @@ private slots:
             for (TaskId task = 0; task < program.tasks.size(); ++task)
                 QVERIFY2(timeline.start[task] != notRun, qPrintable(QString::fromStdString(program.label(task))));
         }
-        QVERIFY(!failureOf([&] { run(design, options); }).empty()); // never overwritten …
+        QVERIFY(!test::faultOf([&] { run(design, options); }).empty()); // never overwritten …
         options.overwriteTrace = true;
         run(design, options); // … unless asked to
     }
@@ -312,9 +303,9 @@ private slots:
         RunOptions options;
         options.maths = RunOptions::Maths::Training;
         options.checkGradients = false;
-        QCOMPARE(failureOf([&] { run(design, options); }), std::string()); // all alike: as if nothing was said
+        QCOMPARE(test::faultOf([&] { run(design, options); }), std::string()); // all alike: as if nothing was said
         design.costs.microbatches[2].time = 1.5;
-        const std::string text = failureOf([&] { run(design, options); });
+        const std::string text = test::faultOf([&] { run(design, options); });
         QVERIFY2(text.find("costs.microbatches") != std::string::npos
                      && text.find("for timed runs") != std::string::npos,
                  text.c_str());
@@ -333,7 +324,7 @@ private slots:
         design.workload = makeWorkload(shape, Optimizer::AdamW, "test");
         RunOptions options;
         options.maths = RunOptions::Maths::Training;
-        const std::string text = failureOf([&] { run(design, options); });
+        const std::string text = test::faultOf([&] { run(design, options); });
         QVERIFY2(text.find("pieces of a sequence") != std::string::npos, text.c_str());
     }
 
@@ -378,7 +369,7 @@ private slots:
         QVERIFY(!result.notes.empty());
         QVERIFY(result.notes.front().what.find("timed blocks") != std::string::npos);
         options.maths = RunOptions::Maths::Training;
-        const std::string text = failureOf([&] { run(quick, options); });
+        const std::string text = test::faultOf([&] { run(quick, options); });
         QVERIFY2(text.find("no model") != std::string::npos && text.find("timed maths") != std::string::npos,
                  text.c_str());
     }
@@ -391,7 +382,7 @@ private slots:
         design.workload = makeWorkload(shape, Optimizer::AdamW, "test");
         RunOptions options;
         options.maths = RunOptions::Maths::Training;
-        QVERIFY(!failureOf([&] { run(design, options); }).empty());
+        QVERIFY(!test::faultOf([&] { run(design, options); }).empty());
     }
 
     void theJsonHasTheKeysOfTheCommand()
@@ -462,7 +453,7 @@ private slots:
         options.steps = 3;
         options.trace = folder.filePath("run.db").toStdString();
         options.runtime.faults = {{Fault::Kind::Dies, 2, 1, 5, 0}};
-        const std::string text = failureOf([&] { run(tinyGpt("1f1b"), options); });
+        const std::string text = test::faultOf([&] { run(tinyGpt("1f1b"), options); });
         QVERIFY2(text.find("device 2: error: stopped at instruction 5") != std::string::npos, text.c_str());
         QCOMPARE(TraceReader(options.trace).steps().size(), std::size_t{1});
     }

@@ -5,6 +5,7 @@
 #include "executor/host/hostbackend.h"
 #include "executor/runtime/runtime.h"
 #include "executor/runtime/timedwork.h"
+#include "makers/faults.h"
 #include "makers/tinydesigns.h"
 #include "memorysink.h"
 #include "testmain.h"
@@ -61,16 +62,6 @@ std::vector<std::byte> runChecksum(const Program& program, const RuntimeOptions&
     for (int step = 0; step < steps; ++step)
         runtime.runStep(step);
     return work.result();
-}
-
-std::string failureOf(const std::function<void()>& action)
-{
-    try {
-        action();
-    } catch (const Error& error) {
-        return error.what();
-    }
-    return {};
 }
 
 std::uint32_t indexOf(const Program& program, int device, InstructionKind kind, int nth)
@@ -271,7 +262,7 @@ private slots:
     void crossedTransfersAreADeadlockThatNamesBothDevices()
     {
         const Program program = crossed();
-        const std::string text = failureOf([&] { runChecksum(program, {.deadline = 2'000'000'000}); });
+        const std::string text = test::faultOf([&] { runChecksum(program, {.deadline = 2'000'000'000}); });
         QVERIFY2(text.find("device 1: error: waits for F0.0 from device 0, but on this link device 0 sends F0.1 where "
                            "device 1 receives F0.0")
                      != std::string::npos,
@@ -283,7 +274,8 @@ private slots:
     void slotsDoNotHideCrossedTransfers()
     {
         const Program program = crossed();
-        const std::string text = failureOf([&] { runChecksum(program, {.eagerSlots = 4, .deadline = 2'000'000'000}); });
+        const std::string text =
+            test::faultOf([&] { runChecksum(program, {.eagerSlots = 4, .deadline = 2'000'000'000}); });
         QVERIFY2(text.find("device 0 sends F0.1 where device 1 receives F0.0") != std::string::npos, text.c_str());
     }
 
@@ -291,7 +283,7 @@ private slots:
     {
         const Program program = tiny::compiled(tiny::oneForwardOneBackward());
         const std::uint32_t at = indexOf(program, 0, InstructionKind::Send, 1);
-        const std::string text = failureOf([&] {
+        const std::string text = test::faultOf([&] {
             runChecksum(program, {.faults = {{Fault::Kind::Dies, 0, 1, at, 0}}}, 3);
         });
         QVERIFY2(text.find("step 1: error: no device can go on") != std::string::npos, text.c_str());
@@ -306,7 +298,7 @@ private slots:
     void aStalledDeviceIsGivenUpAfterTheDeadline()
     {
         const Program program = tiny::compiled(tiny::oneForwardOneBackward());
-        const std::string text = failureOf([&] {
+        const std::string text = test::faultOf([&] {
             runChecksum(program, {.deadline = 100'000'000, .faults = {{Fault::Kind::Stalls, 1, 0, 2, 0}}});
         });
         QVERIFY2(text.find("no device has made progress for 100") != std::string::npos, text.c_str());
@@ -408,7 +400,7 @@ private slots:
                 throw Error("maths", "the loss is not a number");
         };
         Runtime runtime(program, *backend, work, nullptr, {});
-        const std::string text = failureOf([&] { runtime.runStep(0); });
+        const std::string text = test::faultOf([&] { runtime.runStep(0); });
         QVERIFY2(text.find("the loss is not a number") != std::string::npos, text.c_str());
         QVERIFY2(text.find("device 1: error: failed at instruction") != std::string::npos, text.c_str());
         QVERIFY2(text.find("F1.1") != std::string::npos, text.c_str());
@@ -438,7 +430,7 @@ private slots:
         auto& list = program.devices[1].instructions;
         list.erase(std::find_if(list.begin(), list.end(),
                                 [](const Instruction& i) { return i.kind == InstructionKind::Free; }));
-        const std::string text = failureOf([&] { runChecksum(program, {}); });
+        const std::string text = test::faultOf([&] { runChecksum(program, {}); });
         QVERIFY2(text.find("device 1, instruction") != std::string::npos, text.c_str());
         QVERIFY2(text.find("which is never freed") != std::string::npos, text.c_str());
     }
