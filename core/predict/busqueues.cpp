@@ -51,7 +51,7 @@ BusQueues::BusQueues(const Program& program)
 void BusQueues::setCosts(const Costs& costs, const Evaluator& evaluator)
 {
     for (TaskId t = 0; t < m_uses.size(); ++t) {
-        const BusTimes times = busTimes(m_program, m_program.tasks[t], evaluator.duration(t), costs);
+        const BusTimes times = busTimes(m_program, t, evaluator.duration(t), costs);
         m_uses[t].held = times.there;
         m_uses[t].heldBack = times.back;
     }
@@ -109,12 +109,12 @@ BusesOfTask busesOf(const Program& program, const Task& task)
     };
     switch (task.kind) {
     case TaskKind::Transfer: return {between(task.device, task.peer), {}};
+    case TaskKind::Reduce:
     case TaskKind::ReplicaSum:
         if (task.device == task.peer)
             return {};
         return {between(task.device, task.peer), between(task.peer, task.device)};
     case TaskKind::Compute:
-    case TaskKind::Reduce:
     case TaskKind::Update:
     case TaskKind::PutInPlace:
     case TaskKind::SetOut:
@@ -125,8 +125,9 @@ BusesOfTask busesOf(const Program& program, const Task& task)
     return {};
 }
 
-BusTimes busTimes(const Program& program, const Task& task, Nanoseconds duration, const Costs& costs)
+BusTimes busTimes(const Program& program, TaskId id, Nanoseconds duration, const Costs& costs)
 {
+    const Task& task = program.tasks[id];
     const BusesOfTask buses = busesOf(program, task);
     if (!buses.any())
         return {};
@@ -134,10 +135,14 @@ BusTimes busTimes(const Program& program, const Task& task, Nanoseconds duration
     if (task.kind == TaskKind::Transfer)
         return {duration - there.latency, 0};
     const LinkCosts& back = costs.linkBetween(task.peer, task.device);
-    const Bytes bytes = costs.stages[task.stage].gradients;
+    // What both devices receive is as large as what they send.
+    const Bytes bytes = task.kind == TaskKind::Reduce ? program.buffers[program.writes(id).front()].bytes
+                                                      : costs.stages[task.stage].gradients;
+    // A shared parameter's reduction takes a time of its own, which may have been measured: it holds no bus for longer.
+    const auto held = [&](Nanoseconds wire) { return task.kind == TaskKind::Reduce ? std::min(wire, duration) : wire; };
     if (buses.there == buses.back)
-        return {there.wireTime(bytes) + back.wireTime(bytes), 0};
-    return {buses.there.empty() ? 0 : there.wireTime(bytes), buses.back.empty() ? 0 : back.wireTime(bytes)};
+        return {held(there.wireTime(bytes) + back.wireTime(bytes)), 0};
+    return {buses.there.empty() ? 0 : held(there.wireTime(bytes)), buses.back.empty() ? 0 : held(back.wireTime(bytes))};
 }
 
 Nanoseconds replicaSumTime(const Task& task, const Costs& costs)

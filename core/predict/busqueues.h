@@ -36,8 +36,8 @@ private:
     std::vector<TaskId> m_followers;            ///< what waits for it
 };
 
-/// The buses that a transfer passes, or a sum over replicas there and back; empty where it has a wire of its own, and
-/// of all other tasks.
+/// The buses that a transfer passes, or a sum over replicas or of a shared parameter there and back; empty where it has
+/// a wire of its own, and of all other tasks.
 struct BusesOfTask {
     std::string_view there, back;
     bool any() const { return !there.empty() || !back.empty(); }
@@ -47,11 +47,11 @@ BusesOfTask busesOf(const Program& program, const Task& task);
 struct BusTimes {
     Nanoseconds there = 0, back = 0;
 };
-BusTimes busTimes(const Program& program, const Task& task, Nanoseconds duration, const Costs& costs);
+BusTimes busTimes(const Program& program, TaskId task, Nanoseconds duration, const Costs& costs);
 /// Of a sum over replicas: gradients are sent both ways at once, or one after the other where the ways share a wire.
 Nanoseconds replicaSumTime(const Task& task, const Costs& costs);
 
-/// For each transfer, and each sum over replicas, the last that began to pass its bus before it in this timeline; none
+/// For each transfer, and each sum of gradients, the last that began to pass its bus before it in this timeline; none
 /// for all other tasks.
 /// Empty when the Program has no bus. O(tasks log tasks).
 std::vector<TaskId> passedBefore(const Program& program, const Timeline& timeline);

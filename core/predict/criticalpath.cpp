@@ -117,7 +117,7 @@ std::vector<Nanoseconds> slack(const Program& program, const Timeline& timeline)
     const auto limitInputs = [&](TaskId t) {
         // What passes links has no gap of the host: it may have waited for its turn on a bus.
         const TaskKind kind = program.tasks[t].kind;
-        const bool passes = moves(kind) || kind == TaskKind::ReplicaSum;
+        const bool passes = moves(kind) || isReduction(kind);
         const Nanoseconds gap = passes ? 0 : gapBefore(program, timeline, t);
         const Nanoseconds latestStart = latestEnd[t] - (timeline.end[t] - timeline.start[t]) - gap;
         forEachPredecessor(program, t, [&](TaskId p, When when) {

@@ -195,10 +195,11 @@ void findBuses(Program& program, const Costs& costs)
             program.busOfLink.try_emplace({from, to}, bus);
     };
     for (const Task& task : program.tasks) {
-        if (task.kind != TaskKind::Transfer && (task.kind != TaskKind::ReplicaSum || task.device == task.peer))
+        const bool sums = isReduction(task.kind) && task.device != task.peer;
+        if (task.kind != TaskKind::Transfer && !sums)
             continue;
         see(task.device, task.peer);
-        if (task.kind == TaskKind::ReplicaSum)
+        if (sums)
             see(task.peer, task.device);
     }
 }

@@ -13,7 +13,7 @@
 
 namespace pipewright {
 
-/// What a transfer, or a sum over replicas, has to do with buses.
+/// What a transfer, or a sum of gradients, has to do with buses.
 struct BusUse {
     int bus = -1;             ///< counted from 0; -1: its link has a wire of its own
     Nanoseconds held = 0;     ///< how long it keeps others from it

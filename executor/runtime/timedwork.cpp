@@ -56,7 +56,7 @@ std::vector<BusUse> busUses(const Program& program, const Costs& costs)
         const BusesOfTask buses = busesOf(program, task);
         if (!buses.any())
             continue;
-        const BusTimes times = busTimes(program, task, evaluator.duration(t), costs);
+        const BusTimes times = busTimes(program, t, evaluator.duration(t), costs);
         uses[t] = {numberOf(buses.there), times.there, buses.back == buses.there ? -1 : numberOf(buses.back),
                    times.back, timeline.start[t] - evaluator.ready(t, timeline)};
     }

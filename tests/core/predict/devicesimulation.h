@@ -340,15 +340,23 @@ private:
     }
     Bytes gradientsOf(const Task& task) const { return m_costs.stages[static_cast<std::size_t>(task.stage)].gradients; }
 
-    /// The wires that a sum over replicas passes, and how long each is taken.
+    /// The wires that a sum of gradients passes, and how long each is taken. A shared parameter's sum takes the time
+    /// that the costs state: it is on no wire for longer.
     std::map<std::string, Nanoseconds> busesOfSum(const Task& task) const
     {
         std::map<std::string, Nanoseconds> buses;
-        if (task.kind != TaskKind::ReplicaSum)
+        const bool shared = task.kind == TaskKind::Reduce;
+        if ((!shared && task.kind != TaskKind::ReplicaSum) || task.device == task.peer)
             return buses;
+        Bytes bytes = shared ? 0 : gradientsOf(task);
+        for (const SharedParameter& parameter : m_design.dataflow.shared)
+            if (shared && parameter.rootStage == task.stage && parameter.otherStage == task.microbatch)
+                bytes = parameter.bytes;
         for (const auto& [from, to] : {std::pair{task.device, task.peer}, std::pair{task.peer, task.device}})
             if (const std::string& bus = linkOf(from, to).bus; !bus.empty())
-                buses[bus] += wireTime(from, to, gradientsOf(task));
+                buses[bus] += wireTime(from, to, bytes);
+        for (auto& [bus, held] : buses)
+            held = shared ? std::min(held, m_costs.reduce) : held;
         return buses;
     }
 
@@ -413,7 +421,7 @@ private:
             const std::pair<Nanoseconds, TaskId> first = *bus.queue.begin();
             const TaskId t = first.second;
             const Task& task = m_program.tasks[t];
-            if (task.kind == TaskKind::ReplicaSum) { // needs all its wires at once
+            if (task.kind != TaskKind::Transfer) { // a sum needs all its wires at once
                 const auto passed = busesOfSum(task);
                 if (std::any_of(passed.begin(), passed.end(), [&](const auto& each) {
                         const Bus& other = m_buses[each.first];
