@@ -264,6 +264,10 @@ void print(const RunResult& result)
         printText("every device allocated exactly as many bytes as were predicted before the run\n");
     printText("\n");
     printLastStep(result);
+    if (const auto waited = result.coreWaitShare(); waited && *waited >= 0.05)
+        printText("busy        for {:.0f} % of their time devices waited for a processor core that others had:\n"
+                  "            times are too long; run it on a quieter machine, or fewer devices\n",
+                  100 * *waited);
     if (result.gradients)
         printText("{}   {}\n", result.gradients->lagged ? "weights  " : "gradients",
                   result.gradients->bitEqual ? fmt::format("bit-equal to the {} reference", referenceOf(result))

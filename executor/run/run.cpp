@@ -367,6 +367,7 @@ private:
             }
             m_result.stepTimes.push_back(outcome.end - outcome.start);
             m_result.losses.push_back(outcome.loss);
+            m_result.coreWaits.push_back(outcome.coreWait);
             if (m_dump)
                 m_dump->addLoss(outcome.loss);
             if (std::vector<GpuRecord> seen; m_recorder) {
@@ -376,7 +377,7 @@ private:
                     m_recorder->record(m_timedWork->takeParts());
             }
             if (m_recorder)
-                m_recorder->record(StepRecord{step, outcome.start, outcome.end, outcome.loss});
+                m_recorder->record(StepRecord{step, outcome.start, outcome.end, outcome.loss, outcome.coreWait});
             if (m_posting) // should this process end amid the next step, its records of this one are not lost
                 m_recorder->flush();
             if (m_options.progress) {

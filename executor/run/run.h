@@ -84,7 +84,8 @@ struct RunResult {
     std::string backend, maths;
     int devices = 0;
     std::vector<Nanoseconds> stepTimes;
-    std::vector<double> losses;                                   ///< NaN when the maths has none
+    std::vector<double> losses;         ///< NaN when the maths has none
+    std::vector<Nanoseconds> coreWaits; ///< per step, of all devices' threads for a processor core; -1: not known
     std::vector<Bytes> peakBytes, predictedPeakBytes, arenaBytes; ///< per device
     std::vector<Bytes> hostBytes, predictedHostBytes; ///< per device: its peak in the host's memory, where it offloads
     std::vector<int> groups;                          ///< per device, where devices are members of groups
@@ -102,6 +103,9 @@ struct RunResult {
 
     /// What the run's devices held, beside what was said of them.
     void takeMemory(const Program& program, const Runtime& runtime, Backend& from);
+    /// The share of the devices' time that their threads waited for a processor core, over all steps but the first
+    /// where there are others; unset: not known.
+    std::optional<double> coreWaitShare() const;
     std::string toJson() const; ///< one object, keys as in `run --json`; no loss is null
 };
 

@@ -22,6 +22,18 @@ void RunResult::takeMemory(const Program& program, const Runtime& runtime, Backe
         predictedHostBytes.push_back(device.hostPeakBytes);
 }
 
+std::optional<double> RunResult::coreWaitShare() const
+{
+    Nanoseconds waited = 0, all = 0;
+    for (std::size_t step = stepTimes.size() > 1 ? 1 : 0; step < coreWaits.size(); ++step) {
+        if (coreWaits[step] < 0)
+            return std::nullopt;
+        waited += coreWaits[step];
+        all += devices * stepTimes[step];
+    }
+    return all > 0 ? std::optional(static_cast<double>(waited) / static_cast<double>(all)) : std::nullopt;
+}
+
 std::string RunResult::toJson() const
 {
     JsonValue json;
@@ -35,6 +47,9 @@ std::string RunResult::toJson() const
     json["loss"] = JsonValue::array();
     for (const double loss : losses)
         json["loss"].push_back(std::isnan(loss) ? JsonValue() : JsonValue(loss));
+    json["core_wait_ns"] = JsonValue::array();
+    for (const Nanoseconds wait : coreWaits)
+        json["core_wait_ns"].push_back(wait < 0 ? JsonValue() : JsonValue(wait));
     json["peak_bytes"] = peakBytes;
     json["predicted_peak_bytes"] = predictedPeakBytes;
     json["arena_bytes"] = arenaBytes;

@@ -3,6 +3,7 @@
 
 #include "executor/runtime/clock.h"
 #include "executor/runtime/collectives.h"
+#include "executor/runtime/corewait.h"
 
 #include <fmt/format.h>
 
@@ -218,8 +219,11 @@ void Runtime::actorThread(std::size_t device)
         seen = m_round.load(std::memory_order_acquire);
         if (m_quit.load(std::memory_order_acquire))
             return;
+        const Nanoseconds before = waitedForCore();
         m_actors[device]->runStep();
+        const Nanoseconds waited = waitedForCore() - before;
         const std::lock_guard lock(m_mutex);
+        m_coreWait = before < 0 || m_coreWait < 0 ? -1 : m_coreWait + waited;
         if (--m_running == 0)
             m_finished.notify_one();
     }
@@ -267,6 +271,7 @@ StepOutcome Runtime::runStep(int step)
     {
         const std::lock_guard lock(m_mutex);
         m_running = m_actors.size();
+        m_coreWait = 0;
     }
     m_round.fetch_add(1, std::memory_order_release);
     m_round.notify_all();
@@ -283,6 +288,8 @@ StepOutcome Runtime::runStep(int step)
         outcome.end = steadyNow();
     }
     outcome.cancelled = verdict == Verdict::Cancelled;
+    if (!m_peers && !m_run.options.virtualClock)
+        outcome.coreWait = m_coreWait; // nobody writes it any more
     outcome.loss = outcome.cancelled ? noLoss : m_run.work->endStep(step);
     if (m_peers && !outcome.cancelled) {
         publish();

@@ -19,6 +19,9 @@ struct StepOutcome {
     Nanoseconds start = 0, end = 0;
     double loss = 0; ///< NaN when the maths has none
     bool cancelled = false;
+    /// Of all devices together, how long their threads waited for a processor core; -1 where the clock is virtual, the
+    /// kernel does not count it or other processes run devices.
+    Nanoseconds coreWait = -1;
 };
 
 class Runtime {
@@ -78,7 +81,8 @@ private:
     std::atomic<bool> m_quit{false};
     std::mutex m_mutex;
     std::condition_variable m_finished;
-    std::size_t m_running = 0; ///< guarded by m_mutex
+    std::size_t m_running = 0;  ///< guarded by m_mutex
+    Nanoseconds m_coreWait = 0; ///< guarded by m_mutex; of the threads that ended this step
 };
 
 } // namespace pipewright

@@ -32,6 +32,24 @@ StepLengths typicalSteps(const TraceReader& trace)
     return stepLengths(trace.steps());
 }
 
+/// Below it, waits for processor cores are not worth a word.
+constexpr double tellsOfWaits = 0.05;
+
+/// How much of `busy`, the time of all blocks in these steps, their threads waited for a processor core; unset: the
+/// trace does not know.
+std::optional<double> coreWaitShare(const TraceReader& trace, const std::vector<int>& steps, Nanoseconds busy)
+{
+    Nanoseconds waited = 0;
+    for (const StepRecord& step : trace.steps()) {
+        if (!std::binary_search(steps.begin(), steps.end(), step.step))
+            continue;
+        if (step.coreWait < 0)
+            return std::nullopt;
+        waited += step.coreWait;
+    }
+    return busy > 0 ? std::optional(static_cast<double>(waited) / static_cast<double>(busy)) : std::nullopt;
+}
+
 using Samples = std::vector<Nanoseconds>;
 
 struct StageSamples {
@@ -202,10 +220,12 @@ Calibration calibrate(const Design& design, const std::vector<NamedTrace>& trace
     HostGapSamples gaps(program, design.costs);
     Pairs pairs(program);
     Calibration result{design, {}};
+    std::vector<std::string> heldUp; // by other threads or programs: per trace how much, or nothing
     bool pytorch = true;
     for (const auto& [trace, traceName] : traces) {
         pytorch = pytorch && trace->header().tool == pytorchTool;
         const std::string& name = traceName;
+        Nanoseconds busy = 0;
         trace->eachStep(
             program, result.steps.emplace_back(typicalSteps(*trace)).typical, [&](int, const Timeline& timeline) {
                 refuseOtherOrder(program, timeline, name);
@@ -215,9 +235,10 @@ Calibration calibrate(const Design& design, const std::vector<NamedTrace>& trace
                         continue;
                     if (task.kind == TaskKind::Compute && isPass(task.op))
                         (task.op == Op::F ? stages[task.stage].forward : stages[task.stage].backward) = true;
+                    const Nanoseconds duration = timeline.end[id] - timeline.start[id];
+                    busy += duration;
                     if (pairs.ranTogether(timeline, id))
                         continue;
-                    const Nanoseconds duration = timeline.end[id] - timeline.start[id];
                     if (!isReduction(task.kind))
                         stages[task.stage].ofOp[indexOf(task.op)].push_back(
                             ofUsualMicrobatch(design.costs, task, duration));
@@ -229,6 +250,8 @@ Calibration calibrate(const Design& design, const std::vector<NamedTrace>& trace
                 gaps.add(timeline);
                 makespans.push_back(lengthOf(timeline));
             });
+        const std::optional<double> share = coreWaitShare(*trace, result.steps.back().typical, busy);
+        heldUp.push_back(share && *share >= tellsOfWaits ? fmt::format("{:.0f} %", 100 * *share) : "");
     }
 
     result.unmeasured = unmeasuredStages(program, stages);
@@ -263,9 +286,18 @@ Calibration calibrate(const Design& design, const std::vector<NamedTrace>& trace
     if (result.unmeasured.empty())
         result.makespan = medianOf(makespans);
     costs.source = "measured: ";
-    for (const NamedTrace& trace : traces)
-        costs.source += (&trace == &traces.front() ? "" : ", ") + trace.name
-                        + (trace.trace->blockTime() == BlockTime::Kernels ? " (times of kernels)" : "");
+    for (std::size_t i = 0; i < traces.size(); ++i) {
+        const auto& [trace, name] = traces[i];
+        costs.source +=
+            (i == 0 ? "" : ", ") + name + (trace->blockTime() == BlockTime::Kernels ? " (times of kernels)" : "");
+        if (heldUp[i].empty())
+            continue;
+        costs.source += " (held up: " + heldUp[i] + " of block time waited for a core)";
+        result.notes.push_back(name + ": for " + heldUp[i]
+                               + " of their blocks' time devices waited for a processor core that other threads or "
+                                 "programs had: these costs are too long by about as much; record again when it is "
+                                 "quiet, or with no more devices than cores");
+    }
     return result;
 }
 

@@ -230,7 +230,7 @@ void writeBlocks(SQLite::Database& database, const RecognisedBlocks& blocks)
         record.exec();
         record.reset();
     }
-    SQLite::Statement step(database, "INSERT INTO STEPS VALUES (?, ?, ?, NULL)");
+    SQLite::Statement step(database, "INSERT INTO STEPS (step, start, end) VALUES (?, ?, ?)");
     for (const StepRecord& s : blocks.steps) {
         step.bind(1, s.step);
         step.bind(2, s.start);

@@ -42,7 +42,8 @@ const char* const createTables = R"sql(
         step  INTEGER PRIMARY KEY,
         start INTEGER NOT NULL,
         end   INTEGER NOT NULL,
-        loss  REAL
+        loss  REAL,
+        coreWait INTEGER
     );
 
     CREATE TABLE MEMORY (

@@ -338,7 +338,11 @@ try {
 std::vector<StepRecord> TraceReader::steps() const
 try {
     std::vector<StepRecord> steps;
-    SQLite::Statement query(d->m_database, "SELECT step, start, end, loss FROM STEPS ORDER BY step");
+    const bool knowsWaits = // traces of older versions do not
+        d->m_database.execAndGet("SELECT count(*) FROM pragma_table_info('STEPS') WHERE name = 'coreWait'").getInt()
+        > 0;
+    SQLite::Statement query(d->m_database, std::string("SELECT step, start, end, loss, ")
+                                               + (knowsWaits ? "coreWait" : "NULL") + " FROM STEPS ORDER BY step");
     while (query.executeStep()) {
         StepRecord record;
         record.step = query.getColumn(0).getInt();
@@ -346,6 +350,7 @@ try {
         record.end = query.getColumn(2).getInt64();
         record.loss =
             query.getColumn(3).isNull() ? std::numeric_limits<double>::quiet_NaN() : query.getColumn(3).getDouble();
+        record.coreWait = query.getColumn(4).isNull() ? -1 : query.getColumn(4).getInt64();
         steps.push_back(record);
     }
     return steps;

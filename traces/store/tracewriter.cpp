@@ -77,7 +77,7 @@ struct TraceWriter::Private {
         m_database->exec("PRAGMA synchronous = NORMAL");
         m_insertRecord.emplace(m_database->getHandle(), m_path, "INSERT OR REPLACE INTO RECORDS", std::size_t{5});
         m_insertMemory.emplace(*m_database, "INSERT INTO MEMORY VALUES (?1, ?2, ?3, ?4)");
-        m_insertStep.emplace(*m_database, "INSERT OR REPLACE INTO STEPS VALUES (?1, ?2, ?3, ?4)");
+        m_insertStep.emplace(*m_database, "INSERT OR REPLACE INTO STEPS VALUES (?1, ?2, ?3, ?4, ?5)");
         m_published = true;
     }
 
@@ -239,6 +239,10 @@ try {
         insert.bind(4);
     else
         insert.bind(4, record.loss);
+    if (record.coreWait < 0)
+        insert.bind(5);
+    else
+        insert.bind(5, record.coreWait);
     insert.exec();
     insert.reset();
     ++d->m_steps;

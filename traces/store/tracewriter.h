@@ -59,7 +59,8 @@ struct GpuRecord {
 struct StepRecord {
     std::int32_t step = 0;
     Nanoseconds start = 0, end = 0;
-    double loss = 0; ///< NaN when the maths has none
+    double loss = 0;           ///< NaN when the maths has none
+    Nanoseconds coreWait = -1; ///< of all device threads together, for a processor core; -1: not known
 };
 
 struct TraceHeader {

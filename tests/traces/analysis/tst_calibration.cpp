@@ -27,7 +27,8 @@ private:
     Folder m_folder;
 
     /// A trace of `design` whose steps ran exactly as the costs that `costsOfStep` gives for each of them.
-    std::string record(const char* name, const Design& design, int steps, const std::function<Costs(int)>& costsOfStep)
+    std::string record(const char* name, const Design& design, int steps, const std::function<Costs(int)>& costsOfStep,
+                       const std::function<Nanoseconds(Nanoseconds busy)>& coreWait = {})
     {
         const std::string path = m_folder / name;
         TraceWriter writer(path, design, predict(design).program, smallHeader());
@@ -41,7 +42,10 @@ private:
             Evaluator(program, real.costs).evaluate(timeline);
             const Nanoseconds end = *std::max_element(timeline.end.begin(), timeline.end.end());
             writer.append(recordsOf(program, timeline, step, clock));
-            writer.append(StepRecord{step, clock, clock + end, 0});
+            Nanoseconds busy = 0;
+            for (TaskId task = 0; task < program.tasks.size(); ++task)
+                busy += moves(program.tasks[task].kind) ? 0 : timeline.end[task] - timeline.start[task];
+            writer.append(StepRecord{step, clock, clock + end, 0, coreWait ? coreWait(busy) : -1});
             clock += end + 1'000;
         }
         writer.finish({0, 0}, 0, "{}");
@@ -173,6 +177,27 @@ private Q_SLOTS:
             QCOMPARE(fit.time.value, Nanoseconds{230'000});
             QVERIFY(fit.time.samples > 0);
         }
+    }
+
+    void aTraceOfABusyMachineSaysSo_data()
+    {
+        QTest::addColumn<int>("percent");
+        QTest::addColumn<QString>("said");
+        QTest::newRow("quiet") << 4 << "";
+        QTest::newRow("busy") << 32 << " (held up: 32 % of block time waited for a core)";
+    }
+
+    void aTraceOfABusyMachineSaysSo()
+    {
+        QFETCH(int, percent);
+        QFETCH(QString, said);
+        const Design design = smallDesign();
+        const TraceReader trace(record(("busy" + std::to_string(percent) + ".db").c_str(), design, 3,
+                                       [&](int) { return realCosts(design); },
+                                       [&](Nanoseconds busy) { return busy * percent / 100; }));
+        const Calibration calibration = calibrate(design, {{&trace, "a.db"}});
+        QCOMPARE(calibration.design.costs.source, "measured: a.db" + said.toStdString());
+        QCOMPARE(calibration.notes.size(), said.isEmpty() ? std::size_t{0} : std::size_t{1});
     }
 
     void measuredCostsComeBack_data()
