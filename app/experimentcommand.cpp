@@ -245,8 +245,10 @@ void showFinished(ProgressPrinter& printer, const ExperimentRun& run)
     printer.writeLine(Json{{"finished", object}}.dump());
 }
 
-/// Runs what `options` describe, on what the designs are.
-Experiment runWithProgress(const Options& given, const std::vector<Design>& designs, ExperimentOptions options)
+/// Runs what `options` describe, on what the designs are. A database that cannot be written any more is told at once,
+/// ends nothing, and makes `keptAll` false.
+Experiment runWithProgress(const Options& given, const std::vector<Design>& designs, ExperimentOptions options,
+                           bool& keptAll)
 {
     std::unique_ptr<ExperimentStore> database;
     if (!given.database.empty())
@@ -260,8 +262,16 @@ Experiment runWithProgress(const Options& given, const std::vector<Design>& desi
     };
     options.progress = [&](const ExperimentProgress& now) { show(printer, now, start); };
     options.finished = [&](const ExperimentRun& run) {
-        if (database)
-            database->add(recordOf(run));
+        try {
+            if (database)
+                database->add(recordOf(run));
+        } catch (const Error& error) {
+            database.reset();
+            keptAll = false;
+            Diagnostics told = error.diagnostics();
+            told.front().what += "; the experiment goes on without it: it has the runs before this one";
+            printer.interrupt([&] { printDiagnostics(told); });
+        }
         showFinished(printer, run);
     };
     if (given.backend == "host")
@@ -332,8 +342,8 @@ int runTraining(const Options& given)
         options.data = given.module;
     else
         options.data = given.data.empty() ? defaultData(designs.front()) : given.data;
-    const Experiment experiment = runWithProgress(given, designs, options);
-    writeOutputs(given, experiment);
+    bool keptAll = true;
+    const Experiment experiment = runWithProgress(given, designs, options, keptAll);
     if (!experiment.runs.empty())
         printDiagnostics(whatIsUnfair(experiment.runs));
     if (given.json) {
@@ -350,13 +360,14 @@ int runTraining(const Options& given)
         if (given.backend == "torch")
             printWeightErrors(experiment.runs);
     }
+    writeOutputs(given, experiment); // last: should that fail, the numbers are on stdout
     if (!experiment.cancelled)
-        return exitSuccess;
+        return keptAll ? exitSuccess : exitBadInput;
     printDiagnostics({{Severity::Error, "experiment",
-                       fmt::format("cancelled: {} of {} runs are finished and kept, the current one is dropped",
-                                   experiment.runs.size(), experiment.planned),
+                       fmt::format("cancelled: {} of {} runs are finished{}, the current one is dropped",
+                                   experiment.runs.size(), experiment.planned, keptAll ? " and kept" : ""),
                        "run it again for the rest"}});
-    return exitFinding;
+    return keptAll ? exitFinding : exitBadInput;
 }
 
 } // namespace

@@ -258,6 +258,18 @@ private Q_SLOTS:
         QCOMPARE(m_work.read("kept.csv").split('\n').front().count(','), kept);
     }
 
+    void anExperimentWhoseDiskIsFullKeepsItsNumbers()
+    {
+        m_work.run("new 1f1b --microbatches 2 --model byte-gpt-small --devices 2 --sequence 8 -o flush.json --force");
+        // Room for the tables, and not for 2000 losses; blocks of 512 bytes.
+        const Outcome outcome = m_work.shell("ulimit -f 70; \"$pipewright\" experiment flush.json --steps 1000 "
+                                             "--database fullruns.db --json");
+        QCOMPARE(outcome.code, 2);
+        QVERIFY2(outcome.errors.contains("fullruns.db: error: cannot be written"), qPrintable(outcome.errors));
+        QVERIFY(outcome.errors.contains("the experiment goes on without it"));
+        QCOMPARE(outcome.json()["runs"].toArray().size(), 2);
+    }
+
     void aTraceIsReplacedOnlyByForce()
     {
         m_work.run("new 1f1b --devices 2 --microbatches 2 --saved 1MiB -o short.json");

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include <map>
+#include <string>
 #include <string_view>
 
 namespace pipewright {
@@ -165,7 +166,8 @@ void ExperimentStore::add(const ExperimentRecord& record)
         }
         transaction.commit();
     } catch (const SQLite::Exception& error) {
-        throw Error(m_database->getFilename(), error.what(), "is there room on the disk?");
+        throw Error(m_database->getFilename(), std::string("cannot be written: ") + error.what(),
+                    "make room on the disk, or raise the limit on files (ulimit -f)");
     }
 }
 
