@@ -57,7 +57,7 @@ check_layout() {
     "$root/tests/lint.sh"
 }
 
-fuzz_seconds=8 # each target
+fuzz_seconds=5 # each target
 failed=0
 if [ "${1:-}" != --quick ]; then
     build tsan threaded_tests -- -DPIPEWRIGHT_GUI=OFF -DPIPEWRIGHT_BENCHMARKS=OFF

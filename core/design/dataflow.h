@@ -5,6 +5,8 @@
 
 #include "core/schedule/validate.h"
 
+#include <algorithm>
+#include <cstddef>
 #include <vector>
 
 namespace pipewright {
@@ -21,6 +23,14 @@ struct SharedParameter {
 struct Dataflow {
     std::vector<SkipConnection> skips;
     std::vector<SharedParameter> shared;
+
+    /// Of what skip connection `index` carries: all from one stage carry one value, of the first one's size.
+    Bytes skipBytes(std::size_t index) const
+    {
+        return std::find_if(skips.begin(), skips.end(),
+                            [&](const SkipConnection& skip) { return skip.fromStage == skips[index].fromStage; })
+            ->bytes;
+    }
     bool operator==(const Dataflow&) const = default;
 };
 

@@ -19,11 +19,6 @@ namespace pipewright {
 
 namespace {
 
-bool isPersistent(BufferKind kind)
-{
-    return kind == BufferKind::Parameters || kind == BufferKind::Gradients || kind == BufferKind::OptimizerState;
-}
-
 /// What the projection needs of a buffer, in one place for the cache.
 struct BufferUse {
     TaskId local = none;    ///< the last task on its device that uses or defines it; none: never freed
@@ -45,6 +40,7 @@ public:
     {
     }
 
+    // Everything is inlined but what is rare: that would only cost time to compile.
     [[gnu::flatten]] void run()
     {
         gatherUses();
@@ -205,7 +201,7 @@ private:
 
     /// Waits for every send of a buffer but the last, since they are on other channels and may end later than it. The
     /// sends before them on those channels are closed as well.
-    void closeOtherSends(Lane& source, BufferId b)
+    [[gnu::noinline]] void closeOtherSends(Lane& source, BufferId b)
     {
         if (m_sentTwice.empty() || !m_sentTwice[b])
             return;
@@ -245,14 +241,18 @@ private:
         }
     }
 
+    [[gnu::noinline]] void sortFreed()
+    {
+        std::sort(m_freed.begin(), m_freed.end());
+        m_freed.erase(std::unique(m_freed.begin(), m_freed.end()), m_freed.end());
+    }
+
     /// Frees the collected buffers, each once and in ascending order.
     template<typename Free>
     void takeFreed(Free free)
     {
-        if (m_freed.size() > 1) {
-            std::sort(m_freed.begin(), m_freed.end());
-            m_freed.erase(std::unique(m_freed.begin(), m_freed.end()), m_freed.end());
-        }
+        if (m_freed.size() > 1)
+            sortFreed();
         for (const BufferId b : m_freed)
             free(b);
         m_freed.clear();
@@ -312,7 +312,7 @@ private:
     }
 
     /// An update may copy the old weights (a WeightVersion), and may be the last use of a received copy.
-    void update(Lane& here, TaskId t)
+    [[gnu::noinline]] void update(Lane& here, TaskId t)
     {
         Bytes kept = 0;
         for (const BufferId b : m_program.writes(t))
@@ -340,14 +340,14 @@ private:
         }
     }
 
-    void collective(TaskId t, const Task& task)
+    [[gnu::noinline]] void collective(TaskId t, const Task& task)
     {
         for (std::int32_t member = task.device; member <= task.peer; ++member)
             if (Lane* const lane = laneOf(member))
                 add(*lane, InstructionKind::Collective, t, none);
     }
 
-    void offload(Lane& here, TaskId t)
+    [[gnu::noinline]] void offload(Lane& here, TaskId t)
     {
         add(here, InstructionKind::Offload, t, none);
         here.openOffloads.push_back(t);
@@ -356,7 +356,7 @@ private:
         here.hostPeak = std::max(here.hostPeak, here.hostLive);
     }
 
-    void reload(Lane& here, TaskId t)
+    [[gnu::noinline]] void reload(Lane& here, TaskId t)
     {
         closeOffloads(here, 1);
         if (!here.openOffloads.empty() && here.openOffloads.back() == m_program.afterData[t])
@@ -413,7 +413,7 @@ private:
 
     /// With sharded states, weights that a block passes on are sent during the next block. Waiting any longer would
     /// let as many copies pile up on a device as it has channels.
-    void closeSendsBefore(Lane& source, TaskId block)
+    [[gnu::noinline]] void closeSendsBefore(Lane& source, TaskId block)
     {
         for (std::size_t c = 0; c < source.channels.size(); ++c)
             for (std::size_t& first = source.channels[c].first;
@@ -429,7 +429,7 @@ private:
         return source.channels.emplace_back(Channel{destination, {}, 0});
     }
 
-    void drainChannels()
+    [[gnu::noinline]] void drainChannels()
     {
         for (Lane& source : m_lanes)
             for (Channel& channel : source.channels)
@@ -437,7 +437,7 @@ private:
                     close(source, channel.open[channel.first++]);
     }
 
-    void reduce(TaskId t, const Task& task)
+    [[gnu::noinline]] void reduce(TaskId t, const Task& task)
     {
         const auto issue = [&](int device) {
             Lane* const lane = laneOf(device);

@@ -18,15 +18,15 @@ public:
                  const OffloadPlan& plan);
 
     /// Before the task of a block is begun: what is asked back before it. `last`: the last task of its device.
-    void askBack(BlockIndex block, TaskId last);
+    [[gnu::noinline]] void askBack(BlockIndex block, TaskId last);
     /// The task waits until its device may have freed what lies there for copies out.
-    void begin(TaskId task, int device);
+    [[gnu::noinline]] void begin(TaskId task, int device);
     /// Behind the task of a block with all its buffers: what it kept (until input and until weight gradient) leaves, if
     /// the plan says so; of an overlapped pair behind both.
-    void leave(BlockIndex block, TaskId task, std::array<BufferId, 2> kept);
+    [[gnu::noinline]] void leave(BlockIndex block, TaskId task, std::array<BufferId, 2> kept);
     /// The block, no forward, reads what came back: W what is kept for it, others all, since it came back as a whole.
     /// False where it never left.
-    bool readBack(TaskId task, const Block& block);
+    [[gnu::noinline]] bool readBack(TaskId task, const Block& block);
 
 private:
     struct Trip {

@@ -142,6 +142,12 @@ enum class BufferKind : std::uint8_t {
     ReloadedUntilWeightGrad,
 };
 
+/// Lives from before the first step to the end of the run.
+constexpr bool isPersistent(BufferKind kind)
+{
+    return kind == BufferKind::Parameters || kind == BufferKind::Gradients || kind == BufferKind::OptimizerState;
+}
+
 /// Not in the device's memory but in the host's, beside it.
 constexpr bool isInHostMemory(BufferKind kind)
 {
@@ -262,7 +268,7 @@ public:
     std::vector<std::int32_t> partOfTask;
     bool hasMembers() const { return !groupOfDevice.empty(); }
 
-    /// The bus of each pair of devices, from and to, whose transfers, or sums over replicas, pass a wire that others
+    /// The bus of each pair of devices, from and to, whose transfers, or sums of gradients, pass a wire that others
     /// pass too; others have a wire of their own. A bus serves first who is ready first, of several the lowest task,
     /// each for its bytes and not for its latency. So the order in which they pass is no part of the Program: it
     /// follows from the times.

@@ -15,6 +15,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <limits>
 #include <map>
 #include <optional>
@@ -42,9 +43,8 @@ public:
             m_sequenceGradient.assign(m_cells.size() / static_cast<std::size_t>(program.sequencePieces), none);
         if (!program.recompute.empty())
             m_recomputed.assign(m_cells.size(), {none, none});
-        for (const auto& input : graph.skipInputs)
-            if (!input.isOfWeights())
-                m_skipOutputs.push_back(input);
+        std::copy_if(graph.skipInputs.begin(), graph.skipInputs.end(), std::back_inserter(m_skipOutputs),
+                     [](const SkipInput& input) { return !input.isOfWeights(); });
         std::sort(m_skipOutputs.begin(), m_skipOutputs.end(), [](const SkipInput& a, const SkipInput& b) {
             return std::tie(a.input, a.block, a.kind, a.index) < std::tie(b.input, b.block, b.kind, b.index);
         });
@@ -54,10 +54,23 @@ public:
             m_weights.emplace(program, schedule, costs, graph, weights);
     }
 
-    [[gnu::flatten]] void run(const OrderRun& simulated, const std::vector<Nanoseconds>& earliestStart)
+    void run(const OrderRun& simulated, const std::vector<Nanoseconds>& earliestStart)
     {
         const GlobalOrder order = sortedByStart(simulated);
         rankBlocks(order.blocks);
+        addBlocks(order, simulated, earliestStart);
+        joinOverlaps(m_program);
+        if (m_weights)
+            m_weights->finish(m_lastOnDevice);
+        else
+            StepEnd(m_program, m_schedule, m_costs).write(m_dataflow, m_options.commuteSharedGradients, m_lastOnDevice);
+        m_program.operandBegin.push_back(static_cast<std::uint32_t>(m_program.operands.size()));
+    }
+
+private:
+    [[gnu::flatten]] void addBlocks(const GlobalOrder& order, const OrderRun& simulated,
+                                    const std::vector<Nanoseconds>& earliestStart)
+    {
         for (std::size_t instant = 0; instant + 1 < order.instants.size(); ++instant) {
             emitTransfers(simulated.start[order.blocks[order.instants[instant]]]);
             if (m_weights)
@@ -71,15 +84,8 @@ public:
             }
         }
         emitTransfers();
-        joinOverlaps(m_program);
-        if (m_weights)
-            m_weights->finish(m_lastOnDevice);
-        else
-            StepEnd(m_program, m_schedule, m_costs).write(m_dataflow, m_options.commuteSharedGradients, m_lastOnDevice);
-        m_program.operandBegin.push_back(static_cast<std::uint32_t>(m_program.operands.size()));
     }
 
-private:
     static constexpr std::size_t farAhead = 24; ///< blocks of look-ahead for prefetching: covers the latency of memory
 
     /// The buffers of one stage and microbatch. Cells of a microbatch are adjacent, since a block also reads those of
@@ -167,7 +173,11 @@ private:
         case Op::B:
         case Op::I:
         case Op::W: addBackward(task, index, block, device); break;
-        case Op::U: addUpdate(task, index); break;
+        case Op::U:
+            readWeights(task, index);
+            endReads();
+            writeWeights(task, index);
+            break;
         case Op::R: addRecompute(task, block, device); break;
         }
         if (m_offload)
@@ -213,7 +223,7 @@ private:
 
     /// What F read stays until here where the stage recomputes fully; it has arrived, since F ran before on this
     /// device.
-    void addRecompute(TaskId task, const Block& block, int device)
+    [[gnu::noinline]] void addRecompute(TaskId task, const Block& block, int device)
     {
         const StageCosts& costs = m_costs.stages[block.stage];
         const BlockIndex forward = m_graph.indexOf(Op::F, block.stage, block.microbatch);
@@ -291,13 +301,6 @@ private:
 
     // --- weight versions, where the schedule has U blocks -------------------------------------------
 
-    void addUpdate(TaskId task, BlockIndex index)
-    {
-        readWeights(task, index);
-        endReads();
-        writeWeights(task, index);
-    }
-
     void readWeights(TaskId task, BlockIndex index)
     {
         if (m_weights)
@@ -306,15 +309,19 @@ private:
 
     void writeWeights(TaskId task, BlockIndex index)
     {
-        if (!m_weights)
-            return;
+        if (m_weights)
+            writeVersions(task, index);
+    }
+
+    [[gnu::noinline]] void writeVersions(TaskId task, BlockIndex index)
+    {
         m_weightsOut.clear();
         m_weights->write(task, index, m_weightsOut);
         notePending(m_weightsOut);
     }
 
     /// What the blocks of an instant wait for is sent before any of them begins.
-    void sendWeightsOut(const GlobalOrder& order, std::size_t instant)
+    [[gnu::noinline]] void sendWeightsOut(const GlobalOrder& order, std::size_t instant)
     {
         const std::uint32_t end = order.instants[instant + 1];
         for (std::uint32_t rank = order.instants[instant]; rank < end; ++rank) {
@@ -325,7 +332,7 @@ private:
         readyInputs(end - 1);
     }
 
-    void notePending(const std::vector<WeightTasks::Outgoing>& outgoing, bool heldBack = false)
+    [[gnu::noinline]] void notePending(const std::vector<WeightTasks::Outgoing>& outgoing, bool heldBack = false)
     {
         for (const WeightTasks::Outgoing& out : outgoing) {
             m_pending.add(out.producer, out.device, out.consumer == noBlock ? none : m_rank[out.consumer], m_dueOf,
@@ -373,16 +380,6 @@ private:
             m_pending.add(task, destination, consumer, m_dueOf, arrival.buffer, &arrival);
     }
 
-    Bytes skipBytes(const SkipInput& input) const
-    {
-        if (input.kind == SkipInput::Kind::SharedGradient)
-            return m_dataflow.shared[input.index].bytes;
-        for (const SkipConnection& s : m_dataflow.skips)
-            if (s.fromStage == m_dataflow.skips[input.index].fromStage)
-                return s.bytes;
-        return 0;
-    }
-
     /// Identifies a value on the device where it arrives; all skip connections from one stage carry one value.
     std::uint64_t keyOf(const SkipInput& input, int microbatch, int device, bool gradient) const
     {
@@ -391,7 +388,7 @@ private:
         return skipKey(input.kind, number, microbatch, device, gradient);
     }
 
-    void handSkips(TaskId task, BlockIndex index, const Block& block, int device)
+    [[gnu::noinline]] void handSkips(TaskId task, BlockIndex index, const Block& block, int device)
     {
         const bool gradient = isBackward(block.op);
         auto output = std::lower_bound(m_skipOutputs.begin(), m_skipOutputs.end(), index,
@@ -401,8 +398,11 @@ private:
             const int destination = m_graph.deviceOfBlock[output->block];
             const Block& consumer = m_graph.blocks[output->block];
             if (gradient || shared == none) {
-                shared = addBufferOf(block, gradient ? BufferKind::Gradient : BufferKind::Output, device,
-                                     skipBytes(*output), gradient ? consumer.stage : -1, true);
+                shared =
+                    addBufferOf(block, gradient ? BufferKind::Gradient : BufferKind::Output, device,
+                                output->kind == SkipInput::Kind::SharedGradient ? m_dataflow.shared[output->index].bytes
+                                                                                : m_dataflow.skipBytes(output->index),
+                                gradient ? consumer.stage : -1, true);
                 operand(shared);
             }
             const std::uint64_t key = keyOf(*output, block.microbatch, destination, gradient);
@@ -413,7 +413,7 @@ private:
         }
     }
 
-    void readSkips(TaskId task, BlockIndex index, int device)
+    [[gnu::noinline]] void readSkips(TaskId task, BlockIndex index, int device)
     {
         auto input = std::lower_bound(m_graph.skipInputs.begin(), m_graph.skipInputs.end(), index,
                                       [](const OrderGraph::SkipInput& s, BlockIndex b) { return s.block < b; });
@@ -430,7 +430,7 @@ private:
 
     /// Transfers that are due later remain pending: a blocking one would otherwise hold up its destination as soon as
     /// its producer starts.
-    void emitTransfers(Nanoseconds until = std::numeric_limits<Nanoseconds>::max())
+    [[gnu::noinline, gnu::flatten]] void emitTransfers(Nanoseconds until = std::numeric_limits<Nanoseconds>::max())
     {
         m_pending.take(until, [this](const PendingTransfers::Transfer& pending) { emitTransfer(pending); });
     }

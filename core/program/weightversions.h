@@ -35,15 +35,16 @@ public:
 
     /// Sharded states: before a block begins, sends the weights for the next block on its device, so that they arrive
     /// in time and no earlier. The device that keeps a stage makes the first copies. Fills `outgoing`.
-    void sendOut(BlockIndex block, std::vector<TaskId>& lastOnDevice, std::vector<Outgoing>& outgoing);
+    [[gnu::noinline]] void sendOut(BlockIndex block, std::vector<TaskId>& lastOnDevice,
+                                   std::vector<Outgoing>& outgoing);
     /// Before the task of a block begins: a PutInPlace task when it reads weights newer than those in its device's
     /// Parameters. `last` is the device's last task and becomes the new one.
-    void prepare(BlockIndex block, TaskId& last);
-    void read(TaskId task, BlockIndex block); ///< among the reads of its task
+    [[gnu::noinline]] void prepare(BlockIndex block, TaskId& last);
+    [[gnu::noinline]] void read(TaskId task, BlockIndex block); ///< among the reads of its task
     /// Among the writes of its task; fills `outgoing`.
     void write(TaskId task, BlockIndex block, std::vector<Outgoing>& outgoing);
     /// At the end of the step, after all transfers: PutInPlace on devices that do not have the last version yet.
-    void finish(std::vector<TaskId>& lastOnDevice);
+    [[gnu::noinline]] void finish(std::vector<TaskId>& lastOnDevice);
 
 private:
     struct Copy {                                   ///< the weights of a stage on a device

@@ -93,11 +93,6 @@ private:
 
 } // namespace
 
-bool isPersistent(BufferKind kind)
-{
-    return kind == BufferKind::Parameters || kind == BufferKind::Gradients || kind == BufferKind::OptimizerState;
-}
-
 std::vector<BufferLife> lifetimes(const Program& program, int device)
 {
     const auto& instructions = program.devices.at(static_cast<std::size_t>(device)).instructions;

@@ -34,9 +34,6 @@ struct ArenaPlan {
 };
 ArenaPlan planArena(const Program& program, std::span<const BufferLife> lifetimes);
 
-/// Persistent: lives from before the first step to the end of the run.
-bool isPersistent(BufferKind kind);
-
 /// A device's buffers in two blocks of its memory: one for what comes and goes, one for what stays.
 struct BufferPlaces {
     std::vector<BufferLife> lifetimes;

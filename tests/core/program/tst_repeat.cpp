@@ -8,6 +8,7 @@
 #include "core/schedule/steadystate.h"
 #include "makers/costs.h"
 #include "makers/schedules.h"
+#include "sanitized.h"
 #include "testmain.h"
 
 #include <QTest>
@@ -96,10 +97,16 @@ private Q_SLOTS:
     {
         QTest::addColumn<QString>("family");
         QTest::addColumn<int>("kind");
-        for (const Family& family : families())
-            for (int kind = 0; kind < costKinds; ++kind)
+        int number = 0;
+        for (const Family& family : families()) {
+            ++number;
+            for (int kind = 0; kind < costKinds; ++kind) {
+                if (addressSanitized && (number + kind) % 3 != 0)
+                    continue;
                 QTest::addRow("%s, %s", std::string(family.name).c_str(), costNames[kind])
                     << QString::fromStdString(std::string(family.name)) << kind;
+            }
+        }
     }
 
     void everyFamilyIsAsCompiledBlockByBlock()
