@@ -357,21 +357,21 @@ int runDesign(const RunCommandOptions& given)
     // An invalid design is a finding, before any thread is started.
     const Program program = predictOrFind(located).program;
     for (const Fault& fault : options.runtime.faults)
-        if (!runsMembers(located.design, given.backend)) // else the run knows its devices, in this process
+        if (!hasGroups(located.design)) // else the run knows its devices
             requirePlace(fault, program, options.steps, "--inject");
     const GpuChoice gpus{located.design.cluster.gpus, given.link, given.libraries, given.bfloat16,
                          options.runtime.deadline};
     Diagnostics doubts;
     bool met = false; // the other processes, who then know what happens to this one
     if (several)      // whether there are GPUs at all is known before any process is started
-        options.createBackend =
-            [&met, create = rankBackendOrLaunch(ranks, located.design.schedule.devices(), options.runtime.deadline,
-                                                given.onGpus() ? cudaRank(gpus, doubts) : RankCreator(hostRank))](
-                int devices) {
-                std::unique_ptr<Backend> backend = create(devices);
-                met = true;
-                return backend;
-            };
+        options.createBackend = [&met,
+                                 create = rankBackendOrLaunch(
+                                     ranks, devicesOfRun(located.design, meansOf(options)), options.runtime.deadline,
+                                     given.onGpus() ? cudaRank(gpus, doubts) : RankCreator(hostRank))](int devices) {
+            std::unique_ptr<Backend> backend = create(devices);
+            met = true;
+            return backend;
+        };
     if (options.data.empty())
         options.data = defaultData(located.design);
     if (given.backend == "cuda")

@@ -107,13 +107,13 @@ PIPEWRIGHT_ITEM(RowLogSum, c.size[0], 1)
         sum += expf(row[i] - highest);
     c.out[o] = highest + logf(sum);
 }
-// The sum over a row of the first operand, times the second where there is one, times the third's column.
+// The sum over a row of the first operand, times the second where there is one.
 PIPEWRIGHT_ITEM(RowDot, c.size[0], 1)
 {
     const std::int64_t first = o * c.size[1];
     float sum = 0;
     for (std::int64_t i = 0; i < c.size[1]; ++i)
-        sum += c.in[0][first + i] * (c.in[1] ? c.in[1][first + i] : 1.0f) * (c.in[2] ? c.in[2][i] : 1.0f);
+        sum += c.in[0][first + i] * (c.in[1] ? c.in[1][first + i] : 1.0f);
     c.out[o] = sum;
 }
 
@@ -133,28 +133,6 @@ PIPEWRIGHT_ROWS(LogSoftmax, x[at] - y[o])
 // Of the result, its gradient, and the row's sum of what they make together.
 PIPEWRIGHT_ROWS(SoftmaxGrad, x[at] * (y[at] - z[o]))
 PIPEWRIGHT_ROWS(LogSoftmaxGrad, y[at] - expf(x[at]) * z[o])
-// Of the input, its InverseRms and the gains.
-PIPEWRIGHT_ROWS(RmsNorm, x[at] * y[o] * z[i])
-// And the result's gradient, and the row's sum of gradient, gain and input.
-PIPEWRIGHT_ROWS(RmsNormInputGrad, y[o] * (c.in[3][at] * z[i] - x[at] * c.in[4][o] * y[o] * y[o] / float(c.size[1])))
-
-inline constexpr float rmsNormEpsilon = 1e-5f;
-PIPEWRIGHT_ITEM(InverseRms, c.size[0], 1)
-{
-    const float* row = c.in[0] + o * c.size[1];
-    float sum = 0;
-    for (std::int64_t i = 0; i < c.size[1]; ++i)
-        sum += row[i] * row[i];
-    c.out[o] = 1 / sqrtf(sum / float(c.size[1]) + rmsNormEpsilon);
-}
-// size: rows, columns. Of the input, its InverseRms and the result's gradient; adds to `out`.
-PIPEWRIGHT_ITEM(RmsNormWeightGrad, 1, c.size[1])
-{
-    for (std::int64_t row = 0; row < c.size[0]; ++row)
-        for (std::int64_t i = begin; i < end; ++i)
-            c.out[i] += c.in[2][row * c.size[1] + i] * c.in[0][row * c.size[1] + i] * c.in[1][row];
-}
-
 // size: tokens, width, the table's first row, its rows. Of tokens and table; zeros for rows that are elsewhere.
 PIPEWRIGHT_ITEM(LookUp, c.size[0], c.size[1])
 {
@@ -191,18 +169,6 @@ PIPEWRIGHT_ITEM(FeatureBagGrad, 1, c.size[1])
     for (std::int64_t f = 0; f < c.size[0] * c.size[2]; ++f)
         for (std::int64_t i = begin; i < end; ++i)
             c.out[c.whole[f] * c.size[1] + i] += c.number * c.in[0][f / c.size[2] * c.size[1] + i];
-}
-
-// size: elements, of a head, times. Every head so many times in a row; and the sum over them.
-PIPEWRIGHT_EACH(RepeatHeads, a[i / (c.size[1] * c.size[2]) * c.size[1] + i % c.size[1]])
-PIPEWRIGHT_ITEM(FoldHeads, 1, c.size[0])
-{
-    for (std::int64_t i = begin; i < end; ++i) {
-        float sum = 0;
-        for (std::int64_t k = 0; k < c.size[2]; ++k)
-            sum += c.in[0][(i / c.size[1] * c.size[2] + k) * c.size[1] + i % c.size[1]];
-        c.out[i] = sum;
-    }
 }
 
 // Mixtures of experts. size: groups, tokens of one, experts, slots of one, and the width of a token.

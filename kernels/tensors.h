@@ -11,10 +11,9 @@ namespace pipewright::kernels {
 #define PIPEWRIGHT_TENSOR_OPERATIONS(use)                                                                              \
     use(CopyBlocks) use(Scale) use(Add) use(Multiply) use(Relu) use(ReluGrad) use(Silu) use(SiluGrad) use(FillFrom)    \
         use(ScaleBy) use(WholeNumbers) use(AddRepeated) use(SumRepeated) use(SumParts) use(RowLogSum) use(RowDot)      \
-            use(Softmax) use(SoftmaxGrad) use(LogSoftmax) use(LogSoftmaxGrad) use(InverseRms) use(RmsNorm)             \
-                use(RmsNormInputGrad) use(RmsNormWeightGrad) use(LookUp) use(LookUpGrad) use(FeatureBag)               \
-                    use(FeatureBagGrad) use(RepeatHeads) use(FoldHeads) use(Route) use(RouteGrad) use(Dispatch)        \
-                        use(DispatchGrad) use(Combine) use(CombineSlotsGrad) use(CombineWeightsGrad)
+            use(Softmax) use(SoftmaxGrad) use(LogSoftmax) use(LogSoftmaxGrad) use(LookUp) use(LookUpGrad)              \
+                use(FeatureBag) use(FeatureBagGrad) use(Route) use(RouteGrad) use(Dispatch) use(DispatchGrad)          \
+                    use(Combine) use(CombineSlotsGrad) use(CombineWeightsGrad)
 
 enum class TensorOperation : std::int32_t {
 #define PIPEWRIGHT_NAME(name) name,

@@ -103,6 +103,11 @@ BoundaryPiece pieceBetween(int from, const Held& has, int to, const Held& wants,
     return piece;
 }
 
+bool isWhole(const sharding::Property& property)
+{
+    return property.relation.kind != sharding::RelationKind::Gather;
+}
+
 const sharding::ShardingInstruction& handOver(const sharding::SharedStage& stage)
 {
     return stage.plan.program.instructions.back();
@@ -117,27 +122,113 @@ const sharding::ShardingInstruction& receivedLoad(const sharding::SharedStage& s
     });
 }
 
-/// What is whole on every member is taken from one: of the sender, by turns. Its gradient goes to the first member,
-/// since the gradient of a whole tensor is a sum over the members, of which the first may have all.
-void fillBoundary(const sharding::SharedStage& sender, const sharding::SharedStage& receiver, GroupStage& stage)
+/// The pieces of a tensor that one side has and the other wants. What is whole on every member is taken from one, by
+/// turns.
+std::vector<BoundaryPiece> piecesBetween(const std::vector<Held>& has, bool whole, const std::vector<Held>& wants,
+                                         int bytesPerElement)
 {
+    std::vector<BoundaryPiece> pieces;
+    const int from = static_cast<int>(has.size()), to = static_cast<int>(wants.size());
+    for (int t = 0; t < to; ++t)
+        for (int f = 0; f < from; ++f)
+            if (!whole || f == t % from)
+                if (BoundaryPiece piece = pieceBetween(f, has[f], t, wants[t], bytesPerElement); piece.bytes > 0)
+                    pieces.push_back(std::move(piece));
+    return pieces;
+}
+
+/// The gradient of what is whole goes to the first member, since it is a sum over the members, of which the first may
+/// have all.
+StageEdge edgeBetween(const GroupStages& groups, int from, int to, bool skip)
+{
+    const sharding::SharedStage& sender = groups.plans[static_cast<std::size_t>(from)];
+    const sharding::SharedStage& receiver = groups.plans[static_cast<std::size_t>(to)];
     const sharding::Theory senders(sender.graph, sender.machine, sender.plan.ratios);
     const sharding::Theory receivers(receiver.graph, receiver.machine, receiver.plan.ratios);
     const sharding::Property has = handOver(sender).before.front(), wants = receivedLoad(receiver).after;
-    const std::vector<Held> there = heldBy(senders, has), here = heldBy(receivers, wants);
+    std::vector<Held> there = heldBy(senders, has);
+    const std::vector<Held> here = heldBy(receivers, wants);
     const int bytes = sender.graph.bytesPerElement;
-    const bool fromWhole = has.relation.kind != sharding::RelationKind::Gather,
-               toWhole = wants.relation.kind != sharding::RelationKind::Gather;
-    const int from = static_cast<int>(there.size()), to = static_cast<int>(here.size());
-    for (int f = 0; f < from; ++f)
-        for (int t = 0; t < to; ++t) {
-            if (!fromWhole || f == t % from)
-                if (BoundaryPiece piece = pieceBetween(f, there[f], t, here[t], bytes); piece.bytes > 0)
-                    stage.output.push_back(std::move(piece));
-            if ((!toWhole || t == f % to) && (!fromWhole || f == 0))
-                if (BoundaryPiece piece = pieceBetween(t, here[t], f, there[f], bytes); piece.bytes > 0)
-                    stage.gradients.push_back(std::move(piece));
+    const bool fromWhole = isWhole(has), toWhole = isWhole(wants);
+    StageEdge edge{from, to, skip, piecesBetween(there, fromWhole, here, bytes), {}};
+    if (fromWhole)
+        there.resize(1);
+    edge.gradients = piecesBetween(here, toWhole, there, bytes);
+    return edge;
+}
+
+/// How a copy of a stage stores a parameter.
+sharding::Property storedAs(const sharding::SharedStage& stage, int tensor)
+{
+    const auto& instructions = stage.plan.program.instructions;
+    return std::find_if(instructions.begin(), instructions.end(),
+                        [&](const sharding::ShardingInstruction& one) {
+                            return !one.computes() && one.action == sharding::Action::Load && one.tensor == tensor;
+                        })
+        ->after;
+}
+
+class SumMaker {
+public:
+    SumMaker(const GroupStages& groups, int root, int other, int gradientBytes)
+        : m_root(groups.plans[static_cast<std::size_t>(root)]), m_other(groups.plans[static_cast<std::size_t>(other)]),
+          m_roots(m_root.graph, m_root.machine, m_root.plan.ratios),
+          m_others(m_other.graph, m_other.machine, m_other.plan.ratios), m_bytes(gradientBytes), m_sum{root, other, {}}
+    {
+    }
+
+    void add(int ofRoot, int ofOther)
+    {
+        const sharding::Property root = storedAs(m_root, ofRoot), other = storedAs(m_other, ofOther);
+        const std::vector<Held> here = heldBy(m_roots, root), there = heldBy(m_others, other);
+        m_sum.parameters.push_back({ofRoot, ofOther, piecesBetween(there, isWhole(other), here, m_bytes),
+                                    piecesBetween(here, isWhole(root), there, m_bytes)});
+    }
+
+    SharedSum take() { return std::move(m_sum); }
+
+private:
+    const sharding::SharedStage &m_root, &m_other;
+    sharding::Theory m_roots, m_others;
+    int m_bytes;
+    SharedSum m_sum;
+};
+
+void addSums(const Design& design, GroupStages& groups)
+{
+    const int bytes = design.workload->state.gradient;
+    for (int r = 0; r < design.schedule.replicas(); ++r)
+        for (const SharedParameter& shared : design.dataflow.shared) {
+            const int root = groups.copyOf(shared.rootStage, r), other = groups.copyOf(shared.otherStage, r);
+            SumMaker maker(groups, root, other, bytes);
+            maker.add(groups.plans[static_cast<std::size_t>(root)].graph.find(sharding::embeddingName),
+                      groups.plans[static_cast<std::size_t>(other)].graph.find(sharding::headName));
+            groups.sums.push_back(maker.take());
         }
+    for (int r = 1; r < design.schedule.replicas(); ++r)
+        for (int s = 0; s < groups.perReplica; ++s) {
+            SumMaker maker(groups, s, groups.copyOf(s, r), bytes);
+            const sharding::TensorGraph& graph = groups.plans[static_cast<std::size_t>(s)].graph;
+            for (int tensor = 0; tensor < graph.size(); ++tensor)
+                if (graph.node(tensor).leaf == sharding::Leaf::Parameter)
+                    maker.add(tensor, tensor);
+            groups.sums.push_back(maker.take());
+        }
+}
+
+/// Of a group unlike that for which it was stated a plan keeps its strategy.
+sharding::StatedPlan planOfCopy(const Design& design, int stage, int replica)
+{
+    sharding::StatedPlan plan = planOfStage(design, stage);
+    const auto groupOf = [&](int of) {
+        return design.cluster
+            .devices[static_cast<std::size_t>(design.schedule.placement(of)[static_cast<std::size_t>(stage)])]
+            .group;
+    };
+    const auto first = groupOf(0), own = groupOf(replica);
+    if (first == own || (first && own && *first == *own))
+        return plan;
+    return {plan.strategy, {}, {}};
 }
 
 } // namespace
@@ -152,13 +243,38 @@ int GroupStages::firstOf(int device) const
     return std::accumulate(membersOfDevice.begin(), membersOfDevice.begin() + device, 0);
 }
 
+Bytes SharedSum::bytes(bool toRoot, int from, int to) const
+{
+    Bytes sum = 0;
+    for (const Parameter& parameter : parameters)
+        for (const BoundaryPiece& piece : toRoot ? parameter.toRoot : parameter.toOther)
+            if (piece.from == from && piece.to == to)
+                sum += piece.bytes;
+    return sum;
+}
+
+CopyEdges::CopyEdges(const GroupStages& groups, int copy)
+{
+    for (const StageEdge& edge : groups.edges) {
+        if (edge.to == copy)
+            in.push_back(&edge);
+        if (edge.from == copy)
+            out.push_back(&edge);
+    }
+}
+
 bool hasGroups(const Design& design)
 {
-    const std::vector<int>& placed = design.schedule.deviceOfStage;
-    return std::any_of(placed.begin(), placed.end(), [&](int device) {
+    const auto isGroup = [&](int device) {
         return device >= 0 && device < static_cast<int>(design.cluster.devices.size())
                && design.cluster.devices[static_cast<std::size_t>(device)].group != nullptr;
-    });
+    };
+    for (int r = 0; r < design.schedule.replicas(); ++r) {
+        const std::vector<int>& placed = design.schedule.placement(r);
+        if (std::any_of(placed.begin(), placed.end(), isGroup))
+            return true;
+    }
+    return false;
 }
 
 Diagnostics whyNoMembers(const Design& design)
@@ -183,8 +299,8 @@ Diagnostics whyNoMembers(const Design& design)
         }
     refuse(hasUpdates(schedule), "schedule", "groups do not run schedules that update amid the step",
            "use a synchronous family, such as 1f1b or zb-h1");
-    refuse(schedule.replicas() > 1, "schedule.placement", "groups do not run schedules with replicas",
-           "use a family without replicas");
+    refuse(schedule.replicas() > 2, "schedule.placement", "groups run schedules with up to two replicas",
+           "use a family with fewer replicas");
     refuse(schedule.sequencePieces > 1, "schedule.sequence_pieces", "groups do not run pieces of sequences",
            "use a family with whole sequences");
     refuse(std::find(schedule.recompute.begin(), schedule.recompute.end(), Recompute::Selective)
@@ -197,11 +313,16 @@ Diagnostics whyNoMembers(const Design& design)
            "take the pairs apart");
     refuse(!schedule.transferOrder.empty(), "schedule.transfer_order",
            "the stated order is of devices, and groups send member by member", "remove \"transfer_order\"");
-    refuse(!design.dataflow.skips.empty(), "dataflow.skips", "groups do not carry skip connections",
-           "leave them out, or use a cluster without groups");
-    refuse(!design.dataflow.shared.empty(), "dataflow.shared",
-           "groups do not sum the gradients of a parameter that two stages share",
-           "give the model a head of its own: \"tied_head\": false");
+    if (!design.dataflow.skips.empty() && static_cast<int>(design.layersPerStage.size()) == schedule.stages()) {
+        Costs whole;
+        applyBytes(*design.workload, design.layersPerStage, schedule.recompute, whole);
+        refuse(std::any_of(design.dataflow.skips.begin(), design.dataflow.skips.end(),
+                           [&](const SkipConnection& skip) {
+                               return skip.bytes != whole.stages[static_cast<std::size_t>(skip.fromStage)].output;
+                           }),
+               "dataflow.skips", "in groups a skip connection carries what its stage hands on, and \"bytes\" differ",
+               "state the bytes of the stage's output");
+    }
     refuse(design.costs.hasHostGaps(), "costs.host_gaps", "host gaps are of devices, and groups run member by member",
            "leave the gaps out");
     refuse(!design.costs.link.bus.empty()
@@ -223,21 +344,25 @@ GroupStages groupStages(const Design& design)
     }
     Costs whole;
     applyBytes(*design.workload, design.layersPerStage, design.schedule.recompute, whole);
+    groups.perReplica = design.schedule.stages();
     sharding::SharedStages known;
-    int first = 0;
-    for (int s = 0; s < design.schedule.stages(); ++s) {
-        const int device = design.schedule.deviceOfStage[static_cast<std::size_t>(s)];
-        const DeviceSpec& spec = design.cluster.devices[static_cast<std::size_t>(device)];
-        const int count = design.layersPerStage.at(static_cast<std::size_t>(s));
-        groups.plans.push_back(
-            known.plan(*design.workload, first, count, spec.group ? spec : alone(spec), planOfStage(design, s)));
-        first += count;
+    for (int r = 0; r < design.schedule.replicas(); ++r) {
+        int first = 0;
+        for (int s = 0; s < groups.perReplica; ++s) {
+            const int device = design.schedule.placement(r)[static_cast<std::size_t>(s)];
+            const DeviceSpec& spec = design.cluster.devices[static_cast<std::size_t>(device)];
+            const int count = design.layersPerStage.at(static_cast<std::size_t>(s));
+            groups.deviceOfCopy.push_back(device);
+            groups.plans.push_back(
+                known.plan(*design.workload, first, count, spec.group ? spec : alone(spec), planOfCopy(design, s, r)));
+            first += count;
+        }
     }
-    for (std::size_t s = 0; s < groups.plans.size(); ++s) {
-        const int device = design.schedule.deviceOfStage[s];
-        const int members = groups.membersOfDevice[static_cast<std::size_t>(device)];
+    for (int copy = 0; copy < static_cast<int>(groups.plans.size()); ++copy) {
+        const int members = groups.membersOf(copy);
+        const auto s = static_cast<std::size_t>(copy % groups.perReplica);
         const StageCosts& costs = design.costs.stages[s];
-        const sharding::SharedStage& shared = groups.plans[s];
+        const sharding::SharedStage& shared = groups.plans[static_cast<std::size_t>(copy)];
         GroupStage& stage = groups.stages.emplace_back();
         for (const Op op : allOps)
             stage.passes[indexOf(op)] = onePart(costs.*timeField(op), members);
@@ -252,9 +377,15 @@ GroupStages groupStages(const Design& design)
             stage.passes[indexOf(Op::B)] = behind(stage.passes[indexOf(Op::I)], stage.passes[indexOf(Op::W)]);
         }
         stage.members = members > 1 ? memberCosts(shared, whole.stages[s]) : std::vector<StageCosts>{costs};
-        if (s + 1 < groups.plans.size())
-            fillBoundary(shared, groups.plans[s + 1], stage);
     }
+    for (int r = 0; r < design.schedule.replicas(); ++r) {
+        for (int s = 0; s + 1 < groups.perReplica; ++s)
+            groups.edges.push_back(edgeBetween(groups, groups.copyOf(s, r), groups.copyOf(s + 1, r), false));
+        for (const SkipConnection& skip : design.dataflow.skips)
+            groups.edges.push_back(
+                edgeBetween(groups, groups.copyOf(skip.fromStage, r), groups.copyOf(skip.toStage, r), true));
+    }
+    addSums(design, groups);
     return groups;
 }
 

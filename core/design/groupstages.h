@@ -32,25 +32,60 @@ struct BoundaryPiece {
 
 struct GroupStage {
     std::array<PassParts, opCount> passes;
-    std::vector<StageCosts> members;      ///< bytes per member; times are in `passes`
-    std::vector<BoundaryPiece> output;    ///< to the next stage; empty: there is none
-    std::vector<BoundaryPiece> gradients; ///< of this output, from the members of the next stage
+    std::vector<StageCosts> members; ///< bytes per member; times are in `passes`
+};
+
+/// What one stage hands to another, along the chain or as a skip connection.
+struct StageEdge {
+    int from = 0, to = 0; ///< copies, as GroupStages::copyOf() numbers them
+    bool skip = false;
+    std::vector<BoundaryPiece> output, gradients; ///< forwards, and back from the members of `to`
+};
+
+/// Parameters of which two copies of stages each have a gradient, and update with the sum of both: a head that is the
+/// embedding, or a stage of two replicas.
+struct SharedSum {
+    struct Parameter {
+        int ofRoot = 0, ofOther = 0; ///< tensors of the two plans' graphs
+        std::vector<BoundaryPiece> toRoot, toOther;
+    };
+    int root = 0, other = 0; ///< copies
+    std::vector<Parameter> parameters;
+    /// What member `from` of one side sets out for member `to` of the other.
+    Bytes bytes(bool toRoot, int from, int to) const;
 };
 
 struct GroupStages {
-    std::vector<int> membersOfDevice;         ///< per device of the schedule, at least 1
-    std::vector<LinkCosts> linkInside;        ///< per device: between its members
-    std::vector<GroupStage> stages;           ///< per stage
-    std::vector<sharding::SharedStage> plans; ///< per stage; of one member, too
+    std::vector<int> membersOfDevice;  ///< per device of the schedule, at least 1
+    std::vector<LinkCosts> linkInside; ///< per device: between its members
+    int perReplica = 0;                ///< stages
+    // Per copy of a stage, of replica 0 first.
+    std::vector<int> deviceOfCopy;
+    std::vector<GroupStage> stages;
+    std::vector<sharding::SharedStage> plans; ///< of one member, too
+    std::vector<StageEdge> edges;             ///< of a copy those of the chain first
+    std::vector<SharedSum> sums;
     int members() const;
     /// The first member of a device, numbered over all.
     int firstOf(int device) const;
+    int copyOf(int stage, int replica) const { return replica * perReplica + stage; }
+    int membersOf(int copy) const
+    {
+        return membersOfDevice[static_cast<std::size_t>(deviceOfCopy[static_cast<std::size_t>(copy)])];
+    }
+};
+
+/// The edges that end at a copy of a stage, and those that begin there.
+struct CopyEdges {
+    std::vector<const StageEdge*> in, out;
+    CopyEdges() = default;
+    CopyEdges(const GroupStages& groups, int copy);
 };
 
 bool hasGroups(const Design& design);
 
-/// What keeps a design with groups from being taken apart: update blocks, skip connections, selective recomputation,
-/// replicas, shared parameters, pieces of sequences, buses, host gaps, overlapped pairs. Empty: nothing.
+/// What keeps a design with groups from being taken apart: update blocks, selective recomputation, pieces of sequences,
+/// buses, host gaps, overlapped pairs. Empty: nothing.
 Diagnostics whyNoMembers(const Design& design);
 
 /// Plans every stage for its device's members. Throws Error with whyNoMembers(), and as sharding::SharedStages does.

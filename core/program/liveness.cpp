@@ -379,6 +379,7 @@ private:
 
     void transfer(Lane* source, Lane* destination, TaskId t, const Task& task)
     {
+        m_afterLoop = false; // what members send for a sum is to be waited for as well
         if (source != nullptr) {
             Channel& channel = channelTo(*source, task.peer);
             while (channel.open.size() - channel.first >= m_outstanding)

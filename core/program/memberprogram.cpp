@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // One pass over the groups' tasks in their order. A block becomes, part by part, a task on every member and then the
-// collective; the first part reads what arrived and defines what the block keeps, the last one hands over. Liveness is
-// the compiler's own (liveness.h), on the members' tasks.
+// collective; the first part reads what arrived and defines what the block keeps, the last one hands over. A sum of two
+// stages' gradients becomes what every member sets out, transfers, and what every member adds. Liveness is the
+// compiler's own (liveness.h), on the members' tasks.
 #include "core/program/memberprogram.h"
 
 #include "core/program/liveness.h"
@@ -40,11 +41,12 @@ public:
                                                 static_cast<std::size_t>(stages.membersOfDevice[device]),
                                                 static_cast<std::int32_t>(device));
         }
-        const std::size_t cells =
-            static_cast<std::size_t>(groups.stages()) * static_cast<std::size_t>(groups.microbatches);
-        m_cells.resize(cells);
-        m_outputs.resize(cells);
-        m_gradients.resize(cells);
+        const auto microbatches = static_cast<std::size_t>(groups.microbatches);
+        m_cells.resize(stages.stages.size() * microbatches);
+        m_outputs.resize(stages.edges.size() * microbatches);
+        m_gradients.resize(stages.edges.size() * microbatches);
+        for (int copy = 0; copy < static_cast<int>(stages.stages.size()); ++copy)
+            m_edges.emplace_back(stages, copy);
     }
 
     MemberProgram run()
@@ -63,37 +65,45 @@ public:
 private:
     static constexpr int outstandingSends = 2;
 
-    int groupOf(int stage) const { return m_groups.deviceOfStage[static_cast<std::size_t>(stage)]; }
-    int membersOf(int stage) const { return m_stages.membersOfDevice[static_cast<std::size_t>(groupOf(stage))]; }
-    int deviceOf(int stage, int member) const { return m_first[static_cast<std::size_t>(groupOf(stage))] + member; }
-    const GroupStage& stageAt(int stage) const { return m_stages.stages[static_cast<std::size_t>(stage)]; }
-    std::size_t cellOf(int stage, int microbatch) const
+    int copyOf(const Task& task) const { return m_stages.copyOf(task.stage, task.replica); }
+    int groupOf(int copy) const { return m_stages.deviceOfCopy[static_cast<std::size_t>(copy)]; }
+    int deviceOf(int copy, int member) const { return m_first[static_cast<std::size_t>(groupOf(copy))] + member; }
+    const GroupStage& stageAt(int copy) const { return m_stages.stages[static_cast<std::size_t>(copy)]; }
+    const CopyEdges& edgesOf(int copy) const { return m_edges[static_cast<std::size_t>(copy)]; }
+    std::size_t cellOf(std::size_t index, int microbatch) const
     {
-        return static_cast<std::size_t>(stage) * static_cast<std::size_t>(m_groups.microbatches)
-               + static_cast<std::size_t>(microbatch);
+        return index * static_cast<std::size_t>(m_groups.microbatches) + static_cast<std::size_t>(microbatch);
+    }
+    std::vector<Arrived>& arrivedOf(const StageEdge& edge, int microbatch, bool forward)
+    {
+        const auto index = static_cast<std::size_t>(&edge - m_stages.edges.data());
+        return (forward ? m_outputs : m_gradients)[cellOf(index, microbatch)];
     }
 
     void addPersistent()
     {
-        for (int s = 0; s < m_groups.stages(); ++s)
-            for (int m = 0; m < membersOf(s); ++m) {
-                const StageCosts& bytes = stageAt(s).members[static_cast<std::size_t>(m)];
-                addBuffer(BufferKind::Parameters, deviceOf(s, m), s, -1, bytes.parameters);
-                addBuffer(BufferKind::Gradients, deviceOf(s, m), s, -1, bytes.gradients);
-                addBuffer(BufferKind::OptimizerState, deviceOf(s, m), s, -1, bytes.optimizerState);
+        for (int copy = 0; copy < static_cast<int>(m_stages.stages.size()); ++copy)
+            for (int m = 0; m < m_stages.membersOf(copy); ++m) {
+                const StageCosts& bytes = stageAt(copy).members[static_cast<std::size_t>(m)];
+                addBuffer(BufferKind::Parameters, deviceOf(copy, m), copy, -1, bytes.parameters);
+                addBuffer(BufferKind::Gradients, deviceOf(copy, m), copy, -1, bytes.gradients);
+                addBuffer(BufferKind::OptimizerState, deviceOf(copy, m), copy, -1, bytes.optimizerState);
             }
     }
 
-    BufferId addBuffer(BufferKind kind, int device, int stage, int microbatch, Bytes bytes, int consumer = -1)
+    BufferId addBuffer(BufferKind kind, int device, int copy, int microbatch, Bytes bytes, int consumer = -1,
+                       bool skip = false)
     {
-        m_made.program.buffers.push_back({bytes, kind, 0, device, stage, microbatch, consumer, false});
+        m_made.program.buffers.push_back({bytes, kind, static_cast<std::uint16_t>(copy / m_stages.perReplica), device,
+                                          copy % m_stages.perReplica, microbatch, consumer, skip});
         return static_cast<BufferId>(m_made.program.buffers.size() - 1);
     }
 
-    TaskId begin(TaskKind kind, Op op, int stage, int microbatch, int device, int peer, Nanoseconds duration, int part)
+    TaskId begin(TaskKind kind, Op op, int copy, int microbatch, int device, int peer, Nanoseconds duration, int part)
     {
         Program& program = m_made.program;
-        program.tasks.push_back({kind, op, 0, stage, microbatch, device, peer});
+        program.tasks.push_back({kind, op, static_cast<std::uint16_t>(copy / m_stages.perReplica),
+                                 copy % m_stages.perReplica, microbatch, device, peer});
         program.partOfTask.push_back(part);
         program.afterOnDevice.push_back(none);
         program.afterData.push_back(none);
@@ -111,11 +121,12 @@ private:
         if (buffer != none)
             m_made.program.operands.push_back(buffer);
     }
-    BufferId write(BufferKind kind, int device, int stage, int microbatch, Bytes bytes, int consumer = -1)
+    BufferId write(BufferKind kind, int device, int copy, int microbatch, Bytes bytes, int consumer = -1,
+                   bool skip = false)
     {
         if (bytes <= 0)
             return none;
-        const BufferId buffer = addBuffer(kind, device, stage, microbatch, bytes, consumer);
+        const BufferId buffer = addBuffer(kind, device, copy, microbatch, bytes, consumer, skip);
         operand(buffer);
         return buffer;
     }
@@ -136,8 +147,8 @@ private:
         case TaskKind::Compute: addBlock(task); return;
         case TaskKind::Update: addUpdate(task); return;
         case TaskKind::Transfer: addTransfers(task); return;
-        case TaskKind::Reduce:
-        case TaskKind::ReplicaSum:
+        case TaskKind::Reduce: addSum(task, m_stages.copyOf(task.stage, task.replica)); return;
+        case TaskKind::ReplicaSum: addSum(task, m_stages.copyOf(task.stage, 0)); return;
         case TaskKind::PutInPlace:
         case TaskKind::SetOut:
         case TaskKind::Collective:
@@ -149,63 +160,133 @@ private:
 
     void addUpdate(const Task& task)
     {
-        for (int m = 0; m < membersOf(task.stage); ++m) {
-            const int device = deviceOf(task.stage, m);
-            const Nanoseconds time =
-                stageAt(task.stage).passes[indexOf(Op::U)].parts.front()[static_cast<std::size_t>(m)];
-            const TaskId id = begin(TaskKind::Update, Op::U, task.stage, task.microbatch, device, -1, time, 0);
+        const int copy = copyOf(task);
+        for (int m = 0; m < m_stages.membersOf(copy); ++m) {
+            const int device = deviceOf(copy, m);
+            const Nanoseconds time = stageAt(copy).passes[indexOf(Op::U)].parts.front()[static_cast<std::size_t>(m)];
+            const TaskId id = begin(TaskKind::Update, Op::U, copy, task.microbatch, device, -1, time, 0);
             m_made.program.afterOnDevice[id] = std::exchange(m_last[static_cast<std::size_t>(device)], id);
             endReads();
         }
+    }
+
+    /// A member's sum of gradients, as it is before anything is added.
+    struct SetOut {
+        bool toRoot = false;
+        int to = 0; ///< member of the other side
+        BufferId buffer = none;
+        TaskId maker = none, transfer = none;
+    };
+
+    void addSum(const Task& task, int root)
+    {
+        const int other = m_stages.copyOf(task.microbatch, task.replica);
+        const auto found = std::find_if(m_stages.sums.begin(), m_stages.sums.end(),
+                                        [&](const SharedSum& sum) { return sum.root == root && sum.other == other; });
+        const int number = static_cast<int>(found - m_stages.sums.begin());
+        std::vector<SetOut> sent;
+        for (const bool toRoot : {false, true}) {
+            const int copy = toRoot ? other : root, peer = toRoot ? root : other;
+            for (int m = 0; m < m_stages.membersOf(copy); ++m) {
+                const TaskId id = beginSum(task.kind, copy, m, 2 * number);
+                endReads();
+                for (int to = 0; to < m_stages.membersOf(peer); ++to)
+                    if (const Bytes bytes = found->bytes(toRoot, m, to); bytes > 0)
+                        sent.push_back({toRoot, to,
+                                        write(BufferKind::PartialGradient, deviceOf(copy, m), copy, -1, bytes), id,
+                                        none});
+            }
+        }
+        for (SetOut& one : sent) {
+            const int copy = one.toRoot ? other : root, peer = one.toRoot ? root : other;
+            const Buffer made = m_made.program.buffers[one.buffer];
+            if (made.device == deviceOf(peer, one.to))
+                continue;
+            one.transfer = send(Op::U, copy, peer, 0, one.buffer, one.maker, deviceOf(peer, one.to));
+            one.buffer = write(BufferKind::ReceivedPartialGradient, deviceOf(peer, one.to), copy, -1, made.bytes);
+        }
+        for (const bool toRoot : {true, false}) {
+            const int copy = toRoot ? root : other;
+            for (int m = 0; m < m_stages.membersOf(copy); ++m) {
+                const TaskId id = beginSum(task.kind, copy, m, 2 * number + 1);
+                for (const SetOut& one : sent)
+                    if (one.toRoot == toRoot && one.to == m) {
+                        operand(one.buffer);
+                        waitFor(id, one.transfer);
+                    }
+                endReads();
+            }
+        }
+    }
+
+    /// `part`: twice the number of the sum, and one more where what arrived is added.
+    TaskId beginSum(TaskKind kind, int copy, int member, int part)
+    {
+        const int device = deviceOf(copy, member);
+        const TaskId id = begin(kind, Op::U, copy, copy % m_stages.perReplica, device, device, 0, part);
+        m_made.program.afterOnDevice[id] = std::exchange(m_last[static_cast<std::size_t>(device)], id);
+        return id;
+    }
+
+    /// Begins a transfer of a buffer, whose copy at its destination is to be written.
+    TaskId send(Op op, int maker, int consumer, int microbatch, BufferId buffer, TaskId made, int to)
+    {
+        const LinkCosts& link = groupOf(maker) == groupOf(consumer)
+                                    ? m_stages.linkInside[static_cast<std::size_t>(groupOf(maker))]
+                                    : m_costs.linkBetween(groupOf(maker), groupOf(consumer));
+        const Buffer from = m_made.program.buffers[buffer];
+        const TaskId id =
+            begin(TaskKind::Transfer, op, maker, microbatch, from.device, to, link.transferTime(from.bytes), 0);
+        waitFor(id, made);
+        operand(buffer);
+        endReads();
+        return id;
     }
 
     /// The values of the groups' transfer, from member to member.
     void addTransfers(const Task& task)
     {
         const bool forward = task.op == Op::F;
-        // A gradient is named by the stage that made it.
-        const int stage = forward ? task.stage : task.stage - 1;
-        const int maker = forward ? stage : stage + 1, consumer = forward ? stage + 1 : stage;
-        carry(stage, maker, consumer, task.microbatch, forward);
+        bool chain = false, skips = false;
+        for (const BufferId buffer : m_groups.reads(m_block))
+            (m_groups.buffers[buffer].skip ? skips : chain) = true;
+        const CopyEdges& edges = edgesOf(copyOf(task)); // of the maker
+        for (const StageEdge* edge : forward ? edges.out : edges.in)
+            if ((edge->skip ? skips : chain) && groupOf(forward ? edge->to : edge->from) == task.peer)
+                carry(*edge, task.microbatch, forward);
     }
 
-    void carry(int stage, int maker, int consumer, int microbatch, bool forward)
+    void carry(const StageEdge& edge, int microbatch, bool forward)
     {
-        std::vector<Arrived>& pieces = (forward ? m_outputs : m_gradients)[cellOf(stage, microbatch)];
-        const LinkCosts& link = groupOf(maker) == groupOf(consumer)
-                                    ? m_stages.linkInside[static_cast<std::size_t>(groupOf(maker))]
-                                    : m_costs.linkBetween(groupOf(maker), groupOf(consumer));
-        for (Arrived& piece : pieces) {
+        const int maker = forward ? edge.from : edge.to, consumer = forward ? edge.to : edge.from;
+        for (Arrived& piece : arrivedOf(edge, microbatch, forward)) {
             const Buffer made = m_made.program.buffers[piece.buffer];
             const int to = deviceOf(consumer, piece.to);
             if (made.device == to)
                 continue;
-            const TaskId id = begin(TaskKind::Transfer, forward ? Op::F : Op::I, maker, microbatch, made.device, to,
-                                    link.transferTime(made.bytes), 0);
-            waitFor(id, m_makerOf[piece.buffer]);
-            operand(piece.buffer);
-            endReads();
-            piece.buffer = write(forward ? BufferKind::ReceivedOutput : BufferKind::ReceivedGradient, to, made.stage,
-                                 microbatch, made.bytes, made.consumerStage);
-            piece.transfer = id;
+            piece.transfer =
+                send(forward ? Op::F : Op::I, maker, consumer, microbatch, piece.buffer, m_makerOf[piece.buffer], to);
+            piece.buffer = write(forward ? BufferKind::ReceivedOutput : BufferKind::ReceivedGradient, to, maker,
+                                 microbatch, made.bytes, made.consumerStage, made.skip);
         }
     }
 
     void addBlock(const Task& task)
     {
-        const PassParts& pass = stageAt(task.stage).passes[indexOf(task.op)];
+        const int copy = copyOf(task);
+        const PassParts& pass = stageAt(copy).passes[indexOf(task.op)];
         const double scale =
             m_costs.microbatches.empty() ? 1.0 : m_costs.microbatches[static_cast<std::size_t>(task.microbatch)].time;
         const auto scaled = [scale](Nanoseconds time) {
             return scale == 1.0 ? time : static_cast<Nanoseconds>(std::llround(scale * static_cast<double>(time)));
         };
-        const int members = membersOf(task.stage);
+        const int members = m_stages.membersOf(copy);
         std::vector<std::vector<BufferId>> used(static_cast<std::size_t>(members));
         for (std::size_t part = 0; part < pass.parts.size(); ++part) {
             const bool isFirst = part == 0, isLast = part + 1 == pass.parts.size();
             for (int m = 0; m < members; ++m) {
-                const int device = deviceOf(task.stage, m);
-                const TaskId id = begin(TaskKind::Compute, task.op, task.stage, task.microbatch, device, -1,
+                const int device = deviceOf(copy, m);
+                const TaskId id = begin(TaskKind::Compute, task.op, copy, task.microbatch, device, -1,
                                         scaled(pass.parts[part][static_cast<std::size_t>(m)]), static_cast<int>(part));
                 m_made.program.afterOnDevice[id] = std::exchange(m_last[static_cast<std::size_t>(device)], id);
                 if (isFirst)
@@ -230,17 +311,19 @@ private:
                 addCollective(task, members, scaled(pass.collectives[part]), static_cast<int>(part));
         }
         // Where the consumer is of the same group no task of the groups carries the value.
-        if (task.op == Op::F && task.stage + 1 < m_groups.stages() && groupOf(task.stage + 1) == groupOf(task.stage))
-            carry(task.stage, task.stage, task.stage + 1, task.microbatch, true);
-        if (makesInputGrad(task.op) && task.stage > 0 && groupOf(task.stage - 1) == groupOf(task.stage))
-            carry(task.stage - 1, task.stage, task.stage - 1, task.microbatch, false);
+        for (const StageEdge* edge : edgesOf(copy).out)
+            if (task.op == Op::F && groupOf(edge->to) == groupOf(copy))
+                carry(*edge, task.microbatch, true);
+        for (const StageEdge* edge : edgesOf(copy).in)
+            if (makesInputGrad(task.op) && groupOf(edge->from) == groupOf(copy))
+                carry(*edge, task.microbatch, false);
     }
 
     void addCollective(const Task& task, int members, Nanoseconds duration, int index)
     {
-        const int first = deviceOf(task.stage, 0);
-        const TaskId id = begin(TaskKind::Collective, task.op, task.stage, task.microbatch, first, first + members - 1,
-                                duration, index);
+        const int copy = copyOf(task), first = deviceOf(copy, 0);
+        const TaskId id =
+            begin(TaskKind::Collective, task.op, copy, task.microbatch, first, first + members - 1, duration, index);
         endReads();
         for (int m = 0; m < members; ++m) {
             const TaskId before = std::exchange(m_last[static_cast<std::size_t>(first + m)], id);
@@ -260,16 +343,20 @@ private:
                     waitFor(id, piece.transfer);
                 }
         };
-        if ((task.op == Op::F || task.op == Op::R) && task.stage > 0)
-            read(m_outputs[cellOf(task.stage - 1, task.microbatch)]);
-        if (makesInputGrad(task.op) && task.stage + 1 < m_groups.stages())
-            read(m_gradients[cellOf(task.stage, task.microbatch)]);
+        const CopyEdges& edges = edgesOf(copyOf(task));
+        for (const StageEdge* edge : edges.in)
+            if (task.op == Op::F || task.op == Op::R)
+                read(arrivedOf(*edge, task.microbatch, true));
+        for (const StageEdge* edge : edges.out)
+            if (makesInputGrad(task.op))
+                read(arrivedOf(*edge, task.microbatch, false));
     }
 
     std::vector<MemberCell>& cells(const Task& task)
     {
-        std::vector<MemberCell>& found = m_cells[cellOf(task.stage, task.microbatch)];
-        found.resize(static_cast<std::size_t>(membersOf(task.stage)));
+        const int copy = copyOf(task);
+        std::vector<MemberCell>& found = m_cells[cellOf(static_cast<std::size_t>(copy), task.microbatch)];
+        found.resize(static_cast<std::size_t>(m_stages.membersOf(copy)));
         return found;
     }
 
@@ -288,11 +375,11 @@ private:
     /// What the block makes for later ones, and the room that it works in.
     void writeKept(const Task& task, int member)
     {
-        const int device = deviceOf(task.stage, member);
-        const StageCosts& bytes = stageAt(task.stage).members[static_cast<std::size_t>(member)];
+        const int copy = copyOf(task), device = deviceOf(copy, member);
+        const StageCosts& bytes = stageAt(copy).members[static_cast<std::size_t>(member)];
         MemberCell& cell = cells(task)[static_cast<std::size_t>(member)];
         const auto kept = [&](BufferKind kind, Bytes size) {
-            return write(kind, device, task.stage, task.microbatch, m_costs.scaled(size, task.microbatch));
+            return write(kind, device, copy, task.microbatch, m_costs.scaled(size, task.microbatch));
         };
         if (task.op == Op::F) {
             cell.savedUntilInputGrad = kept(BufferKind::SavedUntilInputGrad, bytes.savedUntilInputGrad);
@@ -321,23 +408,25 @@ private:
 
     void handOver(TaskId id, const Task& task, int member)
     {
-        const int device = deviceOf(task.stage, member);
-        const auto hand = [&](const std::vector<BoundaryPiece>& pieces, BufferKind kind, int consumer,
-                              std::vector<Arrived>& made) {
-            for (const BoundaryPiece& piece : pieces) {
+        const int copy = copyOf(task);
+        const auto hand = [&](const StageEdge& edge, bool forward) {
+            for (const BoundaryPiece& piece : forward ? edge.output : edge.gradients) {
                 if (piece.from != member)
                     continue;
-                const BufferId buffer = write(kind, device, task.stage, task.microbatch, piece.bytes, consumer);
-                made.push_back({piece.to, buffer, none});
+                const BufferId buffer =
+                    write(forward ? BufferKind::Output : BufferKind::Gradient, deviceOf(copy, member), copy,
+                          task.microbatch, piece.bytes, forward ? -1 : edge.from % m_stages.perReplica, edge.skip);
+                arrivedOf(edge, task.microbatch, forward).push_back({piece.to, buffer, none});
                 m_makerOf.resize(m_made.program.buffers.size(), none);
                 m_makerOf[buffer] = id;
             }
         };
-        if (task.op == Op::F && task.stage + 1 < m_groups.stages())
-            hand(stageAt(task.stage).output, BufferKind::Output, -1, m_outputs[cellOf(task.stage, task.microbatch)]);
-        if (makesInputGrad(task.op) && task.stage > 0)
-            hand(stageAt(task.stage - 1).gradients, BufferKind::Gradient, task.stage - 1,
-                 m_gradients[cellOf(task.stage - 1, task.microbatch)]);
+        for (const StageEdge* edge : edgesOf(copy).out)
+            if (task.op == Op::F)
+                hand(*edge, true);
+        for (const StageEdge* edge : edgesOf(copy).in)
+            if (makesInputGrad(task.op))
+                hand(*edge, false);
     }
 
     const Program& m_groups;
@@ -348,8 +437,9 @@ private:
     std::vector<int> m_first;                                 ///< per group: its first member
     std::vector<TaskId> m_last;                               ///< per member
     std::vector<TaskId> m_makerOf;                            ///< per buffer that is handed over
-    std::vector<std::vector<MemberCell>> m_cells;             ///< per stage and microbatch, then member
-    std::vector<std::vector<Arrived>> m_outputs, m_gradients; ///< per stage and microbatch
+    std::vector<CopyEdges> m_edges;                           ///< per copy of a stage
+    std::vector<std::vector<MemberCell>> m_cells;             ///< per copy and microbatch, then member
+    std::vector<std::vector<Arrived>> m_outputs, m_gradients; ///< per edge and microbatch
 };
 
 } // namespace

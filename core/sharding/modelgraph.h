@@ -22,11 +22,17 @@ struct MlpShape {
 /// linear, activation, …, sum. Throws Error (where begins with "mlp.").
 TensorGraph mlpGraph(const MlpShape& shape);
 
+/// What stands behind so many transformer layers is added to what goes into the layer behind so many.
+struct LayerSkip {
+    int behind = 0, before = 0;
+};
+
 /// Embedding, layers with attention and MLP or experts, final norm; a decoder ends with the projection to the
 /// vocabulary and cross entropy, an encoder with a sum in place of the head trained on it. `segments`: number of
-/// segments with ratios of their own. Norms of queries and keys and rotary positions are left out, as their cost is
-/// negligible. Throws Error for models without a graph: pictures, latent attention, sequences in pieces.
-TensorGraph transformerGraph(const ModelShape& shape, const StateBytesPerParameter& state, int segments = 1);
+/// segments with ratios of their own. Rotary positions are part of attention, as their cost is negligible. Throws Error
+/// for models without a graph: pictures, latent attention, sinks, sequences in pieces.
+TensorGraph transformerGraph(const ModelShape& shape, const StateBytesPerParameter& state, int segments = 1,
+                             const std::vector<LayerSkip>& skips = {});
 
 /// Of a model's layers: transformer layers [first, first + count), with or without its two ends.
 struct LayerRange {
@@ -35,8 +41,11 @@ struct LayerRange {
     auto operator<=>(const LayerRange&) const = default;
 };
 
+/// The table of tokens, and the head's own matrix: of a head that is tied to a table on another stage a copy.
+inline constexpr const char *embeddingName = "embedding.table", *headName = "head.weight";
+
 /// The part of a model that one stage holds. Without the embedding it begins with a received activation; without the
-/// head it ends with hand_over. A tied head on another stage than its embedding has a copy. Throws as transformerGraph.
+/// head it ends with hand_over. Throws as transformerGraph.
 TensorGraph stageGraph(const ModelShape& shape, const StateBytesPerParameter& state, const LayerRange& range);
 
 } // namespace pipewright::sharding

@@ -14,11 +14,15 @@ namespace {
 struct OperationRow {
     std::string_view name, signature;
     Work work = Work::None;
-    std::string_view attributes = {}; ///< names, optional ones with a question mark
+    std::string_view attributes = {}; ///< names; behind them ~ for any number, ? where they may be absent
     std::string_view sized = {};      ///< "c=capacity": a letter's size is an attribute
     std::string_view parts = {};      ///< "dk=heads": cut only between so many equal parts
 };
 
+// Attention is causal. `scale` is 1 / sqrt(size of a head) where it is absent; of a `window` a query looks at so many
+// keys; with a `rotary_base` queries and keys are turned by their positions, at frequencies that `rotary_scaling`
+// stretches (1 linear, 2 as Llama 3, 3 YaRN: kernels/rotary.h). head_norm is an RMS norm of every head's n values.
+//
 // Mixture of experts, per group g of t tokens: route gives each token's weight for every slot c of every expert e,
 // dispatch fills the slots, combine adds up what comes out of them (GShard, arXiv 2006.16668).
 constexpr OperationRow operationRows[] = {
@@ -27,17 +31,26 @@ constexpr OperationRow operationRows[] = {
     {"transpose", "*ab -> *ba", Work::Traffic},
     {"add", "* * -> *", Work::Traffic},
     {"multiply", "* * -> *", Work::Traffic},
-    {"scale", "* -> *", Work::Traffic, "factor"},
+    {"scale", "* -> *", Work::Traffic, "factor~"},
+    {"soft_cap", "* -> *", Work::Traffic, "cap~"},
     {"gelu", "* -> *", Work::Traffic},
+    {"gelu_erf", "* -> *", Work::Traffic},
     {"relu", "* -> *", Work::Traffic},
     {"silu", "* -> *", Work::Traffic},
     {"softmax", "*v -> *v", Work::Traffic},
     {"log_softmax", "*v -> *v", Work::Traffic},
-    {"layer_norm", "*h h h? -> *h", Work::Traffic},
-    {"rms_norm", "*h h -> *h", Work::Traffic},
+    {"layer_norm", "*h h h? -> *h", Work::Traffic, "epsilon~?"},
+    {"rms_norm", "*h h -> *h", Work::Traffic, "epsilon~?"},
+    {"head_norm", "bsd n -> bsd", Work::Traffic, "heads epsilon~?", {}, "d=heads"},
     {"embedding", "* vh -> *h", Work::Traffic},
     {"positions", "bsh sh -> bsh", Work::Traffic},
-    {"attention", "bsd btk btk -> bsd", Work::Attention, "heads key_value_heads?", {}, "dk=key_value_heads"},
+    {"attention",
+     "bsd btk btk -> bsd",
+     Work::Attention,
+     "heads key_value_heads? window? scale~? soft_cap~? rotary_base~? rotary_scaling? rotary_factor~? rotary_low~? "
+     "rotary_high~? rotary_original~?",
+     {},
+     "dk=key_value_heads"},
     {"reduce_last", "*v -> *", Work::Traffic},
     {"sum", "* -> ", Work::None},
     {"hand_over", "* -> ", Work::None}, // to the next stage, in place of the loss
@@ -81,8 +94,12 @@ constexpr RuleRow ruleRows[] = {
     {"scale", "[*] -> [*]"},
     {"scale", "R -> R"},
     {"scale", "I -> I"},
+    {"soft_cap", "[*] -> [*]"},
+    {"soft_cap", "I -> I"},
     {"gelu", "[*] -> [*]"},
     {"gelu", "I -> I"},
+    {"gelu_erf", "[*] -> [*]"},
+    {"gelu_erf", "I -> I"},
     {"relu", "[*] -> [*]"},
     {"relu", "I -> I"},
     {"silu", "[*] -> [*]"},
@@ -95,6 +112,10 @@ constexpr RuleRow ruleRows[] = {
     {"layer_norm", "I I I -> I"},
     {"rms_norm", "[*] I -> [*]"},
     {"rms_norm", "I I -> I"},
+    {"head_norm", "[b] I -> [b]"},
+    {"head_norm", "[s] I -> [s]"},
+    {"head_norm", "[d] I -> [d]"},
+    {"head_norm", "I I -> I"},
     {"embedding", "[*] I -> [*]"},
     {"embedding", "I [h] -> [h]"},
     {"embedding", "I [v] -> R", added},
@@ -174,8 +195,9 @@ Operation parseOperation(const OperationRow& row)
     }
     operation.result.letters = std::string(right);
     for (const std::string_view word : words(row.attributes)) {
-        const bool optional = word.back() == '?';
-        operation.attributes.push_back({std::string(word.substr(0, word.size() - optional)), !optional});
+        const std::string_view name = word.substr(0, word.find_first_of("~?"));
+        const auto has = [marks = word.substr(name.size())](char mark) { return marks.find(mark) != marks.npos; };
+        operation.attributes.push_back({std::string(name), !has('?'), !has('~')});
     }
     if (!row.sized.empty()) {
         operation.sizedLetter = row.sized.front();

@@ -39,6 +39,7 @@ struct OperandForm {
 struct AttributeForm {
     std::string name;
     bool required = true;
+    bool whole = true; ///< a whole number from 1; else any
 };
 
 struct Operation {

@@ -32,8 +32,9 @@ LayerRange rangeOf(const Workload& workload, int first, int count)
 LayerRange stageRange(const Workload& workload, int first, int count)
 {
     LayerRange range = rangeOf(workload, first, count);
-    // Only the dense layers before the first with experts differ from the rest.
-    range.first = workload.shape.experts > 0 ? std::min(range.first, workload.shape.denseLayers) : 0;
+    // Only the dense layers before the first with experts differ from the rest, and those that look at all tokens.
+    if (workload.shape.window == 0 || workload.shape.fullAttentionEvery == 0)
+        range.first = workload.shape.experts > 0 ? std::min(range.first, workload.shape.denseLayers) : 0;
     return range;
 }
 

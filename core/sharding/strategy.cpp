@@ -106,7 +106,8 @@ private:
     static bool isMatrix(const Node& node) { return isA(node, "linear") || isA(node, "expert_linear"); }
     static bool staysCut(const Node& node)
     {
-        constexpr std::array<std::string_view, 6> alike{"gelu", "relu", "silu", "multiply", "scale", "attention"};
+        constexpr std::array<std::string_view, 9> alike{"gelu",  "gelu_erf", "relu",      "silu",     "multiply",
+                                                        "scale", "soft_cap", "head_norm", "attention"};
         return std::any_of(alike.begin(), alike.end(), [&](std::string_view name) { return isA(node, name); });
     }
     bool feeds(int index, std::string_view operation) const
@@ -141,8 +142,8 @@ private:
     /// Of what works token by token, and is therefore done for a part of the tokens; routing looks at all of them.
     bool isBetween(const Node& node) const
     {
-        constexpr std::array<std::string_view, 7> byToken{"layer_norm", "rms_norm",      "add",    "positions",
-                                                          "hand_over",  "cross_entropy", "combine"};
+        constexpr std::array<std::string_view, 8> byToken{"layer_norm", "rms_norm",  "add",           "scale",
+                                                          "positions",  "hand_over", "cross_entropy", "combine"};
         return m_graph.node(node.operands.front()).shape.size() > tokenDim
                && std::any_of(byToken.begin(), byToken.end(), [&](std::string_view name) { return isA(node, name); });
     }

@@ -7,6 +7,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 
 namespace pipewright::sharding {
 
@@ -58,13 +59,16 @@ void checkAttributes(const Operation& operation, Node& node)
             throw Error(node.name, fmt::format("{} needs the attribute \"{}\"", operation.name, form.name),
                         fmt::format("add \"{}\": …", form.name));
     for (const auto& [name, value] : node.attributes) {
-        const bool known = std::any_of(operation.attributes.begin(), operation.attributes.end(),
-                                       [&name = name](const AttributeForm& form) { return form.name == name; });
-        if (!known)
+        const auto form = std::find_if(operation.attributes.begin(), operation.attributes.end(),
+                                       [&name = name](const AttributeForm& one) { return one.name == name; });
+        if (form == operation.attributes.end())
             throw Error(node.name, fmt::format("{} takes no attribute \"{}\"", operation.name, name), "remove it");
-        if (name != "factor"
-            && (value < 1 || value > 1e9 || value != static_cast<double>(static_cast<std::int64_t>(value))))
+        constexpr double most = 1e9;
+        if (form->whole
+            && (value < 1 || value > most || value != static_cast<double>(static_cast<std::int64_t>(value))))
             throw Error(node.name, fmt::format("\"{}\" is {}", name, value), "use a whole number from 1");
+        if (!(std::abs(value) <= most))
+            throw Error(node.name, fmt::format("\"{}\" is {}", name, value), "use a number up to 1e9");
     }
     if (takesHeads)
         node.attributes.try_emplace(operation.partsAttribute, attributeOf(node, "heads"));

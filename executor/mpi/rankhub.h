@@ -48,6 +48,7 @@ public:
     void endRun() override;
     void post(std::uint32_t kind, std::uint32_t number, std::span<const std::byte> bytes) override;
     std::vector<PeerMessage> takeMessages() override;
+    std::unique_ptr<Exchange> createExchange(std::span<const int> others) override;
     Nanoseconds clockOffset(int process) const override;
     Nanoseconds clockUncertainty(int process) const override;
 

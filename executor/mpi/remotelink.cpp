@@ -265,9 +265,9 @@ Bytes remoteLinkStorage(const LinkOptions& options)
 }
 
 std::unique_ptr<Link> createRemoteLink(RankHub& hub, int from, int to, const LinkOptions& options,
-                                       std::unique_ptr<Allocation> storage)
+                                       std::unique_ptr<Allocation> storage, int channel)
 {
-    const auto number = static_cast<std::uint32_t>(from * hub.count() + to);
+    const auto number = static_cast<std::uint32_t>((channel * hub.count() + from) * hub.count() + to);
     if (from == hub.self())
         return std::make_unique<SendingEnd>(hub, number, to, options, std::move(storage));
     return std::make_unique<ReceivingEnd>(hub, number, from);

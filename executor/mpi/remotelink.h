@@ -11,10 +11,10 @@
 
 namespace pipewright {
 
-/// `from` or `to` is the hub's own process. `storage`: remoteLinkStorage() bytes of the sender's device, by its
-/// process; null where that is nothing.
+/// `from` or `to` is the hub's own process. Links of one pair differ in `channel`. `storage`: remoteLinkStorage() bytes
+/// of the sender's device, by its process; null where that is nothing.
 std::unique_ptr<Link> createRemoteLink(RankHub& hub, int from, int to, const LinkOptions& options,
-                                       std::unique_ptr<Allocation> storage);
+                                       std::unique_ptr<Allocation> storage, int channel = 0);
 Bytes remoteLinkStorage(const LinkOptions& options);
 
 /// Tells lists of sizes apart.

@@ -172,11 +172,10 @@ BackendCheck checkForBackend(const Design& design, const RunMeans& means)
         means.maths == RunOptions::Maths::Timed || means.maths == RunOptions::Maths::Synthetic || means.virtualClock;
     if (!wantsTimes) {
         Diagnostics why = whyNotTrainable(design);
-        if (means.backend != "host" && hasGroups(design))
-            why.push_back(
-                {Severity::Error, "cluster.devices",
-                 fmt::format("the {} backend does not train groups, whose members share stages", means.backend),
-                 "use --backend host, or a cluster without groups"});
+        if (hasGroups(design) && (means.gpus || means.backend == "cuda"))
+            why.push_back({Severity::Error, "cluster.devices",
+                           "groups, whose members share stages, are not trained on GPUs",
+                           "use --backend host or mpi without GPUs, or a cluster without groups"});
         if (why.empty() && (means.gpus || means.backend == "cuda"))
             why = whyNotOnGpus(design.workload->shape);
         if (why.empty() && !hasGroups(design) && means.maths != RunOptions::Maths::Training && means.backend == "host")

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "executor/run/grouprun.h"
 
+#include "core/design/stagecosts.h"
 #include "core/program/compile.h"
 #include "executor/run/gradientcheck.h"
 #include "executor/sharding/drydevice.h"
@@ -17,12 +18,14 @@ namespace {
 /// Of a group's lane: the bytes of the member that needs most in all.
 void showFullestMember(const GroupStages& stages, Design& design)
 {
-    for (std::size_t s = 0; s < stages.stages.size(); ++s) {
+    for (std::size_t s = 0; s < design.costs.stages.size(); ++s) {
         const auto needs = [](const StageCosts& member) {
             return member.parameters + member.gradients + member.optimizerState + member.savedUntilInputGrad
                    + member.savedUntilWeightGrad + member.recomputedUntilInputGrad + member.recomputedUntilWeightGrad;
         };
-        const std::vector<StageCosts>& members = stages.stages[s].members;
+        std::vector<StageCosts> members; // of all replicas
+        for (std::size_t copy = s; copy < stages.stages.size(); copy += design.costs.stages.size())
+            members.insert(members.end(), stages.stages[copy].members.begin(), stages.stages[copy].members.end());
         const StageCosts& fullest =
             *std::max_element(members.begin(), members.end(),
                               [&](const StageCosts& a, const StageCosts& b) { return needs(a) < needs(b); });
@@ -39,15 +42,38 @@ void showFullestMember(const GroupStages& stages, Design& design)
 
 } // namespace
 
-bool runsMembers(const Design& design, const std::string& backend)
+bool runsMembers(const Design& design, const std::string& backend, bool trains)
 {
-    return hasGroups(design) && backend == "host" && whyNoMembers(design).empty();
+    return hasGroups(design) && (backend == "host" || (backend == "mpi" && trains)) && whyNoMembers(design).empty();
 }
 
-GroupRun::GroupRun(const Design& given, bool trains) : design(given), stages(groupStages(given))
+int devicesOfRun(const Design& design, const RunMeans& means)
+{
+    int devices = 0;
+    const bool members = runsMembers(design, means.backend, checkForBackend(design, means).trains);
+    for (int d = 0; d < design.schedule.devices(); ++d) {
+        const DeviceSpec& spec = design.cluster.devices.at(static_cast<std::size_t>(d));
+        devices += members && spec.group ? static_cast<int>(spec.group->devices.size()) : 1;
+    }
+    return devices;
+}
+
+namespace {
+
+/// What two stages share is the model's to say.
+Design trained(Design design)
+{
+    design.dataflow.shared = sharedParametersOf(*design.workload, design.layersPerStage);
+    return design;
+}
+
+} // namespace
+
+GroupRun::GroupRun(const Design& given, bool trains, bool apart)
+    : design(trains ? trained(given) : given), stages(groupStages(design))
 {
     if (trains) {
-        sharding::measureMembers(stages, factsOf(given.workload->optimizer).values, given.schedule.recompute);
+        sharding::measureMembers(stages, factsOf(given.workload->optimizer).values, given.schedule.recompute, apart);
         showFullestMember(stages, design);
     }
     groups = compile(design.schedule, design.costs, design.dataflow);
@@ -78,6 +104,23 @@ std::vector<Bytes> GroupRun::shownOf(const std::vector<Bytes>& ofMembers) const
     return shown;
 }
 
+void noteCopies(const GroupRun& apart, const Design& given, Diagnostics& notes)
+{
+    const GroupRun together(given, true);
+    for (std::size_t d = 0; d < apart.members.program.devices.size(); ++d) {
+        const Bytes here = apart.members.program.devices[d].peakBytes,
+                    there = together.members.program.devices[d].peakBytes;
+        if (here == there)
+            continue;
+        notes.push_back({Severity::Note, "--backend",
+                         fmt::format("members in processes of their own have copies of what the others send them: "
+                                     "device {} needs {} instead of {}",
+                                     d, exactSize(here), exactSize(there)),
+                         "use --backend host for the bytes that predict says"});
+        return;
+    }
+}
+
 GroupSink::GroupSink(RecordSink& to, const GroupRun& run)
     : m_to(to), m_run(run), m_partsOfBlock(run.groups.tasks.size(), 0)
 {
@@ -97,7 +140,8 @@ std::string GroupSink::nameOf(TaskId id) const
 {
     const Program& program = m_run.members.program;
     const Task& task = program.tasks[id];
-    const PassParts& pass = m_run.stages.stages[static_cast<std::size_t>(task.stage)].passes[indexOf(task.op)];
+    const int copy = m_run.stages.copyOf(task.stage, task.replica);
+    const PassParts& pass = m_run.stages.stages[static_cast<std::size_t>(copy)].passes[indexOf(task.op)];
     const auto part = static_cast<std::size_t>(program.partOfTask[id]);
     if (task.kind == TaskKind::Collective)
         return std::string(sharding::nameOf(pass.kinds[part]));

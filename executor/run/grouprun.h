@@ -5,6 +5,7 @@
 
 #include "core/design/design.h"
 #include "core/program/memberprogram.h"
+#include "executor/run/backendcheck.h"
 #include "executor/run/run.h"
 #include "executor/sharding/grouptraining.h"
 
@@ -13,8 +14,12 @@
 
 namespace pipewright {
 
-/// Whether this backend runs the members of the design's groups, and not each group as one device.
-bool runsMembers(const Design& design, const std::string& backend);
+/// Whether this backend runs the members of the design's groups, and not each group as one device: processes do where
+/// they train.
+bool runsMembers(const Design& design, const std::string& backend, bool trains);
+
+/// Devices, or processes, that a run of the design takes.
+int devicesOfRun(const Design& design, const RunMeans& means);
 
 struct GroupRun {
     Design design;  ///< with the bytes of every group's fullest member
@@ -23,12 +28,16 @@ struct GroupRun {
     MemberProgram members;
     std::vector<int> shownMember; ///< per group: the member with the highest peak, whose memory the trace has
 
-    /// `trains`: the members' bytes are those of training, otherwise those of the design's costs. Throws Error with
-    /// whyNoMembers().
-    GroupRun(const Design& design, bool trains);
+    /// `trains`: the members' bytes are those of training, otherwise those of the design's costs; `apart`: of members
+    /// that are processes. Throws Error with whyNoMembers().
+    GroupRun(const Design& design, bool trains, bool apart = false);
     std::string nameOf(int group, Backend& backend) const; ///< "2 members: host threads 0 to 1"
     std::vector<Bytes> shownOf(const std::vector<Bytes>& ofMembers) const;
 };
+
+/// Adds a note where members that are processes need other room than threads, of which predictions are: the first
+/// device's.
+void noteCopies(const GroupRun& apart, const Design& given, Diagnostics& notes);
 
 /// Puts the members' records together to the groups': a block lasts from its first part to its last, on whatever
 /// member; parts and collectives go into the trace as what lies under the block.

@@ -56,16 +56,7 @@ public:
     {
         if (options.steps < 1)
             throw Error("steps", "a run has at least one step");
-        for (const auto& [option, value] : {std::pair{"--dump", &options.dump},
-                                            {"--weights", &options.weights},
-                                            {"--save-weights", &options.saveWeights}}) {
-            if (!value->empty() && !m_trains)
-                throw Error(option, "the blocks are timed, and there are no parameters",
-                            "run a design that trains (`check --for` says why one does not)");
-            if (!value->empty() && m_groups)
-                throw Error(option, "the parameters of a group lie in pieces on its members",
-                            "leave it out, or take a cluster without groups");
-        }
+        requireParameters(options, m_trains, m_groups.has_value());
         for (const Fault& fault : m_groups ? options.runtime.faults : std::vector<Fault>())
             requirePlace(fault, m_program, options.steps, "--inject");
         if (m_trains && !m_groups)
@@ -79,6 +70,8 @@ public:
         m_result.devices = m_backend->devices();
         m_result.groups.assign(m_program.groupOfDevice.begin(), m_program.groupOfDevice.end());
         m_result.predictedPeakBytes = predictedPeaks();
+        if (m_groups && m_peers && m_result.speaks)
+            noteCopies(*m_groups, design, m_result.notes);
         makeWork();
         m_result.maths = m_work->name();
     }
@@ -144,9 +137,9 @@ private:
     /// Of a design with groups that this backend runs member by member.
     static std::optional<GroupRun> groupsOf(const Design& design, const RunOptions& options, bool trains)
     {
-        if (!runsMembers(design, options.backend))
+        if (!runsMembers(design, options.backend, trains))
             return std::nullopt;
-        return GroupRun(trains ? design : scaledDesign(design, options), trains);
+        return GroupRun(trains ? design : scaledDesign(design, options), trains, options.backend == "mpi");
     }
 
     Design designOf(const Design& design, const RunOptions& options) const
@@ -259,13 +252,12 @@ private:
             header.deviceNames.push_back(m_groups ? m_groups->nameOf(d, *m_backend) : m_backend->device(d).name());
         m_trace.emplace(m_options.trace, m_options.overwriteTrace, m_design, m_groups ? m_groups->groups : m_program,
                         std::move(header), m_options.tell);
-        if (m_peers)
-            m_gathering.emplace(*m_peers, *m_trace);
         if (m_groups)
             m_groupSink.emplace(*m_trace, *m_groups);
-        createRecorder(m_gathering   ? static_cast<RecordSink&>(*m_gathering)
-                       : m_groupSink ? static_cast<RecordSink&>(*m_groupSink)
-                                     : *m_trace);
+        RecordSink& sink = m_groupSink ? static_cast<RecordSink&>(*m_groupSink) : *m_trace;
+        if (m_peers)
+            m_gathering.emplace(*m_peers, sink);
+        createRecorder(m_gathering ? static_cast<RecordSink&>(*m_gathering) : sink);
         m_result.trace = m_options.trace;
         if (const std::string why = m_backend->startRecording(); !why.empty())
             m_result.notes.push_back({Severity::Note, "trace",
@@ -282,12 +274,18 @@ private:
     /// Brings the buffers of one kind to process 0; all processes call it at the same place.
     void fetchBuffers(BufferKind kind)
     {
-        m_trainingWork->fetch(kind);
+        if (m_trainingWork)
+            m_trainingWork->fetch(kind);
         postBuffers(
-            *m_peers, m_program, [this](BufferId buffer) { return m_trainingWork->mirrorOf(buffer); }, kind);
+            *m_peers, m_program, [this](BufferId buffer) { return mirrorOf(buffer); }, kind);
         m_peers->barrier();
         if (m_result.speaks)
             takeMessages();
+    }
+
+    Region mirrorOf(BufferId buffer)
+    {
+        return m_groupTraining ? m_groupTraining->mirrorOf(buffer) : m_trainingWork->mirrorOf(buffer);
     }
 
     /// What has come by now: a process that is ahead may have sent its summary with the buffers.
@@ -295,8 +293,7 @@ private:
     {
         const auto summaries =
             unpack(m_gathering ? m_gathering->takeOthers() : m_peers->takeMessages(), [this](BufferId buffer) {
-                return m_trainingWork && buffer < m_program.buffers.size() ? m_trainingWork->mirrorOf(buffer)
-                                                                           : Region{};
+                return m_trains && buffer < m_program.buffers.size() ? mirrorOf(buffer) : Region{};
             });
         m_summaries.insert(m_summaries.end(), summaries.begin(), summaries.end());
     }
@@ -304,7 +301,7 @@ private:
     void mergeResults()
     {
         if (m_trains && m_options.checkGradients)
-            fetchBuffers(m_program.versioned() ? m_trainingWork->kindOfParameters() : BufferKind::Gradients);
+            fetchBuffers(m_program.versioned() ? kindOfParameters() : BufferKind::Gradients);
         if (m_dump || !m_options.saveWeights.empty())
             fetchBuffers(m_trainingWork->kindOfParameters());
         if (m_dump)
@@ -344,13 +341,13 @@ private:
         }
         const double checkWeight = checks ? m_result.devices : 0;
         for (int step = 0; step < m_options.steps; ++step) {
-            if (checks && step + 1 == m_options.steps && m_groups) {
-                m_groupStart = m_groupTraining->parameters();
-            } else if (checks && step + 1 == m_options.steps) {
-                bring(m_trainingWork->kindOfParameters());
+            if (checks && step + 1 == m_options.steps) {
+                bring(kindOfParameters());
                 if (m_program.versioned())
                     bring(BufferKind::OptimizerState);
-                if (m_result.speaks)
+                if (m_result.speaks && m_groupTraining)
+                    m_groupStart = m_groupTraining->parameters();
+                else if (m_result.speaks)
                     keepStart();
             }
             if (m_dump && step + 1 == m_options.steps) {
@@ -393,8 +390,13 @@ private:
     {
         if (m_peers)
             fetchBuffers(kind);
-        else
+        else if (m_trainingWork)
             m_trainingWork->fetch(kind);
+    }
+
+    BufferKind kindOfParameters() const
+    {
+        return m_trainingWork ? m_trainingWork->kindOfParameters() : BufferKind::Parameters;
     }
 
     void keepStart()
@@ -438,9 +440,9 @@ private:
         if (m_groups) {
             const sharding::StepData data = sharding::sampleStep(*m_training->data, m_design.workload->shape,
                                                                  m_options.steps - 1, m_program.microbatches);
-            m_result.gradients = checkGroupGradients(m_groupTraining->gradients(),
-                                                     sharding::referenceStep(*m_design.workload, m_groupStart, data),
-                                                     m_options.gradientBound);
+            m_result.gradients =
+                checkGroupGradients(m_groupTraining->gradients(), sharding::referenceStep(m_design, m_groupStart, data),
+                                    m_options.gradientBound);
             noteOfGradients();
             return;
         }

@@ -163,39 +163,39 @@ bool Actor::execute(const PlannedInstruction& instruction)
     return true;
 }
 
+TaskContext Actor::contextOf(const PlannedInstruction& instruction) const
+{
+    const auto views = [&](PlannedInstruction::Range range) {
+        return std::span(m_plan->views).subspan(range.begin, range.end - range.begin);
+    };
+    return {instruction.task,
+            &m_run.program->tasks[instruction.task],
+            m_run.step,
+            views(instruction.reads),
+            views(instruction.writes),
+            m_stream.get(),
+            &m_run.stopped,
+            m_operations.get(),
+            m_device};
+}
+
 bool Actor::compute(const PlannedInstruction& instruction)
 {
     const bool waits = hostGap(instruction.task) > 0
                        && std::any_of(m_plan->arrivals.begin() + instruction.arrivals.begin,
                                       m_plan->arrivals.begin() + instruction.arrivals.end,
                                       [this](std::uint32_t transfer) { return !m_run.arrived[transfer]->complete(); });
-    for (std::uint32_t i = instruction.arrivals.begin; i < instruction.arrivals.end; ++i) {
-        if (!waitFor(State::WaitsForArrival, static_cast<int>(m_plan->arrivals[i])))
-            return false;
-    }
+    if (!waitForArrivals(instruction))
+        return false;
     if (instruction.earliestStart > 0 && !waitForPin(instruction.earliestStart))
         return false;
 
-    const std::span views(m_plan->views);
-    const auto slice = [&](PlannedInstruction::Range range) {
-        return views.subspan(range.begin, range.end - range.begin);
-    };
-    const TaskContext context{instruction.task,
-                              &m_run.program->tasks[instruction.task],
-                              m_run.step,
-                              slice(instruction.reads),
-                              slice(instruction.writes),
-                              m_stream.get(),
-                              &m_run.stopped,
-                              m_operations.get(),
-                              m_device};
+    const TaskContext context = contextOf(instruction);
     if (!letHostWait(instruction.task, waits))
         return false;
     Nanoseconds start = 0;
     const std::size_t startPlace = m_stopwatch ? mark() : 0;
     if (m_run.options.virtualClock) {
-        for (std::uint32_t i = instruction.arrivals.begin; i < instruction.arrivals.end; ++i)
-            m_clock = std::max(m_clock, m_run.transferEnd[m_plan->arrivals[i]]);
         // Both blocks of a pair start and end together.
         if (instruction.pair != PlannedInstruction::Pair::Second)
             m_pairStart = m_clock + hostGap(instruction.task);
@@ -236,17 +236,9 @@ bool Actor::reduce(const PlannedInstruction& instruction)
 {
     const auto& [root, other] = m_run.plan.reductions.at(instruction.task);
     const Task& task = m_run.program->tasks[instruction.task];
-    const std::span views(m_plan->views);
-    const TaskContext context{
-        instruction.task,
-        &task,
-        m_run.step,
-        views.subspan(instruction.reads.begin, instruction.reads.end - instruction.reads.begin),
-        views.subspan(instruction.writes.begin, instruction.writes.end - instruction.writes.begin),
-        m_stream.get(),
-        &m_run.stopped,
-        m_operations.get(),
-        m_device};
+    const TaskContext context = contextOf(instruction);
+    if (!waitForArrivals(instruction))
+        return false;
     acquire(instruction);
     if (sumOf(instruction.sum)) {
         if (instruction.postsSum)
@@ -279,8 +271,11 @@ bool Actor::reduce(const PlannedInstruction& instruction)
         const bool isRoot = task.device == m_device;
         m_run.work->reduce(context, isRoot ? root.region : other.region, incoming.destination.front(), false);
     }
-    if (m_run.options.virtualClock)
+    if (m_run.options.virtualClock) {
         m_clock = start + m_run.options.durations[instruction.task];
+        for (const BufferView& view : context.writes)
+            m_run.bufferReady[view.id] = m_clock;
+    }
     if (m_run.stopped.load(std::memory_order_relaxed))
         return false;
     if (m_stopwatch)
@@ -310,8 +305,7 @@ bool Actor::collective(const PlannedInstruction& instruction)
     setState(State::Running);
     makeProgress();
     const Nanoseconds start = m_run.options.virtualClock ? *latest : now();
-    m_run.work->collective(
-        {instruction.task, &task, m_run.step, {}, {}, m_stream.get(), &m_run.stopped, m_operations.get(), m_device});
+    m_run.work->collective(contextOf(instruction));
     if (m_run.options.virtualClock)
         m_clock = start + m_run.options.durations[instruction.task];
     if (m_run.stopped.load(std::memory_order_relaxed))

@@ -136,6 +136,8 @@ private:
     bool execute(const PlannedInstruction& instruction);
     bool compute(const PlannedInstruction& instruction);
     bool reduce(const PlannedInstruction& instruction);
+    bool waitForArrivals(const PlannedInstruction& instruction);
+    TaskContext contextOf(const PlannedInstruction& instruction) const;
     bool collective(const PlannedInstruction& instruction);
     Meeting& meetingOfGroup() const;
     PairSum* sumOf(int sum) const;

@@ -134,6 +134,19 @@ bool Actor::waitFor(State state, int transfer)
     return true;
 }
 
+/// For all that the instruction reads. False when stopped.
+bool Actor::waitForArrivals(const PlannedInstruction& instruction)
+{
+    for (std::uint32_t i = instruction.arrivals.begin; i < instruction.arrivals.end; ++i) {
+        const std::uint32_t transfer = m_plan->arrivals[i];
+        if (!waitFor(State::WaitsForArrival, static_cast<int>(transfer)))
+            return false;
+        if (m_run.options.virtualClock)
+            m_clock = std::max(m_clock, m_run.transferEnd[transfer]);
+    }
+    return true;
+}
+
 void Actor::recordFinished(int link)
 {
     m_finished.clear();

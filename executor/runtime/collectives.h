@@ -10,10 +10,23 @@
 
 namespace pipewright {
 
-/// One device's part in a group.
-class Communicator {
+/// What one device sends to and receives from others by their numbers, each pair of them in the same order on both
+/// sides.
+class Exchange {
 public:
-    virtual ~Communicator() = default;
+    virtual ~Exchange() = default;
+    virtual void send(Stream& stream, std::span<const float> data, int to) = 0;
+    virtual void receive(Stream& stream, std::span<float> data, int from) = 0;
+    /// What is called between the two is issued as one, so that no member of a ring waits for itself.
+    virtual void beginGroup() = 0;
+    virtual void endGroup() = 0;
+    /// Of the run, by the device's own process: forgets what was sent in it.
+    virtual void endStep() {}
+};
+
+/// One device's part in a group, whose members are numbered within it.
+class Communicator : public Exchange {
+public:
     /// `to` may be `from`. Every member gets the same bits.
     virtual void allReduce(Stream& stream, std::span<const float> from, std::span<float> to) = 0;
     /// Pieces of one size, put one after another.
@@ -22,11 +35,6 @@ public:
     virtual void broadcast(Stream& stream, std::span<float> data, int root) = 0;
     /// `to` is the root's alone.
     virtual void reduce(Stream& stream, std::span<const float> from, std::span<float> to, int root) = 0;
-    virtual void send(Stream& stream, std::span<const float> data, int to) = 0;
-    virtual void receive(Stream& stream, std::span<float> data, int from) = 0;
-    /// What is called between the two is issued as one, so that no member of a ring waits for itself.
-    virtual void beginGroup() = 0;
-    virtual void endGroup() = 0;
     /// From any thread: what is in flight ends, and nothing more can be done with it.
     virtual void abort() = 0;
 };

@@ -7,11 +7,14 @@
 #include "core/base/units.h"
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
 namespace pipewright {
+
+class Exchange;
 
 /// Where a device stands; the fields are those of ActorStatus.
 struct Standing {
@@ -66,6 +69,9 @@ public:
     /// before it has arrived.
     virtual void post(std::uint32_t kind, std::uint32_t number, std::span<const std::byte> bytes) = 0;
     virtual std::vector<PeerMessage> takeMessages() = 0;
+    /// Between the own device, whose memory the host can touch, and those of some other processes. All that will ever
+    /// exchange anything have made theirs before the next all-reduce.
+    virtual std::unique_ptr<Exchange> createExchange(std::span<const int> others) = 0;
     /// What to add to times of that process for process 0's clock, known to process 0 and to the process itself.
     virtual Nanoseconds clockOffset(int process) const = 0;
     virtual Nanoseconds clockUncertainty(int process) const = 0;

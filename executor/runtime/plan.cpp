@@ -200,6 +200,7 @@ private:
             case InstructionKind::Reduce:
                 planReduce(planned, device);
                 addViews(plan, planned, device);
+                addArrivals(plan, planned, m_program.reads(instruction.task));
                 if (planned.sum >= 0)
                     placePost(plan, planned, device, posts);
                 break;

@@ -37,7 +37,8 @@ Runtime::Runtime(const Program& program, Backend& backend, StageWork& work, Reco
     for (auto first = program.groupOfDevice.begin(); first != program.groupOfDevice.end();) {
         const auto end =
             std::find_if(first, program.groupOfDevice.end(), [first](int group) { return group != *first; });
-        m_run.meetings.push_back(std::make_unique<Meeting>(static_cast<int>(end - first)));
+        // Members in processes of their own come together in the collective itself.
+        m_run.meetings.push_back(std::make_unique<Meeting>(m_peers ? 1 : static_cast<int>(end - first)));
         first = end;
     }
     if (static_cast<int>(program.devices.size()) > backend.devices())

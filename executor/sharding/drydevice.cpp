@@ -62,13 +62,14 @@ Region nowhere(int number)
 
 class Measurement {
 public:
-    Measurement(int member, const GroupStages& stages, std::size_t stage, const Theory& theory, bool recomputes)
+    Measurement(int member, const GroupStages& stages, std::size_t copy, const Theory& theory, bool recomputes,
+                bool apart)
         : m_recomputes(recomputes), m_device(m_dry),
-          m_collectives(createLoneCollectives(m_device, theory.machine().devices())), m_stage(stages.stages[stage]),
-          m_before(stage > 0 ? &stages.stages[stage - 1] : nullptr), m_hasNext(stage + 1 < stages.stages.size()),
-          m_index(member), m_member(member, m_device, theory, stages.plans[stage], *m_collectives, m_before, m_stage, 1)
+          m_collectives(createLoneCollectives(m_device, theory.machine().devices(), apart)),
+          m_stage(stages.stages[copy]), m_edges(stages, static_cast<int>(copy)), m_index(member),
+          m_member(member, m_device, theory, stages.plans[copy], *m_collectives, m_edges, 1)
     {
-        for (const Node& node : stages.plans[stage].graph.nodes())
+        for (const Node& node : stages.plans[copy].graph.nodes())
             if (node.leaf == Leaf::Input)
                 m_data.emplace(node.name, HostTensor(node.shape));
         m_member.setData([this](const Node& leaf, int) -> const HostTensor& { return m_data.at(leaf.name); });
@@ -115,14 +116,18 @@ private:
                 if ((arriving ? piece.to : piece.from) == m_index)
                     regions.push_back({nowhere(4).data, piece.bytes});
         };
-        if ((op == Op::F || op == Op::R) && m_before)
-            add(m_before->output, true, block.arrived);
-        if (op == Op::F && m_hasNext)
-            add(m_stage.output, false, block.handed);
-        if (makesInputGrad(op) && m_hasNext)
-            add(m_stage.gradients, true, block.arrived);
-        if (makesInputGrad(op) && m_before)
-            add(m_before->gradients, false, block.handed);
+        for (const StageEdge* edge : m_edges.in) {
+            if (op == Op::F || op == Op::R)
+                add(edge->output, true, block.arrived);
+            if (makesInputGrad(op))
+                add(edge->gradients, false, block.handed);
+        }
+        for (const StageEdge* edge : m_edges.out) {
+            if (op == Op::F)
+                add(edge->output, false, block.handed);
+            if (makesInputGrad(op))
+                add(edge->gradients, true, block.arrived);
+        }
         m_member.begin(block);
         const auto& parts = m_stage.passes[indexOf(op)].parts;
         for (std::size_t part = 0; part < parts.size(); ++part) {
@@ -139,8 +144,7 @@ private:
     MemberDevice m_device;
     std::unique_ptr<MemberCollectives> m_collectives;
     const GroupStage& m_stage;
-    const GroupStage* m_before;
-    bool m_hasNext;
+    CopyEdges m_edges;
     int m_index;
     std::map<std::string, HostTensor> m_data;
     GroupMember m_member;
@@ -148,17 +152,18 @@ private:
 
 } // namespace
 
-void measureMembers(GroupStages& stages, int stateValues, const std::vector<Recompute>& recompute)
+void measureMembers(GroupStages& stages, int stateValues, const std::vector<Recompute>& recompute, bool apart)
 {
-    for (std::size_t s = 0; s < stages.stages.size(); ++s) {
-        const SharedStage& plan = stages.plans[s];
+    for (std::size_t copy = 0; copy < stages.stages.size(); ++copy) {
+        const SharedStage& plan = stages.plans[copy];
+        const std::size_t s = copy % static_cast<std::size_t>(stages.perReplica);
         if (Diagnostics why = whyNotRunnable(plan.graph); !why.empty())
             throw Error(std::move(why));
         const Theory theory(plan.graph, plan.machine, plan.plan.ratios);
         for (int m = 0; m < plan.machine.devices(); ++m) {
             const bool recomputes = s < recompute.size() && recompute[s] == Recompute::Full;
-            Measurement measurement(m, stages, s, theory, recomputes);
-            StageCosts& member = stages.stages[s].members[static_cast<std::size_t>(m)];
+            Measurement measurement(m, stages, copy, theory, recomputes, apart);
+            StageCosts& member = stages.stages[copy].members[static_cast<std::size_t>(m)];
             const Bytes output = member.output;
             member = measurement.bytes(stateValues);
             member.output = output;

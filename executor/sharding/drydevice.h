@@ -8,8 +8,9 @@
 namespace pipewright::sharding {
 
 /// Replaces the bytes of every member of every stage by those that training needs; a parameter has `stateValues` values
-/// of optimizer state, and stages recompute as the schedule says. Throws Error where a stage's graph has an operation
-/// without maths.
-void measureMembers(GroupStages& stages, int stateValues, const std::vector<Recompute>& recompute = {});
+/// of optimizer state, and stages recompute as the schedule says. `apart`: the members are processes, which have copies
+/// of what the others send them. Throws Error where a stage's graph has an operation without maths.
+void measureMembers(GroupStages& stages, int stateValues, const std::vector<Recompute>& recompute = {},
+                    bool apart = false);
 
 } // namespace pipewright::sharding

@@ -30,23 +30,21 @@ bool countsOnce(const ShardingInstruction& instruction, std::size_t operand)
 } // namespace
 
 GroupMember::GroupMember(int member, MemberDevice& device, const Theory& theory, const SharedStage& stage,
-                         MemberCollectives& collectives, const GroupStage* before, const GroupStage& own,
-                         int microbatches)
-    : GroupMember(member, device, theory, stage, collectives, before, &own, microbatches)
+                         MemberCollectives& collectives, CopyEdges edges, int microbatches)
+    : GroupMember(member, device, theory, stage, collectives, false, std::move(edges), microbatches)
 {
 }
 
 GroupMember::GroupMember(int member, MemberDevice& device, const Theory& theory, const SharedStage& stage,
                          MemberCollectives& collectives)
-    : GroupMember(member, device, theory, stage, collectives, nullptr, nullptr, 1)
+    : GroupMember(member, device, theory, stage, collectives, true, {}, 1)
 {
 }
 
 GroupMember::GroupMember(int member, MemberDevice& device, const Theory& theory, const SharedStage& stage,
-                         MemberCollectives& collectives, const GroupStage* before, const GroupStage* own,
-                         int microbatches)
-    : m_member(member), m_device(device), m_theory(theory), m_stage(stage), m_collectives(collectives),
-      m_before(before), m_own(own), m_passes(memberPasses(stage.plan.program, stage.graph)), m_full(m_passes.inputGrad),
+                         MemberCollectives& collectives, bool alone, CopyEdges edges, int microbatches)
+    : m_member(member), m_device(device), m_theory(theory), m_stage(stage), m_collectives(collectives), m_alone(alone),
+      m_edges(std::move(edges)), m_passes(memberPasses(stage.plan.program, stage.graph)), m_full(m_passes.inputGrad),
       m_microbatches(static_cast<std::size_t>(microbatches))
 {
     m_full.insert(m_full.end(), m_passes.weightGrad.begin(), m_passes.weightGrad.end());
@@ -169,7 +167,7 @@ void GroupMember::end()
     const ShardingInstruction& last = m_stage.plan.program.instructions.back();
     if (m_block.op == Op::F) {
         if (isHandOver(last)) {
-            handOut(value(last.before.front()), last.before.front(), m_own->output);
+            handOut(value(last.before.front()), last.before.front(), m_edges.out, &StageEdge::output);
         } else {
             const Property loss = last.after;
             const bool counts = loss.relation.kind == RelationKind::Reduce || m_member == 0;
@@ -179,7 +177,7 @@ void GroupMember::end()
             kept() = {};
     }
     if (makesInputGrad(m_block.op) && m_receivedLoad)
-        handOut(takeGradient(*m_receivedLoad), *m_receivedLoad, m_before->gradients);
+        handOut(takeGradient(*m_receivedLoad), *m_receivedLoad, m_edges.in, &StageEdge::gradients);
     m_gradients.clear();
     m_factorRows = m_factorGrads = {};
     if (makesWeightGrad(m_block.op))
@@ -301,7 +299,7 @@ void GroupMember::load(const ShardingInstruction& instruction)
         const MemberParameter& place = m_parameters[parameter->second];
         tensor.data = m_block.parameters.subspan(place.offset, place.count);
     } else if (m_receivedLoad == stored && !isAlone()) {
-        tensor = keep(assembled(stored, m_before->output), m_kept);
+        tensor = keep(assembled(stored, m_edges.in, &StageEdge::output), m_kept);
     } else if (product(tensor.shape.begin(), tensor.shape.end()) > 0) {
         const HostTensor piece = pieceOf(m_data(m_stage.graph.node(stored.tensor), m_block.microbatch), stored);
         if (isAlone() || m_block.keepsNothing) {
@@ -404,7 +402,8 @@ void GroupMember::addOperandGradients(const ShardingInstruction& instruction, st
 void GroupMember::inputGrad(const ShardingInstruction& instruction)
 {
     if (isHandOver(instruction)) {
-        addGradient(instruction.before.front(), assembled(instruction.before.front(), m_own->gradients));
+        addGradient(instruction.before.front(),
+                    assembled(instruction.before.front(), m_edges.out, &StageEdge::gradients));
         return;
     }
     Tensor grad = takeGradient(instruction.after);

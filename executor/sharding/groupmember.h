@@ -31,10 +31,9 @@ struct MemberParameter {
 
 class GroupMember {
 public:
-    /// `theory` is for the plan's ratios; all must outlive this. `own` has the boundary to the next stage, `before`
-    /// that to the stage before; null at the model's beginning. Throws Error for a program that loads a tensor twice.
+    /// `theory` is for the plan's ratios; all must outlive this. Throws Error for a program that loads a tensor twice.
     GroupMember(int member, MemberDevice& device, const Theory& theory, const SharedStage& stage,
-                MemberCollectives& collectives, const GroupStage* before, const GroupStage& own, int microbatches);
+                MemberCollectives& collectives, CopyEdges edges, int microbatches);
     /// Of a program that runs on its own, once forwards and once backwards; what it would receive is data.
     GroupMember(int member, MemberDevice& device, const Theory& theory, const SharedStage& stage,
                 MemberCollectives& collectives);
@@ -46,9 +45,12 @@ public:
 
     /// Of what the member has of a tensor.
     Shape shapeOf(const Property& property) const;
+    /// How much of a parameter's piece lies in one run, and where each run begins among the member's parameters.
+    void eachRun(int tensor, const BoundaryPiece& piece,
+                 const std::function<void(std::size_t first, std::size_t count)>& visit) const;
 
-    /// Where a block works, and what comes and goes at its ends. Pieces are in the order of the stage's boundary pieces
-    /// that concern this member.
+    /// Where a block works, and what comes and goes at its ends. Pieces are in the order of the stage's edges and of
+    /// their pieces that concern this member.
     struct Block {
         Op op = Op::F;
         int microbatch = 0;
@@ -92,8 +94,8 @@ private:
     Kept& kept() { return m_microbatches[static_cast<std::size_t>(m_block.microbatch)]; }
     const Tensor& value(const Property& property) { return kept().values.at(property); }
     GroupMember(int member, MemberDevice& device, const Theory& theory, const SharedStage& stage,
-                MemberCollectives& collectives, const GroupStage* before, const GroupStage* own, int microbatches);
-    bool isAlone() const { return m_own == nullptr; }
+                MemberCollectives& collectives, bool alone, CopyEdges edges, int microbatches);
+    bool isAlone() const { return m_alone; }
     void dropValuesAfter(std::size_t step);
     const MemberPass& passOf(Op op) const;
     void run(std::size_t from, std::size_t to);
@@ -120,8 +122,10 @@ private:
     Tensor keep(Tensor tensor, KeptMemory& memory);
     Tensor takeGradient(const Property& property);
     void addGradient(const Property& property, Tensor gradient);
-    Tensor assembled(const Property& property, const std::vector<BoundaryPiece>& pieces);
-    void handOut(const Tensor& tensor, const Property& property, const std::vector<BoundaryPiece>& pieces);
+    using Pieces = std::vector<BoundaryPiece> StageEdge::*;
+    Tensor assembled(const Property& property, const std::vector<const StageEdge*>& edges, Pieces pieces);
+    void handOut(const Tensor& tensor, const Property& property, const std::vector<const StageEdge*>& edges,
+                 Pieces pieces);
     Region regionOf(const Tensor& tensor) const;
 
     int m_member;
@@ -129,8 +133,8 @@ private:
     const Theory& m_theory;
     const SharedStage& m_stage;
     MemberCollectives& m_collectives;
-    const GroupStage* m_before; ///< the stage before
-    const GroupStage* m_own;    ///< null: no pipeline
+    bool m_alone; ///< no pipeline
+    CopyEdges m_edges;
     MemberPasses m_passes;
     MemberPass m_full;                               ///< input gradient, then weight gradient
     std::vector<std::vector<Property>> m_lastReadBy; ///< per step of the forward: values that none behind it reads

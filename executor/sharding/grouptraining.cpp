@@ -3,7 +3,9 @@
 #include "executor/sharding/grouptraining.h"
 
 #include "core/base/diagnostic.h"
+#include "core/workload/transformer.h"
 #include "executor/host/hostbackend.h"
+#include "executor/runtime/peers.h"
 #include "executor/sharding/onedevice.h"
 #include "executor/training/blockmemory.h"
 #include "executor/training/counterrandom.h"
@@ -50,15 +52,20 @@ HostTensor asFloats(std::span<const std::int32_t> values, const ModelShape& shap
     return tensor;
 }
 
-/// The first transformer layer of a stage, as the model counts them, and as the graph of its plan does.
-struct FirstLayers {
-    int inModel = 0, inPlan = 0;
-};
-
-FirstLayers firstLayers(const Workload& workload, int first, int count)
+/// Between the transformer layers of the whole model.
+std::vector<LayerSkip> skipsOf(const Design& design)
 {
-    const LayerRange range = rangeOf(workload, first, count);
-    return {range.first, workload.shape.experts > 0 ? std::min(range.first, workload.shape.denseLayers) : 0};
+    std::vector<int> first; // transformer layers before a stage
+    int before = 0;
+    for (const int count : design.layersPerStage) {
+        first.push_back(rangeOf(*design.workload, before, count).first);
+        before += count;
+    }
+    std::vector<LayerSkip> skips;
+    for (const SkipConnection& skip : design.dataflow.skips)
+        skips.push_back(
+            {first[static_cast<std::size_t>(skip.fromStage) + 1], first[static_cast<std::size_t>(skip.toStage)]});
+    return skips;
 }
 
 } // namespace
@@ -66,41 +73,34 @@ FirstLayers firstLayers(const Workload& workload, int first, int count)
 struct GroupTraining::Member {
     GroupMember work;
     StageOptimizer optimizer;
-    std::span<float> parameters, gradients, state;
+    std::span<float> parameters, gradients, state; ///< empty: another process's
+    BufferId parametersBuffer = none, gradientsBuffer = none;
     std::vector<double> losses; ///< per microbatch: what this member has to add
 };
 
 Diagnostics whyGroupsDoNotTrain(const ModelShape& shape)
 {
-    Diagnostics why;
+    Diagnostics why = pipewright::whyNotRunnable(shape);
     const auto need = [&why](bool holds, const char* field, const char* what, const char* hint) {
         if (!holds)
             why.push_back({Severity::Error, std::string("model.") + field, what, hint});
     };
     need(shape.architecture == Architecture::Decoder, "architecture", "groups train decoders", "use a decoder");
     need(shape.dataType == DataType::Fp32, "data_type", "groups train in fp32", "use fp32");
-    need(!shape.dropout, "dropout", "groups train without dropout", "switch it off");
-    need(shape.learnedPositions, "learned_positions", "groups train with a table of positions, not rotary ones",
-         "\"learned_positions\": true");
-    need(shape.activation == (shape.gatedMlp || shape.experts > 0 ? Activation::Silu : Activation::GeluTanh),
-         "activation", "groups train plain MLPs with gelu_tanh, gated ones and experts with silu", "use that");
-    need(shape.normEpsilon == 1e-5, "norm_epsilon", "groups train with an epsilon of 1e-5 in norms", "use 1e-5");
-    need(shape.window == 0, "window", "groups train without attention windows", "use 0");
+    need(shape.experts == 0 || shape.activation == Activation::Silu, "activation", "groups train experts with silu",
+         "\"activation\": \"silu\"");
+    need(shape.activation != Activation::ClampedSilu, "activation", "groups do not train clamped gates",
+         "\"activation\": \"silu\"");
     need(shape.experts == 0
              || (shape.routerScore == RouterScore::Softmax && shape.routerGroups == 1 && shape.routerScale == 1
                  && shape.routerNormalised),
          "router_score", "groups train routers whose chosen weights are a softmax and sum to 1", "use such a router");
-    need(!shape.queryKeyNorm, "query_key_norm", "groups train without a norm on queries and keys", "switch it off");
-    need(!shape.postNorm, "post_norm", "groups train without norms behind attention and MLP", "switch it off");
     need(!shape.attentionSinks, "attention_sinks", "groups train without attention sinks", "switch it off");
     need(shape.keyValueLatent == 0 && shape.queryLatent == 0, "key_value_latent",
          "groups train without latent attention", "use 0");
-    need(!shape.projectionBias, "projection_bias", "groups train with all biases or none", "switch it off");
     need(shape.routerBalance == 0, "router_balance", "groups train without a load-balancing term", "use 0");
     need(!shape.expertBias && !shape.routerBias, "expert_bias", "groups train experts without biases",
          "switch them off");
-    need(!shape.tiedHead, "tied_head", "groups do not sum the gradients of a head that is the embedding",
-         "\"tied_head\": false");
     need(shape.sequencePieces == 1, "sequence_pieces", "groups train whole sequences", "use 1");
     return why;
 }
@@ -127,9 +127,10 @@ StepData sampleStep(const TrainingData& data, const ModelShape& shape, int step,
     return found;
 }
 
-ReferenceStep referenceStep(const Workload& workload, const WholeTensors& parameters, const StepData& data)
+ReferenceStep referenceStep(const Design& design, const WholeTensors& parameters, const StepData& data)
 {
-    const TensorGraph graph = transformerGraph(workload.shape, workload.state);
+    const Workload& workload = *design.workload;
+    const TensorGraph graph = transformerGraph(workload.shape, workload.state, 1, skipsOf(design));
     const auto host = createHostBackend(1);
     MemberDevice member(host->device(0));
     LeafValues leaves;
@@ -156,60 +157,67 @@ ReferenceStep referenceStep(const Workload& workload, const WholeTensors& parame
 
 GroupTraining::GroupTraining(const Design& design, const GroupStages& stages, const OptimizerSettings& optimizer,
                              const TrainingData& data, std::uint64_t seed)
-    : m_design(design), m_stages(stages), m_optimizer(optimizer), m_data(data), m_seed(seed)
+    : m_design(design), m_stages(stages), m_optimizer(optimizer), m_data(data), m_seed(seed),
+      m_tiedHead(design.workload->shape.tiedHead)
 {
     if (Diagnostics why = whyGroupsDoNotTrain(design.workload->shape); !why.empty())
         throw Error(std::move(why));
-    int first = 0;
-    for (std::size_t s = 0; s < stages.plans.size(); ++s) {
-        const SharedStage& plan = stages.plans[s];
+    for (const SharedStage& plan : stages.plans)
         m_theories.push_back(std::make_unique<Theory>(plan.graph, plan.machine, plan.plan.ratios));
-        const FirstLayers layers = firstLayers(*design.workload, first, design.layersPerStage[s]);
-        m_firstLayer.push_back(layers.inModel - layers.inPlan);
-        first += design.layersPerStage[s];
+    int first = 0;
+    for (const int count : design.layersPerStage) {
+        m_firstLayer.push_back(rangeOf(*design.workload, first, count).first
+                               - stageRange(*design.workload, first, count).first);
+        first += count;
     }
 }
 
 GroupTraining::~GroupTraining() = default;
 
-std::string GroupTraining::nameOf(std::size_t stage, int tensor) const
+std::string GroupTraining::nameOf(std::size_t copy, int tensor) const
 {
-    const std::string& name = m_stages.plans[stage].graph.node(tensor).name;
+    const std::string& name = m_stages.plans[copy].graph.node(tensor).name;
+    if (m_tiedHead && name == headName)
+        return embeddingName;
     int layer = 0;
     const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), layer);
-    return error == std::errc() ? std::to_string(layer + m_firstLayer[stage]) + std::string(end) : name;
+    const int first = m_firstLayer[copy % m_firstLayer.size()];
+    return error == std::errc() ? std::to_string(layer + first) + std::string(end) : name;
 }
 
-GroupTraining::Member& GroupTraining::memberAt(int stage, int device) const
+GroupTraining::Member& GroupTraining::memberAt(int stage, int replica, int device) const
 {
-    const int first = m_stages.firstOf(m_design.schedule.deviceOfStage[static_cast<std::size_t>(stage)]);
-    return *m_members[static_cast<std::size_t>(stage)][static_cast<std::size_t>(device - first)];
+    const auto copy = static_cast<std::size_t>(m_stages.copyOf(stage, replica));
+    return *m_members[copy][static_cast<std::size_t>(device - m_stages.firstOf(m_stages.deviceOfCopy[copy]))];
 }
 
 void GroupTraining::prepare(const Program& program, std::span<const Region> regions)
 {
     m_program = &program;
+    m_regions = regions;
+    MemberDevice* here = nullptr;
     for (std::size_t d = 0; d < program.devices.size(); ++d) {
         Device& device = m_backend->device(static_cast<int>(d));
-        if (!device.capabilities().hostAddressable)
+        MemberDevice* const own = m_backend->isLocal(static_cast<int>(d))
+                                      ? m_devices.emplace_back(std::make_unique<MemberDevice>(device)).get()
+                                      : m_devices.emplace_back().get();
+        if (own && !device.capabilities().hostAddressable)
             throw Error(device.name(), "groups train in memory that the host can touch", "use --backend host");
-        m_devices.push_back(std::make_unique<MemberDevice>(device));
+        if (own)
+            here = own;
     }
-    for (std::size_t group = 0; group < m_stages.membersOfDevice.size(); ++group) {
-        std::vector<MemberDevice*> members;
-        for (int m = 0; m < m_stages.membersOfDevice[group]; ++m)
-            members.push_back(m_devices[static_cast<std::size_t>(m_stages.firstOf(static_cast<int>(group)) + m)].get());
-        m_collectives.push_back(createCollectives(std::move(members), {}));
-    }
+    for (std::size_t group = 0; group < m_stages.membersOfDevice.size(); ++group)
+        m_collectives.push_back(collectivesOf(static_cast<int>(group)));
     const WholeTensors values =
         initialParameters(transformerGraph(m_design.workload->shape, m_design.workload->state), m_seed);
     m_members.resize(m_stages.stages.size());
     for (std::size_t s = 0; s < m_stages.stages.size(); ++s) {
-        const auto group = static_cast<std::size_t>(m_design.schedule.deviceOfStage[s]);
+        const auto group = static_cast<std::size_t>(m_stages.deviceOfCopy[s]);
         for (int m = 0; m < m_stages.membersOfDevice[group]; ++m) {
             const auto device = static_cast<std::size_t>(m_stages.firstOf(static_cast<int>(group)) + m);
-            GroupMember work(m, *m_devices[device], *m_theories[s], m_stages.plans[s], *m_collectives[group],
-                             s > 0 ? &m_stages.stages[s - 1] : nullptr, m_stages.stages[s], program.microbatches);
+            // Of another process's member only where its parameters lie is asked for here.
+            GroupMember work(m, m_devices[device] ? *m_devices[device] : *here, *m_theories[s], m_stages.plans[s],
+                             *m_collectives[group], CopyEdges(m_stages, static_cast<int>(s)), program.microbatches);
             work.setData([this](const Node& leaf, int microbatch) -> const HostTensor& {
                 return (leaf.name == "tokens" ? m_step.tokens : m_step.targets)[static_cast<std::size_t>(microbatch)];
             });
@@ -223,20 +231,30 @@ void GroupTraining::prepare(const Program& program, std::span<const Region> regi
                            {},
                            {},
                            {},
+                           none,
+                           none,
                            std::vector<double>(static_cast<std::size_t>(program.microbatches), 0.0)}));
         }
     }
     for (BufferId b = 0; b < program.buffers.size(); ++b) {
         const Buffer& buffer = program.buffers[b];
-        if (buffer.kind == BufferKind::Parameters)
-            memberAt(buffer.stage, buffer.device).parameters = floats(regions[b]);
-        else if (buffer.kind == BufferKind::Gradients)
-            memberAt(buffer.stage, buffer.device).gradients = floats(regions[b]);
-        else if (buffer.kind == BufferKind::OptimizerState)
-            memberAt(buffer.stage, buffer.device).state = floats(regions[b]);
+        const std::span<float> values = regions[b].data ? floats(regions[b]) : std::span<float>();
+        if (buffer.kind == BufferKind::Parameters) {
+            Member& member = memberAt(buffer.stage, buffer.replica, buffer.device);
+            member.parameters = values;
+            member.parametersBuffer = b;
+        } else if (buffer.kind == BufferKind::Gradients) {
+            Member& member = memberAt(buffer.stage, buffer.replica, buffer.device);
+            member.gradients = values;
+            member.gradientsBuffer = b;
+        } else if (buffer.kind == BufferKind::OptimizerState) {
+            memberAt(buffer.stage, buffer.replica, buffer.device).state = values;
+        }
     }
     for (std::size_t s = 0; s < m_members.size(); ++s)
         for (const auto& member : m_members[s]) {
+            if (member->parameters.empty())
+                continue;
             for (const MemberParameter& parameter : member->work.parameters()) {
                 const HostTensor piece =
                     member->work.pieceOf(values.at(nameOf(s, parameter.stored.tensor)), parameter.stored);
@@ -246,6 +264,32 @@ void GroupTraining::prepare(const Program& program, std::span<const Region> regi
             std::fill(member->state.begin(), member->state.end(), 0.0f);
         }
     bindBlocks(regions);
+}
+
+std::unique_ptr<MemberCollectives> GroupTraining::collectivesOf(int group)
+{
+    std::vector<MemberDevice*> members;
+    std::vector<int> numbers, others;
+    for (int m = 0; m < m_stages.membersOfDevice[static_cast<std::size_t>(group)]; ++m) {
+        numbers.push_back(m_stages.firstOf(group) + m);
+        members.push_back(m_devices[static_cast<std::size_t>(numbers.back())].get());
+        if (!members.back())
+            others.push_back(numbers.back());
+    }
+    if (others.empty() || others.size() == members.size()) // all are here, or none is
+        return createCollectives(std::move(members), {});
+    m_exchange = m_backend->peers()->createExchange(others);
+    return createCollectives(std::move(members), *m_exchange, std::move(numbers));
+}
+
+Region GroupTraining::mirrorOf(BufferId buffer)
+{
+    const Region region = m_regions[buffer];
+    if (region.data)
+        return region;
+    std::vector<std::byte>& mirror = m_mirrors[buffer];
+    mirror.resize(static_cast<std::size_t>(region.bytes));
+    return {mirror.data(), region.bytes};
 }
 
 void GroupTraining::bindBlocks(std::span<const Region> regions)
@@ -261,7 +305,7 @@ void GroupTraining::bindBlocks(std::span<const Region> regions)
         GroupMember::Block*& block = blocks[{task.stage, task.microbatch, task.device, task.op}];
         if (!block) {
             block = m_blocks.emplace_back(std::make_unique<GroupMember::Block>()).get();
-            const Member& member = memberAt(task.stage, task.device);
+            const Member& member = memberAt(task.stage, task.replica, task.device);
             block->op = task.op;
             block->microbatch = task.microbatch;
             block->parameters = member.parameters;
@@ -324,9 +368,12 @@ void GroupTraining::beginStep(int step)
 
 double GroupTraining::endStep(int)
 {
+    if (m_exchange)
+        m_exchange->endStep();
     double loss = 0;
     for (int m = 0; m < m_program->microbatches; ++m)
-        for (const auto& member : m_members.back())
+        for (const auto& member :
+             m_members[static_cast<std::size_t>(m_stages.copyOf(m_program->stages() - 1, m_program->replicaOf(m)))])
             loss += member->losses[static_cast<std::size_t>(m)];
     return loss * static_cast<double>(lossWeight(m_design.workload->shape, m_program->microbatches));
 }
@@ -334,13 +381,14 @@ double GroupTraining::endStep(int)
 void GroupTraining::compute(const TaskContext& context)
 {
     const Task& task = *context.task;
-    Member& member = memberAt(task.stage, context.device);
+    Member& member = memberAt(task.stage, task.replica, context.device);
     const int part = m_program->partOfTask[context.id];
     if (part == 0)
         member.work.begin(*m_blockOfTask[context.id]);
     member.work.part(part);
-    const std::size_t parts =
-        m_stages.stages[static_cast<std::size_t>(task.stage)].passes[indexOf(task.op)].parts.size();
+    const std::size_t parts = m_stages.stages[static_cast<std::size_t>(m_stages.copyOf(task.stage, task.replica))]
+                                  .passes[indexOf(task.op)]
+                                  .parts.size();
     if (static_cast<std::size_t>(part) + 1 < parts)
         return;
     member.work.end();
@@ -352,31 +400,67 @@ void GroupTraining::collective(const TaskContext& context)
 {
     const Task& task = *context.task;
     const auto group = static_cast<std::size_t>(m_program->groupOfDevice[static_cast<std::size_t>(context.device)]);
-    m_collectives[group]->stopWith(context.stopped);
+    m_collectives[group]->stopWith(context.stopped, context.stream);
     try {
-        memberAt(task.stage, context.device).work.collective(m_program->partOfTask[context.id]);
+        memberAt(task.stage, task.replica, context.device).work.collective(m_program->partOfTask[context.id]);
     } catch (const Stopped&) { // the runtime knows
     }
 }
 
 void GroupTraining::update(const TaskContext& context)
 {
-    Member& member = memberAt(context.task->stage, context.device);
+    Member& member = memberAt(context.task->stage, context.task->replica, context.device);
     member.optimizer.update(*context.operations, context.step + 1, member.parameters, member.gradients, member.state);
+}
+
+void GroupTraining::reduce(const TaskContext& context, Region, Region, bool)
+{
+    const Task& task = *context.task;
+    const int part = m_program->partOfTask[context.id], copy = m_stages.copyOf(task.stage, task.replica);
+    const SharedSum& sum = m_stages.sums[static_cast<std::size_t>(part / 2)];
+    const bool adds = part % 2 == 1, isRoot = copy == sum.root, toRoot = adds == isRoot;
+    Member& member = memberAt(task.stage, task.replica, context.device);
+    const int own = context.device - m_stages.firstOf(m_stages.deviceOfCopy[static_cast<std::size_t>(copy)]);
+    const auto views = adds ? context.reads : context.writes;
+    std::size_t view = 0;
+    for (int peer = 0; peer < m_stages.membersOf(isRoot ? sum.other : sum.root); ++peer) {
+        const int from = adds ? peer : own, to = adds ? own : peer;
+        if (sum.bytes(toRoot, from, to) == 0)
+            continue;
+        std::span<float> packed = floats(views[view++].region);
+        for (const SharedSum::Parameter& parameter : sum.parameters)
+            for (const BoundaryPiece& piece : toRoot ? parameter.toRoot : parameter.toOther)
+                if (piece.from == from && piece.to == to)
+                    member.work.eachRun(isRoot ? parameter.ofRoot : parameter.ofOther, piece,
+                                        [&](std::size_t first, std::size_t count) {
+                                            const std::span<float> here = member.gradients.subspan(first, count);
+                                            if (adds)
+                                                context.operations->run(kernels::Add{here, packed.first(count)});
+                                            else
+                                                context.operations->copy(here, packed.first(count));
+                                            packed = packed.subspan(count);
+                                        });
+    }
 }
 
 WholeTensors GroupTraining::whole(BufferKind kind) const
 {
     WholeTensors found;
-    for (std::size_t s = 0; s < m_members.size(); ++s) {
+    for (std::size_t s = 0; s < static_cast<std::size_t>(m_stages.perReplica); ++s) { // replicas have the same
         const std::vector<MemberParameter>& layout = m_members[s].front()->work.parameters();
         for (std::size_t p = 0; p < layout.size(); ++p) {
             std::vector<HostTensor> pieces;
             for (const auto& member : m_members[s]) {
                 const MemberParameter& place = member->work.parameters()[p];
-                const std::span<const float> values =
-                    (kind == BufferKind::Gradients ? member->gradients : member->parameters)
-                        .subspan(place.offset, place.count);
+                const bool gradients = kind == BufferKind::Gradients;
+                std::span<const float> values = gradients ? member->gradients : member->parameters;
+                if (values.empty())
+                    if (const auto mirror =
+                            m_mirrors.find(gradients ? member->gradientsBuffer : member->parametersBuffer);
+                        mirror != m_mirrors.end())
+                        values = {reinterpret_cast<const float*>(mirror->second.data()),
+                                  mirror->second.size() / sizeof(float)};
+                values = values.subspan(place.offset, place.count);
                 HostTensor piece(member->work.shapeOf(place.stored));
                 std::copy(values.begin(), values.end(), piece.data.begin());
                 pieces.push_back(std::move(piece));

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Training of a design whose stages are held by groups, as the runtime's work: every device of the Program is a member
 // (core/program/memberprogram.h), does its parts of each block on its pieces of the tensors, and takes part in the
-// collectives. A stage on a single device is a group of one. On devices whose memory the host can touch.
+// collectives. A stage on a single device is a group of one. On devices whose memory the host can touch, of one process
+// or of one each.
 #pragma once
 
 #include "core/design/groupstages.h"
 #include "core/program/memberprogram.h"
+#include "executor/runtime/collectives.h"
 #include "executor/runtime/stagework.h"
 #include "executor/sharding/groupmember.h"
 #include "executor/training/optimizer.h"
@@ -22,7 +24,7 @@ namespace pipewright::sharding {
 using WholeTensors = std::map<std::string, HostTensor>;
 
 /// What keeps the model of a design with groups from being trained on this host: operations without maths, and what
-/// tensor graphs leave out (rotary positions, norms of queries and keys …). Empty: nothing.
+/// tensor graphs leave out (attention sinks, latent attention …). Empty: nothing.
 Diagnostics whyGroupsDoNotTrain(const ModelShape& shape);
 
 /// The first values: gains 1, biases 0, others normal, of deviation 0.02 for tables and 1 / sqrt(inputs) for matrices.
@@ -40,7 +42,7 @@ struct ReferenceStep {
     WholeTensors gradients;
     double loss = 0; ///< mean over tokens and microbatches
 };
-ReferenceStep referenceStep(const Workload& workload, const WholeTensors& parameters, const StepData& data);
+ReferenceStep referenceStep(const Design& design, const WholeTensors& parameters, const StepData& data);
 
 class GroupTraining final : public StageWork {
 public:
@@ -58,19 +60,23 @@ public:
     void update(const TaskContext& context) override;
     void collective(const TaskContext& context) override;
     Region sharedPart(const Task&, const BufferView& gradients) override { return gradients.region; }
-    void reduce(const TaskContext&, Region, Region, bool) override {}
+    /// What a member sets out of its sum of gradients, or adds to it.
+    void reduce(const TaskContext& context, Region, Region, bool) override;
 
-    /// Between steps: what the members have, put together.
+    /// Where the parameters or gradients in this buffer are to be read, or, if another process has it, are to be put.
+    Region mirrorOf(BufferId buffer);
+    /// Between steps: what the members have, put together; of members in other processes what was put there.
     WholeTensors parameters() const { return whole(BufferKind::Parameters); }
     WholeTensors gradients() const { return whole(BufferKind::Gradients); }
 
 private:
     struct Member;
-    Member& memberAt(int stage, int device) const;
+    Member& memberAt(int stage, int replica, int device) const;
+    std::unique_ptr<MemberCollectives> collectivesOf(int group);
     void bindBlocks(std::span<const Region> regions);
     static void bind(const Buffer& buffer, Region region, GroupMember::Block& block, bool read);
     WholeTensors whole(BufferKind kind) const;
-    std::string nameOf(std::size_t stage, int tensor) const;
+    std::string nameOf(std::size_t copy, int tensor) const;
 
     const Design& m_design;
     const GroupStages& m_stages;
@@ -80,12 +86,16 @@ private:
     Backend* m_backend = nullptr;
     const Program* m_program = nullptr;
     std::vector<int> m_firstLayer; ///< per stage: by how much its plan's layer numbers are too low
+    bool m_tiedHead;
     std::vector<std::unique_ptr<Theory>> m_theories;
-    std::vector<std::unique_ptr<MemberDevice>> m_devices;          ///< per device of the program
+    std::vector<std::unique_ptr<MemberDevice>> m_devices; ///< per device of the program; null: another process's
+    std::unique_ptr<Exchange> m_exchange;                 ///< with the others of the own group, in their processes
     std::vector<std::unique_ptr<MemberCollectives>> m_collectives; ///< per group
-    std::vector<std::vector<std::unique_ptr<Member>>> m_members;   ///< per stage, then member of its group
+    std::vector<std::vector<std::unique_ptr<Member>>> m_members;   ///< per copy of a stage, then member of its group
     std::vector<std::unique_ptr<GroupMember::Block>> m_blocks;
-    std::vector<GroupMember::Block*> m_blockOfTask; ///< null: no block
+    std::vector<GroupMember::Block*> m_blockOfTask;       ///< null: no block
+    std::span<const Region> m_regions;                    ///< per buffer
+    std::map<BufferId, std::vector<std::byte>> m_mirrors; ///< of other processes' buffers
     StepData m_step;
 };
 

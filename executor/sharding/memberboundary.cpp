@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What a member puts together from the pieces that arrived, and cuts into those that leave.
+// What a member puts together from the pieces that arrived, and cuts into those that leave; where pieces of its
+// parameters lie.
 #include "executor/sharding/groupmember.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace pipewright::sharding {
 
-/// Of the pieces that arrived; zeros where none did.
-Tensor GroupMember::assembled(const Property& property, const std::vector<BoundaryPiece>& pieces)
+/// Of the pieces that arrived, over every edge; zeros where none did.
+Tensor GroupMember::assembled(const Property& property, const std::vector<const StageEdge*>& edges, Pieces pieces)
 {
     Tensor tensor = m_device.zeros(shapeOf(property));
     const std::vector<std::int64_t> first = firstOf(property);
     std::size_t arrived = 0;
-    for (const BoundaryPiece& piece : pieces) {
-        if (piece.to != m_member)
-            continue;
+    const auto add = [&](const BoundaryPiece& piece) {
         const Region region = m_block.arrived[arrived++];
         Tensor block{
             piece.length, {reinterpret_cast<float*>(region.data), static_cast<std::size_t>(region.bytes) / 4}, nullptr};
@@ -30,23 +30,61 @@ Tensor GroupMember::assembled(const Property& property, const std::vector<Bounda
             block = std::move(widened);
         }
         accumulate(m_device, tensor, block);
-    }
+    };
+    for (const StageEdge* edge : edges)
+        for (const BoundaryPiece& piece : edge->*pieces)
+            if (piece.to == m_member)
+                add(piece);
     return tensor;
 }
 
-void GroupMember::handOut(const Tensor& tensor, const Property& property, const std::vector<BoundaryPiece>& pieces)
+void GroupMember::handOut(const Tensor& tensor, const Property& property, const std::vector<const StageEdge*>& edges,
+                          Pieces pieces)
 {
     const std::vector<std::int64_t> first = firstOf(property);
     std::size_t handed = 0;
-    for (const BoundaryPiece& piece : pieces) {
-        if (piece.from != m_member)
-            continue;
+    const auto hand = [&](const BoundaryPiece& piece) {
         Tensor block = tensor;
         for (std::size_t d = 0; d < piece.length.size(); ++d)
             block = cut(m_device, block, static_cast<int>(d), piece.first[d] - first[d], piece.length[d]);
         const Region region = m_block.handed[handed++];
         m_device.operations().copy(std::span<const float>(block.data),
                                    {reinterpret_cast<float*>(region.data), static_cast<std::size_t>(region.bytes) / 4});
+    };
+    for (const StageEdge* edge : edges)
+        for (const BoundaryPiece& piece : edge->*pieces)
+            if (piece.from == m_member)
+                hand(piece);
+}
+
+void GroupMember::eachRun(int tensor, const BoundaryPiece& piece,
+                          const std::function<void(std::size_t first, std::size_t count)>& visit) const
+{
+    const auto place = std::find_if(m_parameters.begin(), m_parameters.end(),
+                                    [&](const MemberParameter& one) { return one.stored.tensor == tensor; });
+    const Shape own = shapeOf(place->stored);
+    const std::vector<std::int64_t> first = firstOf(place->stored);
+    // The last dimensions of which the piece has all make one run, together with the part of the next.
+    std::size_t outer = own.size(), count = 1;
+    while (outer > 0) {
+        --outer;
+        count *= static_cast<std::size_t>(piece.length[outer]);
+        if (piece.length[outer] != own[outer])
+            break;
+    }
+    const std::size_t runs = product(piece.length.begin(), piece.length.begin() + static_cast<std::ptrdiff_t>(outer));
+    for (std::size_t run = 0; run < runs; ++run) {
+        std::size_t rest = run, at = 0, stride = 1;
+        for (std::size_t d = own.size(); d-- > 0;) {
+            std::size_t index = static_cast<std::size_t>(piece.first[d] - first[d]);
+            if (d < outer) {
+                index += rest % static_cast<std::size_t>(piece.length[d]);
+                rest /= static_cast<std::size_t>(piece.length[d]);
+            }
+            at += index * stride;
+            stride *= static_cast<std::size_t>(own[d]);
+        }
+        visit(place->offset + at, count);
     }
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Collectives without communicators: every member shows its tensor at a barrier, reads what it wants of the others',
-// and leaves at a second barrier. Sums are made in the order of the members on each device, so all get the same bits. A
-// device reads up to (devices - 1) times the tensor.
+// and leaves at a second barrier; or sends it to the others, and has what they sent. Sums are made in the order of the
+// members on each device, so all get the same bits. A device reads up to (devices - 1) times the tensor.
 #include "executor/sharding/membercollectives.h"
 
 #include "executor/sharding/packedcollectives.h"
@@ -36,13 +36,9 @@ void MemberCollectives::wait()
         return;
     }
     constexpr auto pollInterval = std::chrono::milliseconds(20);
-    const auto stopped = [this] {
-        const std::atomic<bool>* flag = m_stopped.load(std::memory_order_relaxed);
-        return flag && flag->load(std::memory_order_relaxed);
-    };
     const std::uint64_t round = m_round;
     while (!m_changed.wait_for(lock, pollInterval, [&] { return m_failed || m_round != round; }))
-        if (stopped())
+        if (isStopped())
             break;
     if (m_failed || m_round == round)
         throw Stopped();
@@ -57,7 +53,8 @@ void MemberCollectives::fail()
     }
     m_changed.notify_all();
     for (MemberDevice* member : m_members)
-        member->stream().interrupt();
+        if (member)
+            member->stream().interrupt();
     abort();
 }
 
@@ -65,8 +62,14 @@ namespace {
 
 class ReadingCollectives final : public MemberCollectives {
 public:
-    explicit ReadingCollectives(std::vector<MemberDevice*> members, bool alone = false)
-        : MemberCollectives(std::move(members)), m_alone(alone), m_shown(m_members.size())
+    enum class Others { Here, Imagined, ImaginedApart };
+
+    explicit ReadingCollectives(std::vector<MemberDevice*> members, Others others = Others::Here)
+        : MemberCollectives(std::move(members)), m_others(others), m_shown(m_members.size())
+    {
+    }
+    ReadingCollectives(std::vector<MemberDevice*> members, Exchange& exchange, std::vector<int> numbers)
+        : MemberCollectives(std::move(members)), m_exchange(&exchange), m_numbers(std::move(numbers))
     {
     }
 
@@ -104,8 +107,10 @@ private:
     Tensor together(int device, const Tensor& mine, const Cut* cut, Work work)
     {
         MemberDevice& here = member(device);
-        if (m_alone)
-            return work(imagined(mine, cut));
+        if (m_exchange)
+            return work(exchanged(device, mine, cut));
+        if (m_others != Others::Here)
+            return work(imagined(device, mine, cut));
         here.synchronize();
         m_shown[device] = &mine;
         wait();
@@ -117,18 +122,52 @@ private:
         return result;
     }
 
-    /// Everyone's tensor as it would be, without any memory.
-    Seen imagined(const Tensor& mine, const Cut* cut)
+    /// Of another device.
+    static Shape shapeOf(int device, const Tensor& mine, const Cut* cut)
+    {
+        Shape shape = mine.shape;
+        if (cut)
+            shape[static_cast<std::size_t>(cut->dim)] = cut->length(device);
+        return shape;
+    }
+
+    /// Everyone's tensor as it would be.
+    Seen imagined(int device, const Tensor& mine, const Cut* cut)
     {
         Seen seen;
         seen.own.reserve(m_members.size());
         for (int d = 0; d < devices(); ++d) {
-            Tensor& other = seen.own.emplace_back(Tensor{mine.shape, {}, {}});
-            if (cut)
-                other.shape[static_cast<std::size_t>(cut->dim)] = cut->length(d);
+            if (m_others == Others::ImaginedApart) {
+                seen.push_back(d == device ? &mine
+                                           : &seen.own.emplace_back(member(device).make(shapeOf(d, mine, cut))));
+                continue;
+            }
+            Tensor& other = seen.own.emplace_back(Tensor{shapeOf(d, mine, cut), {}, {}});
             other.data = {mine.data.data(), product(other.shape.begin(), other.shape.end())};
             seen.push_back(&other);
         }
+        return seen;
+    }
+
+    /// Everyone's tensor, brought here.
+    Seen exchanged(int device, const Tensor& mine, const Cut* cut)
+    {
+        MemberDevice& here = member(device);
+        Seen seen;
+        seen.own.reserve(m_members.size());
+        for (int d = 0; d < devices(); ++d)
+            seen.push_back(d == device ? &mine : &seen.own.emplace_back(here.make(shapeOf(d, mine, cut))));
+        m_exchange->beginGroup();
+        for (int d = 0; d < devices(); ++d) {
+            if (d != device && mine.elements() > 0)
+                m_exchange->send(*waiter(), mine.data, m_numbers[static_cast<std::size_t>(d)]);
+            if (d != device && seen[static_cast<std::size_t>(d)]->elements() > 0)
+                m_exchange->receive(*waiter(), seen[static_cast<std::size_t>(d)]->data,
+                                    m_numbers[static_cast<std::size_t>(d)]);
+        }
+        m_exchange->endGroup();
+        if (isStopped())
+            throw Stopped();
         return seen;
     }
 
@@ -182,16 +221,25 @@ private:
         return made;
     }
 
-    bool m_alone;
+    Others m_others = Others::Here;
+    Exchange* m_exchange = nullptr; ///< to the others' processes
+    std::vector<int> m_numbers;     ///< of the members, as it counts them
     std::vector<const Tensor*> m_shown;
 };
 
 } // namespace
 
-std::unique_ptr<MemberCollectives> createLoneCollectives(MemberDevice& member, int devices)
+std::unique_ptr<MemberCollectives> createLoneCollectives(MemberDevice& member, int devices, bool apart)
 {
+    using Others = ReadingCollectives::Others;
     return std::make_unique<ReadingCollectives>(std::vector<MemberDevice*>(static_cast<std::size_t>(devices), &member),
-                                                true);
+                                                apart ? Others::ImaginedApart : Others::Imagined);
+}
+
+std::unique_ptr<MemberCollectives> createCollectives(std::vector<MemberDevice*> members, Exchange& exchange,
+                                                     std::vector<int> numbers)
+{
+    return std::make_unique<ReadingCollectives>(std::move(members), exchange, std::move(numbers));
 }
 
 std::unique_ptr<MemberCollectives> createCollectives(std::vector<MemberDevice*> members,

@@ -2,9 +2,10 @@
 // Collectives among the devices of a shared stage, one thread each, all of which call the same in the same order. A
 // device whose piece is empty takes part like the others, and every device gets the same bits of a sum.
 //
-// Two ways: where devices have a communicator (NCCL), what is to move is packed, padded to the largest piece or moved
-// piece by piece as the program chose for the site, and issued without anybody waiting on the host. Everywhere else
-// each shows its tensor, all wait, and each reads what it needs from the others, adding up in the order of the devices.
+// Three ways: where devices have a communicator (NCCL), what is to move is packed, padded to the largest piece or moved
+// piece by piece as the program chose for the site, and issued without anybody waiting on the host. Devices of several
+// processes send each other their tensors. Everywhere else each shows its tensor, all wait, and each reads what it
+// needs from the others. The last two add up in the order of the devices, and come to the same bits.
 //
 // Devices of which the speed is emulated have clocks of their own; a collective sets all to the latest.
 #pragma once
@@ -42,8 +43,13 @@ public:
     int devices() const { return static_cast<int>(m_members.size()); }
     /// Until all devices are here. Throws Stopped when one has failed, or when `stopped` has turned true.
     void wait();
-    /// Looked at while a device waits; null: only fail() ends a wait.
-    void stopWith(const std::atomic<bool>* stopped) { m_stopped.store(stopped, std::memory_order_relaxed); }
+    /// Looked at while a device waits; null: only fail() ends a wait. `waiter` is interrupted then: where another
+    /// process is waited for, on it.
+    void stopWith(const std::atomic<bool>* stopped, Stream* waiter = nullptr)
+    {
+        m_stopped.store(stopped, std::memory_order_relaxed);
+        m_waiter = waiter;
+    }
     /// Once a device has failed: lets the others go, from any thread.
     void fail();
     /// The device's own; nobody else reads it but in a collective.
@@ -57,6 +63,12 @@ public:
     virtual Tensor allToAll(int device, const Tensor& piece, const Cut& from, const Cut& to) = 0;
 
 protected:
+    bool isStopped() const
+    {
+        const std::atomic<bool>* flag = m_stopped.load(std::memory_order_relaxed);
+        return flag && flag->load(std::memory_order_relaxed);
+    }
+    Stream* waiter() const { return m_waiter; }
     MemberDevice& member(int device) { return *m_members[device]; }
     virtual void abort() {}
 
@@ -70,14 +82,20 @@ private:
     std::uint64_t m_round = 0;
     bool m_failed = false;
     std::atomic<const std::atomic<bool>*> m_stopped{nullptr};
+    std::atomic<Stream*> m_waiter{nullptr};
 };
 
 /// Through `communicators`, one per member, or, when there are none, by reading each other's memory.
 std::unique_ptr<MemberCollectives> createCollectives(std::vector<MemberDevice*> members,
                                                      std::vector<std::unique_ptr<Communicator>> communicators);
 
+/// Of a process that has one of the members, `own`, and null for the others, which are devices `numbers` of the run.
+std::unique_ptr<MemberCollectives> createCollectives(std::vector<MemberDevice*> members, Exchange& exchange,
+                                                     std::vector<int> numbers);
+
 /// Of one device that does all of it alone: it makes the tensors that it would make with the others there, whose own
-/// hold nothing. For finding out how much memory it takes.
-std::unique_ptr<MemberCollectives> createLoneCollectives(MemberDevice& member, int devices);
+/// hold nothing; copies of them too where the others are `apart`, in processes of their own. For finding out how much
+/// memory it takes.
+std::unique_ptr<MemberCollectives> createLoneCollectives(MemberDevice& member, int devices, bool apart);
 
 } // namespace pipewright::sharding

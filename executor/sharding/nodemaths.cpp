@@ -6,7 +6,8 @@
 
 #include <fmt/format.h>
 
-#include <array>
+#include <cmath>
+#include <string_view>
 
 namespace pipewright::sharding {
 
@@ -14,6 +15,12 @@ namespace {
 
 using Gradients = std::vector<Tensor>;
 using kernels::TensorOperation;
+
+double attributeOr(const Node& node, std::string_view name, double otherwise)
+{
+    const auto found = node.attributes.find(name);
+    return found == node.attributes.end() ? otherwise : found->second;
+}
 
 kernels::LinearShape linearShape(const Operands& in)
 {
@@ -86,7 +93,12 @@ Gradients geluBack(MemberDevice& member, const Node&, const Operands& in, const 
     return grads;
 }
 
-Tensor layerNorm(MemberDevice& member, const Node&, const Operands& in, const LocalPart&)
+float epsilonOf(const Node& node)
+{
+    return static_cast<float>(attributeOr(node, "epsilon", kernels::layerNormEpsilon));
+}
+
+Tensor layerNorm(MemberDevice& member, const Node& node, const Operands& in, const LocalPart&)
 {
     Tensor out = member.make(in[0]->shape);
     if (out.elements() == 0)
@@ -94,11 +106,11 @@ Tensor layerNorm(MemberDevice& member, const Node&, const Operands& in, const Lo
     const int columns = static_cast<int>(in[0]->shape.back());
     const Tensor shift = in.size() > 2 ? *in[2] : member.zeros({columns});
     member.operations().run(kernels::LayerNormForward{static_cast<int>(out.elements()) / columns, columns, in[0]->data,
-                                                      in[1]->data, shift.data, out.data});
+                                                      in[1]->data, shift.data, out.data, epsilonOf(node)});
     return out;
 }
 
-Gradients layerNormBack(MemberDevice& member, const Node&, const Operands& in, const Tensor&, const Tensor& grad,
+Gradients layerNormBack(MemberDevice& member, const Node& node, const Operands& in, const Tensor&, const Tensor& grad,
                         const LocalPart& part)
 {
     Gradients grads(3);
@@ -109,49 +121,152 @@ Gradients layerNormBack(MemberDevice& member, const Node&, const Operands& in, c
     const int columns = static_cast<int>(in[0]->shape.back());
     const int rows = static_cast<int>(grad.elements()) / columns;
     if (part.inputGrads && rows > 0)
-        member.operations().run(
-            kernels::LayerNormInputGrad{rows, columns, in[0]->data, in[1]->data, grad.data, grads[0].data});
+        member.operations().run(kernels::LayerNormInputGrad{rows, columns, in[0]->data, in[1]->data, grad.data,
+                                                            grads[0].data, epsilonOf(node)});
     if (part.weightGrads && rows > 0)
-        member.operations().run(
-            kernels::LayerNormWeightGrad{rows, columns, in[0]->data, grad.data, grads[1].data, grads[2].data});
+        member.operations().run(kernels::LayerNormWeightGrad{rows, columns, in[0]->data, grad.data, grads[1].data,
+                                                             grads[2].data, epsilonOf(node)});
     grads.resize(in.size());
     return grads;
 }
 
-struct AttentionParts {
-    kernels::AttentionShape shape;
-    std::int64_t times = 1;
-    Tensor key, value, saved, output;
+/// Of as many columns as there are gains: of rows, or of heads.
+struct NormRows {
+    int rows, columns;
+    explicit NormRows(const Operands& in)
+        : rows(static_cast<int>(in[0]->elements() / in[1]->elements())), columns(static_cast<int>(in[1]->elements()))
+    {
+    }
 };
 
-/// Keys and values with one head for each of the queries', as the kernel wants them.
-Tensor repeatedHeads(MemberDevice& member, const Tensor& narrow, std::int64_t headSize, std::int64_t times)
+Tensor rmsNorm(MemberDevice& member, const Node& node, const Operands& in, const LocalPart&)
 {
-    if (times == 1)
-        return narrow;
-    Shape shape = narrow.shape;
-    shape.back() *= times;
-    Tensor wide = member.make(std::move(shape));
-    member.call(TensorOperation::RepeatHeads, {count(wide), headSize, times}, {narrow.data.data()}, wide.data.data());
-    return wide;
+    Tensor out = member.make(in[0]->shape);
+    const NormRows is(in);
+    if (is.rows > 0)
+        member.operations().run(
+            kernels::RmsNormForward{is.rows, is.columns, epsilonOf(node), in[0]->data, in[1]->data, out.data});
+    return out;
 }
+
+Gradients rmsNormBack(MemberDevice& member, const Node& node, const Operands& in, const Tensor&, const Tensor& grad,
+                      const LocalPart& part)
+{
+    Gradients grads(2);
+    const NormRows is(in);
+    if (part.inputGrads)
+        grads[0] = member.make(in[0]->shape);
+    if (part.weightGrads)
+        grads[1] = member.zeros(in[1]->shape);
+    if (part.inputGrads && is.rows > 0)
+        member.operations().run(kernels::RmsNormInputGrad{is.rows, is.columns, epsilonOf(node), in[0]->data,
+                                                          in[1]->data, grad.data, grads[0].data,
+                                                          kernels::Store::Replace});
+    if (part.weightGrads && is.rows > 0)
+        member.operations().run(
+            kernels::RmsNormWeightGrad{is.rows, is.columns, epsilonOf(node), in[0]->data, grad.data, grads[1].data});
+    return grads;
+}
+
+Tensor softCap(MemberDevice& member, const Node& node, const Operands& in, const LocalPart&)
+{
+    Tensor out = member.make(in[0]->shape);
+    member.operations().copy(std::span<const float>(in[0]->data), out.data);
+    if (out.elements() > 0)
+        member.operations().run(kernels::SoftCap{static_cast<float>(node.attributes.at("cap")), out.data});
+    return out;
+}
+
+Gradients softCapBack(MemberDevice& member, const Node& node, const Operands& in, const Tensor& result,
+                      const Tensor& grad, const LocalPart&)
+{
+    Gradients grads{member.make(in[0]->shape)};
+    member.operations().copy(std::span<const float>(grad.data), grads[0].data);
+    if (grad.elements() > 0)
+        member.operations().run(
+            kernels::SoftCapGrad{static_cast<float>(node.attributes.at("cap")), result.data, grads[0].data});
+    return grads;
+}
+
+Tensor geluErf(MemberDevice& member, const Node&, const Operands& in, const LocalPart&)
+{
+    Tensor out = member.make(in[0]->shape);
+    if (out.elements() > 0)
+        member.operations().run(kernels::ActivationForward{kernels::ActivationKind::Gelu, in[0]->data, out.data});
+    return out;
+}
+
+Gradients geluErfBack(MemberDevice& member, const Node&, const Operands& in, const Tensor&, const Tensor& grad,
+                      const LocalPart&)
+{
+    Gradients grads{member.make(in[0]->shape)};
+    if (grad.elements() > 0)
+        member.operations().run(
+            kernels::ActivationInputGrad{kernels::ActivationKind::Gelu, in[0]->data, grad.data, grads[0].data});
+    return grads;
+}
+
+std::int64_t headSizeOf(const Node& node)
+{
+    return node.shape.back() / static_cast<std::int64_t>(node.attributes.at("heads"));
+}
+
+kernels::GroupedAttentionShape attentionShape(const Node& node, const Operands& in)
+{
+    const std::int64_t size = headSizeOf(node);
+    return {.sequences = static_cast<int>(in[0]->shape[0]),
+            .length = static_cast<int>(in[0]->shape[1]),
+            .heads = static_cast<int>(in[0]->shape[2] / size),
+            .keyValueHeads = static_cast<int>(in[1]->shape[2] / size),
+            .querySize = static_cast<int>(size),
+            .valueSize = static_cast<int>(size),
+            .window = static_cast<int>(attributeOr(node, "window", 0)),
+            .scale = static_cast<float>(attributeOr(node, "scale", 1 / std::sqrt(static_cast<double>(size)))),
+            .softCap = static_cast<float>(attributeOr(node, "soft_cap", 0))};
+}
+
+/// Queries or keys, or their gradients, by their positions; in place.
+void turn(MemberDevice& member, const Node& node, Tensor& heads, bool backwards)
+{
+    const auto number = [&](std::string_view name) { return attributeOr(node, name, 1); };
+    const kernels::RotaryFrequencies frequencies{
+        number("rotary_base"),   static_cast<kernels::RotaryScaling>(attributeOr(node, "rotary_scaling", 0)),
+        number("rotary_factor"), number("rotary_low"),
+        number("rotary_high"),   number("rotary_original")};
+    const int size = static_cast<int>(headSizeOf(node));
+    member.operations().run(kernels::Rotate{frequencies, static_cast<int>(heads.shape[1]), 0,
+                                            static_cast<int>(heads.shape[2]) / size, size, 0, size, false, backwards,
+                                            heads.data});
+}
+
+bool isTurned(const Node& node)
+{
+    return node.attributes.contains("rotary_base");
+}
+
+Tensor turned(MemberDevice& member, const Node& node, const Tensor& heads)
+{
+    if (!isTurned(node))
+        return heads;
+    Tensor made = member.make(heads.shape);
+    member.operations().copy(std::span<const float>(heads.data), made.data);
+    turn(member, node, made, false);
+    return made;
+}
+
+struct AttentionParts {
+    kernels::GroupedAttentionShape shape;
+    Tensor query, key, logSums, output;
+};
 
 /// Computed, from the beginning.
 AttentionParts attend(MemberDevice& member, const Node& node, const Operands& in)
 {
-    const auto heads = static_cast<std::int64_t>(node.attributes.at("heads"));
-    const auto narrow = static_cast<std::int64_t>(node.attributes.at("key_value_heads"));
-    const std::int64_t headSize = node.shape.back() / heads;
-    AttentionParts parts;
-    parts.times = heads / narrow;
-    parts.shape = {static_cast<int>(in[0]->shape[0]), static_cast<int>(in[0]->shape[1]),
-                   static_cast<int>(in[0]->shape[2] / headSize), static_cast<int>(headSize)};
-    parts.key = repeatedHeads(member, *in[1], headSize, parts.times);
-    parts.value = repeatedHeads(member, *in[2], headSize, parts.times);
-    parts.saved = member.make({static_cast<std::int64_t>(member.operations().attentionSaved(parts.shape))});
+    AttentionParts parts{attentionShape(node, in), turned(member, node, *in[0]), turned(member, node, *in[1]), {}, {}};
+    parts.logSums = member.make({static_cast<std::int64_t>(parts.shape.numbers())});
     parts.output = member.make(in[0]->shape);
-    member.operations().run(kernels::AttentionForward{
-        parts.shape, in[0]->data, parts.key.data, parts.value.data, parts.saved.data, parts.output.data, {}});
+    member.operations().run(kernels::GroupedAttentionForward{parts.shape, parts.query.data, parts.key.data, in[2]->data,
+                                                             parts.logSums.data, parts.output.data});
     return parts;
 }
 
@@ -166,32 +281,13 @@ Gradients attentionBack(MemberDevice& member, const Node& node, const Operands& 
     if (grad.elements() == 0)
         return {member.zeros(in[0]->shape), member.zeros(in[1]->shape), member.zeros(in[2]->shape)};
     const AttentionParts parts = attend(member, node, in);
-    Tensor side = member.zeros({static_cast<std::int64_t>(3 * parts.output.elements())});
-    const Tensor scratch = member.make(parts.saved.shape);
-    member.operations().run(kernels::AttentionInputGrad{parts.shape,
-                                                        in[0]->data,
-                                                        parts.key.data,
-                                                        parts.value.data,
-                                                        parts.saved.data,
-                                                        parts.output.data,
-                                                        grad.data,
-                                                        side.data,
-                                                        scratch.data,
-                                                        {},
-                                                        {}});
-    const auto tokens = static_cast<std::int64_t>(parts.shape.tokens()), hidden = std::int64_t{parts.shape.hidden()};
-    Gradients grads;
-    for (std::int64_t which = 0; which < 3; ++which) {
-        grads.push_back(member.make(parts.output.shape));
-        member.call(TensorOperation::CopyBlocks, {tokens, hidden, 3 * hidden, hidden},
-                    {side.data.data() + which * hidden}, grads.back().data.data());
-    }
-    for (std::size_t which = 1; which < 3 && parts.times > 1; ++which) {
-        Tensor narrow = member.make(in[which]->shape);
-        member.call(TensorOperation::FoldHeads, {count(narrow), parts.shape.headSize, parts.times},
-                    {grads[which].data.data()}, narrow.data.data());
-        grads[which] = std::move(narrow);
-    }
+    Gradients grads{member.make(in[0]->shape), member.make(in[1]->shape), member.make(in[2]->shape)};
+    const Tensor dots = member.make(parts.logSums.shape);
+    member.operations().run(kernels::GroupedAttentionInputGrad{
+        parts.shape, parts.query.data, parts.key.data, in[2]->data, parts.logSums.data, parts.output.data, grad.data,
+        grads[0].data, grads[1].data, grads[2].data, dots.data});
+    for (std::size_t which = 0; which < 2 && isTurned(node); ++which)
+        turn(member, node, grads[which], true);
     return grads;
 }
 
@@ -235,10 +331,37 @@ Gradients crossEntropyBack(MemberDevice& member, const Node&, const Operands& in
 constexpr NodeMaths kernelMaths[] = {
     {"linear", linear, linearBack},
     {"gelu", gelu, geluBack},
+    {"gelu_erf", geluErf, geluErfBack},
+    {"soft_cap", softCap, softCapBack},
     {"layer_norm", layerNorm, layerNormBack},
+    {"rms_norm", rmsNorm, rmsNormBack},
+    {"head_norm", rmsNorm, rmsNormBack},
     {"attention", attention, attentionBack},
     {"cross_entropy", crossEntropy, crossEntropyBack},
 };
+
+/// The kernels go by one size of all heads. Null: nothing.
+const char* whyNotHeads(const TensorGraph& graph, const Node& node)
+{
+    const std::string_view name = operations()[node.operation].name;
+    if (name != "attention" && name != "head_norm")
+        return nullptr;
+    const std::int64_t size = headSizeOf(node);
+    if (size * static_cast<std::int64_t>(node.attributes.at("heads")) != node.shape.back())
+        return "its columns are no whole number of heads";
+    if (name == "head_norm")
+        return graph.node(node.operands[1]).shape.front() == size ? nullptr
+                                                                  : "it has not a gain for each of a head's values";
+    const auto narrow = static_cast<std::int64_t>(node.attributes.at("key_value_heads"));
+    const Shape& keys = graph.node(node.operands[1]).shape;
+    if (static_cast<std::int64_t>(node.attributes.at("heads")) % narrow != 0 || keys.back() != narrow * size)
+        return "its keys have not the size of its queries, or cannot be shared evenly";
+    if (keys[1] != node.shape[1])
+        return "it has not as many keys as queries";
+    if (isTurned(node) && (size % 2 != 0 || size > 2 * std::int64_t{kernels::mostRotaryPairs}))
+        return "its heads' values cannot be turned in pairs";
+    return nullptr;
+}
 
 const NodeMaths* mathsOf(const Node& node)
 {
@@ -256,11 +379,16 @@ const NodeMaths* mathsOf(const Node& node)
 Diagnostics whyNotRunnable(const TensorGraph& graph)
 {
     Diagnostics found;
-    for (const Node& node : graph.nodes())
-        if (node.leaf == Leaf::None && !mathsOf(node))
+    for (const Node& node : graph.nodes()) {
+        if (node.leaf != Leaf::None)
+            continue;
+        if (!mathsOf(node))
             found.push_back({Severity::Error, node.name,
                              fmt::format("{} can be shared out, but not run here", operations()[node.operation].name),
                              "use another operation"});
+        else if (const char* why = whyNotHeads(graph, node))
+            found.push_back({Severity::Error, node.name, why, "give queries, keys and values heads of one size"});
+    }
     return found;
 }
 

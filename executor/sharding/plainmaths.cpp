@@ -80,14 +80,11 @@ struct Rows {
 };
 
 /// One number per row of the first operand.
-Tensor ofRows(MemberDevice& member, TensorOperation operation, const Tensor& a, const Tensor* b = nullptr,
-              const Tensor* columns = nullptr)
+Tensor ofRows(MemberDevice& member, TensorOperation operation, const Tensor& a, const Tensor* b = nullptr)
 {
     const Rows is(a);
     Tensor out = member.make({is.rows});
-    member.call(operation, {is.rows, is.columns},
-                {a.data.data(), b ? b->data.data() : nullptr, columns ? columns->data.data() : nullptr},
-                out.data.data());
+    member.call(operation, {is.rows, is.columns}, {a.data.data(), b ? b->data.data() : nullptr}, out.data.data());
     return out;
 }
 
@@ -98,7 +95,7 @@ Tensor inRows(MemberDevice& member, TensorOperation operation, std::initializer_
     const Rows is(first);
     Tensor out = member.make(first.shape);
     const auto at = [&in](std::size_t i) { return i < in.size() ? in.begin()[i]->data.data() : nullptr; };
-    member.call(operation, {is.rows, is.columns}, {at(0), at(1), at(2), at(3), at(4)}, out.data.data());
+    member.call(operation, {is.rows, is.columns}, {at(0), at(1), at(2)}, out.data.data());
     return out;
 }
 
@@ -124,29 +121,6 @@ Gradients logSoftmaxBack(MemberDevice& member, const Node&, const Operands&, con
 {
     const Tensor sum = ofRows(member, TensorOperation::RowDot, grad);
     return {inRows(member, TensorOperation::LogSoftmaxGrad, {&result, &grad, &sum})};
-}
-
-Tensor rmsNorm(MemberDevice& member, const Node&, const Operands& in, const LocalPart&)
-{
-    const Tensor inverse = ofRows(member, TensorOperation::InverseRms, *in[0]);
-    return inRows(member, TensorOperation::RmsNorm, {in[0], &inverse, in[1]});
-}
-Gradients rmsNormBack(MemberDevice& member, const Node&, const Operands& in, const Tensor&, const Tensor& grad,
-                      const LocalPart& part)
-{
-    const Tensor inverse = ofRows(member, TensorOperation::InverseRms, *in[0]);
-    Gradients grads(2);
-    if (part.inputGrads) {
-        const Tensor dot = ofRows(member, TensorOperation::RowDot, grad, in[0], in[1]);
-        grads[0] = inRows(member, TensorOperation::RmsNormInputGrad, {in[0], &inverse, in[1], &grad, &dot});
-    }
-    if (!part.weightGrads)
-        return grads;
-    grads[1] = member.zeros(in[1]->shape);
-    const Rows is(*in[0]);
-    member.call(TensorOperation::RmsNormWeightGrad, {is.rows, is.columns},
-                {in[0]->data.data(), inverse.data.data(), grad.data.data()}, grads[1].data.data());
-    return grads;
 }
 
 Tensor embedding(MemberDevice& member, const Node&, const Operands& in, const LocalPart& part)
@@ -214,7 +188,6 @@ constexpr NodeMaths plainTable[] = {
     {"silu", silu, siluBack},
     {"softmax", softmax, softmaxBack},
     {"log_softmax", logSoftmax, logSoftmaxBack},
-    {"rms_norm", rmsNorm, rmsNormBack},
     {"embedding", embedding, embeddingBack},
     {"positions", positions, positionsBack},
     {"sum", sum, sumBack},

@@ -31,10 +31,10 @@ MemberForecast::Members named(const Design& design, const GroupStages& stages)
             MemberForecast::Member& member = group.emplace_back();
             member.name =
                 QString::fromStdString(spec.group ? spec.group->devices[static_cast<std::size_t>(m)].name : spec.name);
-            for (std::size_t s = 0; s < stages.plans.size(); ++s)
-                if (design.schedule.deviceOfStage[s] == static_cast<int>(device))
-                    member.shares.push_back(
-                        {static_cast<int>(s), stages.plans[s].plan.ratios.front()[static_cast<std::size_t>(m)]});
+            for (std::size_t copy = 0; copy < stages.plans.size(); ++copy)
+                if (stages.deviceOfCopy[copy] == static_cast<int>(device))
+                    member.shares.push_back({static_cast<int>(copy) % stages.perReplica,
+                                             stages.plans[copy].plan.ratios.front()[static_cast<std::size_t>(m)]});
         }
     }
     return members;
@@ -60,7 +60,8 @@ MemberForecast::Members MemberForecast::of(const Design& design, const Maker& ma
         const bool collective = task.kind == TaskKind::Collective;
         if (!collective && task.kind != TaskKind::Compute && task.kind != TaskKind::Update)
             continue;
-        const PassParts& pass = stages.stages[static_cast<std::size_t>(task.stage)].passes[indexOf(task.op)];
+        const PassParts& pass =
+            stages.stages[static_cast<std::size_t>(stages.copyOf(task.stage, task.replica))].passes[indexOf(task.op)];
         Part part;
         part.start = prediction.timeline.start[t];
         part.end = prediction.timeline.end[t];

@@ -58,16 +58,10 @@ __global__ void eachRow(TensorCall call)
     if constexpr (operation == TensorOperation::RowLogSum) {
         const float highest = team.highest(columns, row);
         result = highest + logf(team.sum(columns, [=](std::int64_t i) { return expf(row[i] - highest); }));
-    } else if constexpr (operation == TensorOperation::RowDot) {
-        const float *factors = call.in[1] ? call.in[1] + o * columns : nullptr, *gains = call.in[2];
-        result = team.sum(columns, [=](std::int64_t i) {
-            return row[i] * (factors ? factors[i] : 1.0f) * (gains ? gains[i] : 1.0f);
-        });
     } else {
-        static_assert(operation == TensorOperation::InverseRms);
-        result = 1
-                 / sqrtf(team.sum(columns, [=](std::int64_t i) { return row[i] * row[i]; }) / float(columns)
-                         + rmsNormEpsilon);
+        static_assert(operation == TensorOperation::RowDot);
+        const float* factors = call.in[1] ? call.in[1] + o * columns : nullptr;
+        result = team.sum(columns, [=](std::int64_t i) { return row[i] * (factors ? factors[i] : 1.0f); });
     }
     if (team.lane == 0)
         call.out[o] = result;
@@ -77,12 +71,13 @@ __global__ void eachRow(TensorCall call)
 template<TensorOperation operation>
 __global__ void eachColumn(TensorCall call, std::int64_t rows, std::int64_t columns)
 {
-    const auto add = [=](std::int64_t column, float sum) { call.out[column] += sum; };
-    const float *x = call.in[0], *ofRow = call.in[1], *grad = call.in[2];
+    const float* x = call.in[0];
     if constexpr (operation == TensorOperation::SumRepeated) {
         sumColumns<float>(
-            rows, columns, [=](std::int64_t row, std::int64_t column) { return x[row * columns + column]; }, add);
-    } else if constexpr (operation == TensorOperation::SumParts) {
+            rows, columns, [=](std::int64_t row, std::int64_t column) { return x[row * columns + column]; },
+            [=](std::int64_t column, float sum) { call.out[column] += sum; });
+    } else {
+        static_assert(operation == TensorOperation::SumParts);
         sumColumns<double>(
             rows, columns,
             [=](std::int64_t row, std::int64_t column) {
@@ -90,14 +85,6 @@ __global__ void eachColumn(TensorCall call, std::int64_t rows, std::int64_t colu
                 return i < call.size[0] ? double(x[i]) : 0.0;
             },
             [=](std::int64_t column, double sum) { call.out[column] = float(sum); });
-    } else {
-        static_assert(operation == TensorOperation::RmsNormWeightGrad);
-        sumColumns<float>(
-            rows, columns,
-            [=](std::int64_t row, std::int64_t column) {
-                return grad[row * columns + column] * x[row * columns + column] * ofRow[row];
-            },
-            add);
     }
 }
 
@@ -131,12 +118,10 @@ __global__ void eachKey(TensorCall call, std::int64_t count)
 template<TensorOperation operation>
 void launchColumns(cudaStream_t stream, const TensorCall& call)
 {
-    // size: elements and sums; or rows and columns.
-    const bool isOfElements = operation != TensorOperation::RmsNormWeightGrad;
-    const std::int64_t columns = call.size[1],
-                       rows = isOfElements && columns > 0 ? (call.size[0] + columns - 1) / columns : call.size[0];
+    const std::int64_t columns = call.size[1]; // sums
     if (columns > 0)
-        eachColumn<operation><<<columnBlocks(std::size_t(columns)), blockSize, 0, stream>>>(call, rows, columns);
+        eachColumn<operation><<<columnBlocks(std::size_t(columns)), blockSize, 0, stream>>>(
+            call, (call.size[0] + columns - 1) / columns, columns);
 }
 
 template<TensorOperation operation>
@@ -165,9 +150,9 @@ template<TensorOperation operation>
 void launchAll(cudaStream_t stream, const TensorCall& call)
 {
     using enum TensorOperation;
-    if constexpr (operation == RowLogSum || operation == RowDot || operation == InverseRms) {
+    if constexpr (operation == RowLogSum || operation == RowDot) {
         launchRows<operation>(stream, call);
-    } else if constexpr (operation == SumRepeated || operation == SumParts || operation == RmsNormWeightGrad) {
+    } else if constexpr (operation == SumRepeated || operation == SumParts) {
         launchColumns<operation>(stream, call);
     } else if constexpr (operation == LookUpGrad || operation == FeatureBagGrad) {
         launchKeys<operation>(stream, call);
