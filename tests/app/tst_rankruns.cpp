@@ -102,6 +102,29 @@ private Q_SLOTS:
         QCOMPARE(comparison["blocks"]["unmatched"].toInt(-1), 0);
     }
 
+    void everyMemberOfAGroupIsAProcess()
+    {
+        if (!hasMpi())
+            QSKIP("no MPI here");
+        QCOMPARE(
+            m_work
+                .run("new 1f1b --devices 2 --microbatches 2 --model byte-gpt-small --cluster host-mixed --force -o "
+                     "mixed.json")
+                .code,
+            0);
+        const QString words = "run mixed.json --steps 2 --json --progress none --force -o mixed.db --backend ";
+        const QJsonObject threads = m_work.run(words + "host").json();
+        const Outcome outcome = m_work.run(words + "mpi");
+        QVERIFY2(outcome.code == 0, qPrintable(outcome.errors));
+        const QJsonObject result = outcome.json();
+        QCOMPARE(result["devices"].toInt(), 4);
+        QCOMPARE(result["maths"].toString(), "training");
+        QCOMPARE(result["loss"], threads["loss"]);
+        QCOMPARE(result["group"], threads["group"]);
+        QCOMPARE(result["peak_bytes"], result["predicted_peak_bytes"]);
+        QCOMPARE(result["allocated_bytes"], result["predicted_allocated_bytes"]);
+    }
+
     void gpusOfRanksAreRefusedWithTheReason()
     {
         makeDesign(2);

@@ -78,7 +78,7 @@ private slots:
     {
         QTest::addColumn<QString>("reason");
         QTest::newRow("a skip connection of another size") << "carries 4KiB, and the stage hands on 1KiB";
-        QTest::newRow("a group") << "a head that is the embedding";
+        QTest::newRow("a group") << "a member of a group has no rate";
     }
 
     void whatTheBuiltInModelsCannotDoIsSaidAndNotTrained()
