@@ -51,6 +51,12 @@ ModelShape smallModel(int experts, bool grouped)
     shape.bias = !grouped;
     shape.learnedPositions = !grouped;
     shape.tiedHead = !grouped;
+    if (grouped) { // and what else today's models have
+        shape.queryKeyNorm = true;
+        shape.attentionSoftCap = 3;
+        shape.logitsSoftCap = 4;
+        shape.window = 4;
+    }
     shape.experts = experts;
     shape.expertsPerToken = experts > 0 ? 2 : 0;
     shape.expertFfn = experts > 0 ? 10 : 0;
@@ -68,7 +74,7 @@ TensorGraph oddments()
     const int r = graph.add("r", "relu", {a});
     const int s = graph.add("s", "softmax", {r});
     const int l = graph.add("l", "log_softmax", {graph.add("again", "linear", {s, w, b})});
-    const int m = graph.add("m", "multiply", {l, r});
+    const int m = graph.add("m", "multiply", {l, graph.add("e", "gelu_erf", {r})});
     const int f = graph.add("f", "scale", {m}, {{"factor", 0.5}});
     graph.add("loss", "sum", {graph.add("sum", "add", {f, a})});
     return graph;
@@ -373,6 +379,43 @@ private Q_SLOTS:
         TensorGraph graph;
         graph.add("loss", "sum", {graph.add("t", "transpose", {graph.addInput("x", {2, 3})})});
         QVERIFY_THROWS_EXCEPTION(Error, runSingle(graph, randomLeaves(graph, 1)));
+    }
+
+    /// The kernels would read beside the tensors.
+    void headsThatDoNotFitAreRefused_data()
+    {
+        QTest::addColumn<int>("keys"); // columns
+        QTest::addColumn<int>("heads");
+        QTest::addColumn<int>("keyHeads");
+        QTest::addColumn<int>("gains");
+        QTest::addColumn<bool>("turned");
+        QTest::addColumn<bool>("fits");
+        QTest::newRow("they fit") << 12 << 4 << 2 << 6 << true << true;
+        QTest::newRow("keys of another size") << 8 << 4 << 2 << 6 << false << false;
+        QTest::newRow("shared unevenly") << 16 << 3 << 2 << 8 << false << false;
+        QTest::newRow("odd heads that are turned") << 6 << 8 << 2 << 3 << true << false;
+        QTest::newRow("too few gains") << 12 << 4 << 2 << 5 << false << false;
+    }
+    void headsThatDoNotFitAreRefused()
+    {
+        QFETCH(int, keys);
+        QFETCH(int, heads);
+        QFETCH(int, keyHeads);
+        QFETCH(int, gains);
+        QFETCH(bool, turned);
+        QFETCH(bool, fits);
+        TensorGraph graph;
+        const int q = graph.addInput("q", {2, 5, 24}), k = graph.addInput("k", {2, 5, keys}),
+                  v = graph.addInput("v", {2, 5, keys});
+        const int normed = graph.add("n", "head_norm", {q, graph.addParameter("g", {gains})}, {{"heads", heads}});
+        Attributes attributes{{"heads", heads}, {"key_value_heads", keyHeads}};
+        if (turned)
+            attributes["rotary_base"] = 100;
+        graph.add("loss", "sum", {graph.add("a", "attention", {normed, k, v}, attributes)});
+        if (fits)
+            QVERIFY(std::isfinite(runSingle(graph, randomLeaves(graph, 1)).loss));
+        else
+            QVERIFY_THROWS_EXCEPTION(Error, runSingle(graph, randomLeaves(graph, 1)));
     }
 };
 
