@@ -106,8 +106,7 @@ private:
     /// nullptr for a device of another projector.
     Lane* laneOf(std::int32_t device)
     {
-        const auto i =
-            static_cast<std::uint32_t>(device - m_firstDevice); // devices before the first wrap to large numbers
+        const auto i = static_cast<std::uint32_t>(device - m_firstDevice); // those before the first wrap: large numbers
         return i < m_devices ? &m_lanes[i] : nullptr;
     }
 
