@@ -4,6 +4,7 @@
 #include "gui/buildingblock/buildingblockcells.h"
 #include "gui/buildingblock/buildingblockeditor.h"
 #include "gui/buildingblock/buildingblockgrid.h"
+#include "gui/widgets/closingrow.h"
 #include "gui/widgets/factlist.h"
 #include "gui/widgets/fields.h"
 #include "gui/widgets/onscreen.h"
@@ -11,7 +12,6 @@
 #include <QAction>
 #include <QCheckBox>
 #include <QComboBox>
-#include <QDialogButtonBox>
 #include <QHBoxLayout>
 #include <QLabel>
 #include <QPushButton>
@@ -61,8 +61,6 @@ BuildingBlockEditor::BuildingBlockEditor(Document& document, QWidget* parent)
     makePanel(scroll->viewport());
     m_unroll->setProperty("primary", true);
     m_unroll->setToolTip(tr("The schedule of this block replaces the present one; one undo brings that back"));
-    auto* close = new QPushButton(tr("Close"), this);
-    close->setAutoDefault(false);
     m_unroll->setAutoDefault(false);
     auto* undo = new QToolButton(this);
     auto* redo = new QToolButton(this);
@@ -81,13 +79,11 @@ BuildingBlockEditor::BuildingBlockEditor(Document& document, QWidget* parent)
         tr("Drag a pass along time, or to another device with its stage · Alt+arrows · Return: first free cell"),
         TextSize::Small, this);
 
-    auto* buttons = new QHBoxLayout;
-    buttons->addWidget(undo);
-    buttons->addWidget(redo);
-    buttons->addSpacing(12);
-    buttons->addWidget(hint, 1);
-    buttons->addWidget(close);
-    buttons->addWidget(m_unroll);
+    QHBoxLayout* buttons = makeClosingRow(*this, m_unroll);
+    buttons->insertWidget(0, undo);
+    buttons->insertWidget(1, redo);
+    buttons->insertSpacing(2, 12);
+    buttons->insertWidget(3, hint, 1);
     auto* layout = new QVBoxLayout(this);
     layout->setContentsMargins(24, 18, 24, 18);
     layout->setSpacing(14);
@@ -96,7 +92,6 @@ BuildingBlockEditor::BuildingBlockEditor(Document& document, QWidget* parent)
     layout->addWidget(makeHairline(Qt::Horizontal, this));
     layout->addWidget(buildAnswers());
     layout->addLayout(buttons);
-    connect(close, &QPushButton::clicked, this, &QDialog::close);
     connect(m_unroll, &QPushButton::clicked, this, &BuildingBlockEditor::unroll);
     connectFields();
 

@@ -127,8 +127,12 @@ void CompareLanes::panBy(double pixels)
 void CompareLanes::resizeEvent(QResizeEvent* event)
 {
     QAbstractScrollArea::resizeEvent(event);
+    const bool whole = m_axis == clamped(fitted(m_axis, 0, double(m_total), margin), double(m_total), margin);
     updateScroll();
-    setAxis(m_axis);
+    if (whole) // and stays so; the scroll bar comes and goes
+        showAll();
+    else
+        setAxis(m_axis);
 }
 
 void CompareLanes::scrollContentsBy(int, int)

@@ -6,6 +6,7 @@
 #include "core/files/designfile.h"
 #include "gui/compare/comparelanes.h"
 #include "gui/compare/comparetable.h"
+#include "gui/widgets/closingrow.h"
 #include "gui/widgets/labels.h"
 #include "gui/widgets/onscreen.h"
 #include "gui/widgets/words.h"
@@ -54,17 +55,15 @@ CompareWindow::CompareWindow(Document& document, QWidget* parent)
     addButton->setPopupMode(QToolButton::InstantPopup);
     m_take->setToolTip(tr("The chosen schedule replaces the present one; one undo brings that back"));
     m_remove->setToolTip(tr("Takes the chosen schedule out of the comparison"));
-    auto* close = new QPushButton(tr("Close"), this);
-    for (QPushButton* button : {m_take, m_remove, close})
+    for (QPushButton* button : {m_take, m_remove})
         button->setAutoDefault(false);
     auto* bar = new QHBoxLayout;
     bar->setSpacing(8);
     bar->addWidget(addButton);
-    bar->addWidget(m_take);
     bar->addWidget(m_remove);
-    bar->addSpacing(12);
-    bar->addWidget(m_hint, 1);
-    bar->addWidget(close);
+    bar->addStretch(1);
+    QHBoxLayout* bottom = makeClosingRow(*this, m_take);
+    bottom->insertWidget(0, m_hint, 1);
     auto* splitter = new QSplitter(Qt::Vertical, this);
     splitter->addWidget(m_lanes);
     splitter->addWidget(m_table);
@@ -77,8 +76,8 @@ CompareWindow::CompareWindow(Document& document, QWidget* parent)
     layout->addLayout(bar);
     layout->addWidget(m_offers);
     layout->addWidget(splitter, 1);
+    layout->addLayout(bottom);
 
-    connect(close, &QPushButton::clicked, this, &QDialog::close);
     connect(m_take, &QPushButton::clicked, this, &CompareWindow::takeCurrent);
     connect(m_remove, &QPushButton::clicked, this, &CompareWindow::removeCurrent);
     connect(m_lanes, &CompareLanes::chosen, this,

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "gui/designer/diagnosticlist.h"
 
+#include "gui/widgets/closingrow.h"
 #include "gui/widgets/labels.h"
 #include "gui/widgets/words.h"
 
-#include <QDialogButtonBox>
 #include <QEvent>
 #include <QLabel>
 #include <QListWidget>
@@ -41,14 +41,12 @@ DiagnosticList::DiagnosticList(Document& document, QWidget* parent)
     m_list->setSpacing(4);
     m_list->setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
     m_summary->setFont(Theme::words(TextSize::Large, QFont::DemiBold));
-    auto* buttons = new QDialogButtonBox(QDialogButtonBox::Close, this);
     auto* layout = new QVBoxLayout(this);
     layout->setContentsMargins(24, 20, 24, 20);
     layout->setSpacing(12);
     layout->addWidget(m_summary);
     layout->addWidget(m_list, 1);
-    layout->addWidget(buttons);
-    connect(buttons, &QDialogButtonBox::rejected, this, &QDialog::close);
+    layout->addLayout(makeClosingRow(*this));
     connect(&m_document, &Document::designChanged, this, &DiagnosticList::refresh);
     connect(m_list, &QListWidget::currentRowChanged, this, [this](int row) {
         if (row < 0 || row >= static_cast<int>(m_document.diagnostics().size()))

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "gui/designer/history.h"
 
+#include "gui/widgets/closingrow.h"
 #include "gui/widgets/labels.h"
 
 #include <QLabel>
@@ -66,6 +67,7 @@ HistoryWindow::HistoryWindow(QUndoStack* stack, QWidget* parent) : QDialog(paren
     layout->addWidget(m_view, 1);
     auto* hint = makeCaption(tr("Click a line to go to the state after it."), TextSize::Small, this);
     layout->addWidget(hint);
+    layout->addLayout(makeClosingRow(*this));
     resize(320, 420);
 }
 

@@ -3,6 +3,7 @@
 
 #include "gui/compare/comparewindow.h"
 #include "gui/designer/waitcursor.h"
+#include "gui/widgets/closingrow.h"
 #include "gui/widgets/fields.h"
 #include "gui/widgets/labels.h"
 #include "gui/widgets/onscreen.h"
@@ -49,12 +50,8 @@ PictureDialog::PictureDialog(Document& document, std::function<CompareWindow*()>
     m_save->setProperty("primary", true);
     m_save->setDefault(true);
     m_save->setToolTip(tr("As SVG, PDF or PNG, or as a page that plays the step"));
-    auto* close = new QPushButton(tr("Close"), this);
-    close->setAutoDefault(false);
-    auto* buttons = new QHBoxLayout;
-    buttons->addWidget(m_message, 1);
-    buttons->addWidget(close);
-    buttons->addWidget(m_save);
+    QHBoxLayout* buttons = makeClosingRow(*this, m_save);
+    buttons->insertWidget(0, m_message, 1);
     auto* middle = new QHBoxLayout;
     middle->setSpacing(20);
     middle->addWidget(buildForm(), 0, Qt::AlignTop);
@@ -64,7 +61,6 @@ PictureDialog::PictureDialog(Document& document, std::function<CompareWindow*()>
     layout->setSpacing(12);
     layout->addLayout(middle, 1);
     layout->addLayout(buttons);
-    connect(close, &QPushButton::clicked, this, &QDialog::close);
     connect(m_save, &QPushButton::clicked, this, &PictureDialog::save);
     connect(&m_document, &Document::designChanged, this, &PictureDialog::followDocument);
     connect(&m_document, &Document::overlayChanged, this, &PictureDialog::followDocument);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "gui/designer/shortcuts.h"
 
+#include "gui/widgets/closingrow.h"
 #include "gui/widgets/labels.h"
 
 #include <QAction>
-#include <QDialogButtonBox>
 #include <QHeaderView>
 #include <QLineEdit>
 #include <QPainter>
@@ -128,14 +128,12 @@ ShortcutList::ShortcutList(const QList<Group>& groups, QWidget* parent)
         }
     }
     m_list->expandAll();
-    auto* buttons = new QDialogButtonBox(QDialogButtonBox::Close, this);
-    connect(buttons, &QDialogButtonBox::rejected, this, &QDialog::close);
     auto* layout = new QVBoxLayout(this);
     layout->setContentsMargins(24, 20, 24, 20);
     layout->setSpacing(12);
     layout->addWidget(m_search);
     layout->addWidget(m_list, 1);
-    layout->addWidget(buttons);
+    layout->addLayout(makeClosingRow(*this));
     m_search->setFocus();
     resize(520, 560);
 }

@@ -8,6 +8,7 @@
 #include "executor/run/run.h"
 #include "gui/experiment/lossplot.h"
 #include "gui/experiment/stabilityplot.h"
+#include "gui/widgets/closingrow.h"
 #include "gui/widgets/labels.h"
 #include "gui/widgets/onscreen.h"
 #include "gui/widgets/valuetable.h"
@@ -65,11 +66,15 @@ ExperimentWindow::ExperimentWindow(Document& document, QWidget* parent) : QDialo
     tabs->addTab(makeTraining(), tr("Training"));
     tabs->addTab(makeLesson(), tr("What the policy costs"));
     tabs->setDocumentMode(true);
-    auto* layout = new QHBoxLayout(this);
+    auto* beside = new QHBoxLayout;
+    beside->setSpacing(20);
+    beside->addWidget(settings);
+    beside->addWidget(tabs, 1);
+    auto* layout = new QVBoxLayout(this);
     layout->setContentsMargins(24, 18, 24, 18);
-    layout->setSpacing(20);
-    layout->addWidget(settings);
-    layout->addWidget(tabs, 1);
+    layout->setSpacing(14);
+    layout->addLayout(beside, 1);
+    layout->addLayout(makeClosingRow(*this));
 
     connect(&m_process, &ExperimentProcess::progressed, this, &ExperimentWindow::takeProgress);
     connect(&m_process, &ExperimentProcess::runFinished, this, [this](ExperimentRun run) {

@@ -128,8 +128,8 @@ QWidget* ExperimentWindow::makeTraining()
     m_save->setAutoDefault(false);
     m_save->setEnabled(false);
     m_results = new ValueTable(tr("Results by design"),
-                               {tr("design"), tr("final loss"), tr("held back"), tr("accuracy"), tr("sequential bits"),
-                                tr("staleness"), tr("copies"), tr("updates/s"), tr("peak memory")},
+                               {tr("design"), tr("final loss"), tr("held back"), tr("accuracy"), tr("bit-equal"),
+                                tr("staleness"), tr("copies"), tr("updates/s"), tr("peak")},
                                page);
     m_results->setColumnTip(
         1,

@@ -16,6 +16,7 @@
 #include "gui/model/parallelismfields.h"
 #include "gui/model/partitionbar.h"
 #include "gui/model/thismachine.h"
+#include "gui/widgets/closingrow.h"
 #include "gui/widgets/fields.h"
 #include "gui/widgets/labels.h"
 #include "gui/widgets/onscreen.h"
@@ -83,11 +84,8 @@ ModelWindow::ModelWindow(Document& document, QWidget* parent)
     m_fault->setWordWrap(true);
     m_fault->setAccessibleName(tr("Why the edit was refused"));
     setTone(m_fault, Tone::Bad);
-    auto* close = new QPushButton(tr("Close"), this);
-    close->setAutoDefault(false);
-    auto* bottom = new QHBoxLayout;
-    bottom->addWidget(m_source, 1);
-    bottom->addWidget(close);
+    QHBoxLayout* bottom = makeClosingRow(*this);
+    bottom->insertWidget(0, m_source, 1);
     auto* layout = new QVBoxLayout(this);
     layout->setContentsMargins(24, 14, 24, 18);
     layout->setSpacing(12);
@@ -115,7 +113,6 @@ ModelWindow::ModelWindow(Document& document, QWidget* parent)
     m_devices->setColumnTip(
         multiprocessorsColumn,
         tr("Of the GPU's, a slice that is the device's own; empty: the whole GPU, shared with the others on it"));
-    connect(close, &QPushButton::clicked, this, &QDialog::close);
     connect(m_measure, &QComboBox::currentIndexChanged, this, [this](int index) {
         m_partition->setMeasure(index == 0 ? PartitionBar::Measure::Work : PartitionBar::Measure::Parameters);
     });

@@ -5,6 +5,7 @@
 #include "executor/run/backendcheck.h"
 #include "executor/run/machinefit.h"
 #include "executor/torch/torchjob.h"
+#include "gui/widgets/closingrow.h"
 #include "gui/widgets/fields.h"
 #include "gui/widgets/labels.h"
 #include "gui/widgets/words.h"
@@ -65,13 +66,8 @@ RunSettings::RunSettings(const QString& program, const RunChoice& choice, QWidge
     m_verdict->setTextInteractionFlags(Qt::TextSelectableByMouse);
     m_verdict->setMinimumHeight(36);
     m_verdict->setAlignment(Qt::AlignLeft | Qt::AlignTop);
-    auto* close = new QPushButton(tr("Close"), this);
-    close->setAutoDefault(false); // Return runs, Escape closes
-    auto* buttons = new QHBoxLayout;
-    buttons->addWidget(m_remedy);
-    buttons->addStretch(1);
-    buttons->addWidget(close);
-    buttons->addWidget(m_run);
+    QHBoxLayout* buttons = makeClosingRow(*this, m_run);
+    buttons->insertWidget(0, m_remedy);
     auto* layout = new QVBoxLayout(this);
     layout->setContentsMargins(24, 18, 24, 18);
     layout->setSpacing(12);
@@ -82,7 +78,6 @@ RunSettings::RunSettings(const QString& program, const RunChoice& choice, QWidge
     setFixedWidth(470); // long reasons wrap
 
     connect(m_run, &QPushButton::clicked, this, &RunSettings::startRun);
-    connect(close, &QPushButton::clicked, this, &QDialog::reject);
     connect(m_remedy, &QPushButton::clicked, this, [this] {
         if (const auto remedy = judge().remedy)
             m_blocks->setCurrentIndex(m_blocks->findData(static_cast<int>(*remedy)));

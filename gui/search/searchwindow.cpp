@@ -5,6 +5,7 @@
 #include "gui/compare/comparelanes.h"
 #include "gui/compare/comparetable.h"
 #include "gui/search/searchcurve.h"
+#include "gui/widgets/closingrow.h"
 #include "gui/widgets/fields.h"
 #include "gui/widgets/labels.h"
 #include "gui/widgets/onscreen.h"
@@ -135,9 +136,6 @@ void SearchWindow::build()
     m_button->setProperty("primary", true);
     m_keep->setAutoDefault(false);
     m_keep->setToolTip(tr("The schedule found replaces the present one; one undo brings that back"));
-    auto* close = new QPushButton(tr("Close"), this);
-    close->setAutoDefault(false);
-    connect(close, &QPushButton::clicked, this, &QDialog::close);
     m_state->setWordWrap(true);
     m_state->setAccessibleName(tr("State of the search"));
     m_why->setWordWrap(true);
@@ -171,17 +169,12 @@ void SearchWindow::build()
     splitter->setStretchFactor(0, 1);
     splitter->setSizes({640, 480});
     splitter->setChildrenCollapsible(false);
-    auto* bottom = new QHBoxLayout;
-    bottom->setSpacing(8);
-    bottom->addWidget(m_keep);
-    bottom->addStretch(1);
-    bottom->addWidget(close);
     auto* layout = new QVBoxLayout(this);
     layout->setContentsMargins(24, 18, 24, 18);
     layout->setSpacing(14);
     layout->addWidget(top);
     layout->addWidget(splitter, 1);
-    layout->addLayout(bottom);
+    layout->addLayout(makeClosingRow(*this, m_keep));
 }
 
 void SearchWindow::showEvent(QShowEvent* event)

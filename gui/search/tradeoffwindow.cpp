@@ -2,6 +2,7 @@
 #include "gui/search/tradeoffwindow.h"
 
 #include "gui/search/tradeoffplot.h"
+#include "gui/widgets/closingrow.h"
 #include "gui/widgets/labels.h"
 #include "gui/widgets/onscreen.h"
 #include "gui/widgets/words.h"
@@ -78,8 +79,6 @@ TradeOffWindow::TradeOffWindow(Document& document, QWidget* parent)
     m_list->header()->resizeSection(SlowStep, 84);
     m_list->setFixedWidth(454);
     m_button->setAutoDefault(false);
-    auto* close = new QPushButton(tr("Close"), this);
-    close->setAutoDefault(false);
     auto* hint = makeCaption(tr("On the line: nothing has less of both. Click a point, or choose with the arrows and "
                                 "Return, to make it the schedule."),
                              TextSize::Small, this);
@@ -94,9 +93,8 @@ TradeOffWindow::TradeOffWindow(Document& document, QWidget* parent)
     middle->setSpacing(20);
     middle->addWidget(m_plot, 1);
     middle->addWidget(m_list);
-    auto* bottom = new QHBoxLayout;
-    bottom->addWidget(hint, 1);
-    bottom->addWidget(close);
+    QHBoxLayout* bottom = makeClosingRow(*this);
+    bottom->insertWidget(0, hint, 1);
     auto* layout = new QVBoxLayout(this);
     layout->setContentsMargins(24, 18, 24, 18);
     layout->setSpacing(14);
@@ -104,7 +102,6 @@ TradeOffWindow::TradeOffWindow(Document& document, QWidget* parent)
     layout->addLayout(middle, 1);
     layout->addLayout(bottom);
 
-    connect(close, &QPushButton::clicked, this, &QDialog::close);
     connect(m_button, &QPushButton::clicked, this, [this] { m_running ? cancel() : start(); });
     connect(m_plot, &TradeOffPlot::taken, this, &TradeOffWindow::take);
     connect(m_plot, &TradeOffPlot::currentChanged, this, [this](int point) {

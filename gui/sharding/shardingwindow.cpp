@@ -7,6 +7,7 @@
 #include "core/design/redesign.h"
 #include "gui/sharding/programflow.h"
 #include "gui/sharding/ratiosliders.h"
+#include "gui/widgets/closingrow.h"
 #include "gui/widgets/labels.h"
 #include "gui/widgets/onscreen.h"
 #include "gui/widgets/words.h"
@@ -106,9 +107,6 @@ void ShardingWindow::build()
     m_forget->setToolTip(tr("The design states no plan for this stage, and it is found anew"));
     for (QPushButton* button : {m_start, m_apply, m_best, m_use, m_forget})
         button->setAutoDefault(false);
-    auto* close = new QPushButton(tr("Close"), this);
-    close->setAutoDefault(false);
-    connect(close, &QPushButton::clicked, this, &QDialog::close);
 
     auto* top = new QHBoxLayout;
     top->setSpacing(12);
@@ -138,15 +136,12 @@ void ShardingWindow::build()
     middle->setSpacing(20);
     middle->addLayout(left, 3);
     middle->addLayout(right, 2);
-    auto* bottom = new QHBoxLayout;
-    bottom->addStretch(1);
-    bottom->addWidget(close);
     auto* layout = new QVBoxLayout(this);
     layout->setContentsMargins(24, 18, 24, 18);
     layout->setSpacing(14);
     layout->addLayout(top);
     layout->addLayout(middle, 1);
-    layout->addLayout(bottom);
+    layout->addLayout(makeClosingRow(*this));
 }
 
 QVBoxLayout* ShardingWindow::buildMembers()

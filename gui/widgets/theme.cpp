@@ -139,7 +139,7 @@ QMessageBox QPushButton:default, QFileDialog QPushButton:default, QInputDialog Q
 QMessageBox QPushButton:default:focus, QFileDialog QPushButton:default:focus, QPushButton[primary="true"]:focus {
     border-color: @text; }
 QFileDialog QPushButton:default:disabled { background: @control; color: @dim; }
-QDialogButtonBox QPushButton, QMessageBox QPushButton { min-width: 76px; }
+QDialogButtonBox QPushButton, QMessageBox QPushButton, QPushButton[closing="true"] { min-width: 76px; }
 QDialogButtonBox, QMessageBox { dialogbuttonbox-buttons-have-icons: 0; background: @panel; }
 QFileDialog { background: @panel; }
 QFileDialog QToolButton { padding: 4px; }

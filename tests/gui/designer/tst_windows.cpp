@@ -36,6 +36,7 @@
 #include <QMimeData>
 #include <QProcess>
 #include <QProcessEnvironment>
+#include <QPushButton>
 #include <QTemporaryDir>
 #include <QTest>
 #include <QUndoView>
@@ -95,14 +96,18 @@ private Q_SLOTS:
     }
 
     /// Of a screen as small as 1024 x 640, with a window manager's frame.
-    void everyWindowFitsASmallScreen()
+    void everyWindowFitsASmallScreenAndClosesByTheSameButton()
     {
         Fixture fixture;
         const WindowActions& actions = fixture.window->windowActions();
         for (QAction* open : {actions.buildingBlock, actions.compare, actions.tradeOffs, actions.model, actions.history,
                               actions.experiment, actions.sharding, actions.search, actions.shortcuts})
             open->trigger();
+        actions.picture->trigger();
+        actions.diagnostics->trigger();
+        QCoreApplication::processEvents(); // places for their rows
         int windows = 0;
+        QSize button;
         for (const QWidget* window : QApplication::topLevelWidgets()) {
             if (!window->isVisible() || window == fixture.window.get() || window->windowType() == Qt::ToolTip)
                 continue;
@@ -116,8 +121,26 @@ private Q_SLOTS:
             QVERIFY2(window->width() <= std::max(room.width(), least.width())
                          && window->height() <= std::max(room.height(), least.height()),
                      qPrintable(window->windowTitle()));
+            QRect close, purpose; // what the window is for stands right of Close
+            for (const auto* each : window->findChildren<QPushButton*>())
+                if (each->property("closing").toBool())
+                    (each->text() == QStringLiteral("Close") ? close : purpose) =
+                        QRect(each->mapTo(window, QPoint()), each->size());
+            if (!button.isValid())
+                button = close.size();
+            const QRect row = close | purpose;
+            QVERIFY2(!close.isNull() && close.size() == button && (purpose.isNull() || close.right() < purpose.left())
+                         && window->width() - row.right() <= 26 && window->height() - row.bottom() <= 24,
+                     qPrintable(QStringLiteral("%1: %2 x %3, %4 and %5 away, others %6 x %7")
+                                    .arg(window->windowTitle())
+                                    .arg(close.width())
+                                    .arg(close.height())
+                                    .arg(window->width() - row.right())
+                                    .arg(window->height() - row.bottom())
+                                    .arg(button.width())
+                                    .arg(button.height())));
         }
-        QVERIFY(windows >= 9);
+        QVERIFY(windows >= 11);
         fixture.window->tradeOffWindow()->cancel();
     }
 
