@@ -122,7 +122,8 @@ bool TimelineView::hoverTransfer(QPoint position)
     if (device < 0)
         return false;
     const std::optional<std::size_t> chip = d->map.chipAt(position);
-    const bool dense = d->map.chips(device).dense;
+    const bool dense =
+        d->map.chips(device).isDense(d->transfers.rowAt(d->lanes.places().transfers(device), position.y()));
     viewport()->setCursor(chip && !dense              ? Qt::OpenHandCursor
                           : position.x() < plotLeft() ? Qt::PointingHandCursor
                                                       : Qt::ArrowCursor);

@@ -32,8 +32,10 @@ bool TransferDrag::press(TimelineParts& d, const QMouseEvent& event)
         d.menus.setChosen(TimelineMenus::Chosen::Block);
         return true;
     }
-    d.view.selectTransfer(device, d.transfers.of(device)[*chip].transfer);
-    if (!d.map.chips(device).dense)
+    const Transfer& transfer = d.transfers.of(device)[*chip].transfer;
+    const bool dense = d.map.chips(device).isDense(TransferLanes::rowOf(transfer));
+    d.view.selectTransfer(device, transfer);
+    if (!dense)
         d.hand.left = std::make_unique<TransferDrag>(d, device, static_cast<int>(*chip), position);
     return true;
 }

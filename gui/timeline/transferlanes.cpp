@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <tuple>
 
 namespace pipewright {
 namespace {
@@ -22,7 +23,8 @@ constexpr std::size_t indexOf(TransferLanes::Row row)
 {
     return static_cast<std::size_t>(row);
 }
-static_assert(indexOf(TransferLanes::Row::FromHost) + 1 == rows);
+static_assert(indexOf(TransferLanes::Row::FromHost) + 1 == rows
+              && std::tuple_size_v<decltype(TransferLanes::Chips::dense)> == rows);
 
 QRectF chipRect(const QRectF& row, TransferLanes::Row kind, double x, double width)
 {
@@ -73,6 +75,13 @@ QRectF TransferLanes::rowRect(const QRectF& area, Row row) const
     return row == Row::ToHost ? below : below.translated(0, LaneStrip::copyRow);
 }
 
+TransferLanes::Row TransferLanes::rowAt(const QRectF& area, double y) const
+{
+    if (!hasHostCopies(m_document.design()) || y < rowRect(area, Row::ToHost).top())
+        return Row::Transfers;
+    return y < rowRect(area, Row::FromHost).top() ? Row::ToHost : Row::FromHost;
+}
+
 TransferLanes::Chips TransferLanes::chips(int device, const QRectF& area, const TimeAxis& axis,
                                           const Timeline& times) const
 {
@@ -85,7 +94,8 @@ TransferLanes::Chips TransferLanes::chips(int device, const QRectF& area, const 
         const double x = axis.xOf(static_cast<double>(times.start[issued.task]));
         visible[indexOf(rowOf(issued.transfer))] += x >= axis.left && x < axis.right();
     }
-    result.dense = *std::max_element(visible.begin(), visible.end()) * narrowestChip > axis.width * 0.9;
+    for (std::size_t row = 0; row < rows; ++row)
+        result.dense[row] = visible[row] * narrowestChip > axis.width * 0.9;
     std::array<double, rows> freeFrom;
     freeFrom.fill(-1e18);
     for (std::size_t i = 0; i < list.size(); ++i) {
@@ -93,10 +103,10 @@ TransferLanes::Chips TransferLanes::chips(int device, const QRectF& area, const 
         double& free = freeFrom[indexOf(row)];
         const double start = axis.xOf(static_cast<double>(times.start[list[i].task]));
         const double end = axis.xOf(static_cast<double>(times.end[list[i].task]));
-        const double x = result.dense ? start : std::max(std::round(start), free);
+        const bool dense = result.isDense(row);
+        const double x = dense ? start : std::max(std::round(start), free);
         // One pixel of its time is left free, so that chips back to back stay at their times.
-        const double width =
-            result.dense ? std::max(1.0, end - start) : std::max(narrowestChip, std::round(end) - x - 1);
+        const double width = dense ? std::max(1.0, end - start) : std::max(narrowestChip, std::round(end) - x - 1);
         free = x + width + 1;
         if (x + width >= axis.left && x < axis.right())
             result.shown.push_back({chipRect(rowRect(area, row), row, x, width), i});
@@ -182,20 +192,21 @@ void TransferLanes::paint(QPainter& painter, int device, const QRectF& area, con
                              [&](const IssuedTransfer& issued) { return rowOf(issued.transfer) == row; });
     };
     const auto transfers = count(Row::Transfers);
-    label(Row::Transfers, transfers == 0 ? transferWords("no transfers")
-                          : chips.dense  ? transferWords("zoom to reorder")
-                                         : transferWords("▾ %1 transfers").arg(transfers));
+    label(Row::Transfers, transfers == 0                  ? transferWords("no transfers")
+                          : chips.isDense(Row::Transfers) ? transferWords("zoom to reorder")
+                                                          : transferWords("▾ %1 transfers").arg(transfers));
     if (hasHostCopies(m_document.design())) {
         label(Row::ToHost, transferWords("%1 to the host").arg(count(Row::ToHost)));
         label(Row::FromHost, transferWords("%1 back").arg(count(Row::FromHost)));
     }
     painter.setClipRect(QRectF(axis.left, area.top(), axis.width, area.height()), Qt::IntersectClip);
-    painter.setRenderHint(QPainter::Antialiasing, !chips.dense);
     painter.setFont(Theme::numbers(TextSize::Small));
     for (const Chips::Chip& chip : chips.shown) {
         const IssuedTransfer& issued = list[chip.index];
         QColor fill = theme.fill(issued.transfer.producer.op == Op::F ? Op::F : Op::I);
-        if (chips.dense) {
+        const bool dense = chips.isDense(rowOf(issued.transfer));
+        painter.setRenderHint(QPainter::Antialiasing, !dense);
+        if (dense) {
             painter.fillRect(chip.rect, fill);
             continue;
         }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // The sub-lanes of transfers: below a device's blocks what it sends and receives, in the order in which it issues them.
 // A chip stands where its transfer begins, or directly behind the chip before it, so that the order can be read and
-// gripped also where transfers take no time at all; where they are too many for that, ticks stand at their times.
+// gripped also where transfers take no time at all; in a row of too many for that, ticks stand at their times.
 // Copies to the host's memory and back run beside the transfers and beside each other, so each has a row of its own.
 #pragma once
 
@@ -12,6 +12,7 @@
 
 #include <QRectF>
 
+#include <array>
 #include <optional>
 #include <vector>
 
@@ -27,6 +28,9 @@ public:
     enum class Row { Transfers, ToHost, FromHost };
     static Row rowOf(const Transfer& transfer);
 
+    /// Of a device's sub-lane, at that height.
+    Row rowAt(const QRectF& area, double y) const;
+
     /// What a device issues, in order; made when first asked for. Empty without a prediction.
     const std::vector<IssuedTransfer>& of(int device) const;
     bool isStated(const Transfer& transfer) const; ///< the schedule says something about its order
@@ -40,7 +44,8 @@ public:
             std::size_t index = 0; ///< in the device's list
         };
         std::vector<Chip> shown;
-        bool dense = false; ///< ticks: too many to grip
+        std::array<bool, 3> dense{}; ///< by row; ticks: too many to grip
+        bool isDense(Row row) const { return dense[static_cast<std::size_t>(row)]; }
         /// The one at a point, or in its row within two pixels of it.
         std::optional<std::size_t> at(QPointF position) const;
     };

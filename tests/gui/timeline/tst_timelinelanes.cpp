@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Lanes that are resized, folded, pinned and moved, crosshair, measured range and menus, by mouse, key and number.
-#include "core/design/redesign.h"
-#include "core/program/transferorder.h"
 #include "gui/document/timelinelayout.h"
 #include "gui/inspector/inspector.h"
 #include "gui/timeline/lanegeometry.h"
@@ -22,9 +20,6 @@
 #include <QSignalSpy>
 #include <QSpinBox>
 #include <QToolTip>
-
-#include <map>
-#include <set>
 
 using namespace pipewright;
 using namespace pipewright::testing;
@@ -301,39 +296,6 @@ private Q_SLOTS:
     }
 
     /// They run beside transfers and beside each other, so no chip has to stand behind another one.
-    void copiesToTheHostAndBackStandAtTheirTimesInRowsOfTheirOwn()
-    {
-        Design design = test::evenDesign({.transfer = 1000, .saved = 1 << 20, .savedForWeightGrad = 1 << 19},
-                                         test::possibleSchedule("1f1b", 4, 8));
-        design.costs.hostLink = LinkCosts{0, 1048576e3};
-        Stage stage(withOffload(design, std::vector<bool>(4, true)));
-        stage.view->setLaneHeight(0, 60);
-        stage.view->action(QStringLiteral("allTransfers"))->trigger();
-        QCOMPARE(stage.view->rectOfLane(0).height(), 60 + LaneStrip::transferLane + 2 * LaneStrip::copyRow);
-        const Prediction& prediction = *stage.document.prediction();
-        std::map<int, std::set<int>> tops; // by what is carried: over a link, to the host, back
-        int copies = 0;
-        for (const IssuedTransfer& issued : transfersOf(prediction.program, 0)) {
-            const QRect chip = stage.view->rectOfTransfer(0, issued.transfer);
-            QVERIFY(!chip.isNull());
-            tops[issued.transfer.isHostCopy() ? issued.transfer.destination : 0].insert(chip.top());
-            if (!issued.transfer.isHostCopy())
-                continue;
-            ++copies;
-            const double start = stage.view->axis().xOf(static_cast<double>(prediction.timeline.start[issued.task]));
-            QVERIFY2(std::abs(chip.left() - start) <= 1.5, qPrintable(stage.view->nameOfTransfer(0, issued.transfer)));
-            QVERIFY(stage.view->transferAt(chip.center()) == std::pair(0, issued.transfer));
-        }
-        QVERIFY(copies >= 4);
-        QCOMPARE(tops.size(), std::size_t{3});
-        std::set<int> rows;
-        for (const auto& [kind, top] : tops) {
-            QCOMPARE(top.size(), std::size_t{1});
-            rows.insert(*top.begin());
-        }
-        QCOMPARE(rows.size(), std::size_t{3});
-    }
-
     void theMenuKeyOpensTheMenuOfWhatWasChosenLast()
     {
         Stage stage;
@@ -418,6 +380,33 @@ private Q_SLOTS:
         design.cluster.gpus.clear();
         stage.document.reset(design);
         QVERIFY(!tip(1).contains(QLatin1String("runs on")));
+    }
+
+    void aLabelOfTheRulerIsWholeWhereItsTickIsAtTheLeftEdge()
+    {
+        const TimelinePainter painter(Theme::light(), 1);
+        // How many pixels wide the first label is, and where it begins, with its tick so far from the left edge.
+        const auto inked = [&](double pixels) {
+            const TimeAxis axis{200e6 - pixels * 1e6, 1e6, 112, 300};
+            QImage image(412, TimelinePainter::rulerHeight, QImage::Format_RGB32);
+            QPainter on(&image);
+            painter.ruler(on, axis, image.rect(), {200e6, 400e6});
+            on.end();
+            const QRgb ground = image.pixel(0, 0);
+            int first = image.width(), last = -1;
+            for (int x = 0; x < 112 + int(pixels) + 60; ++x)
+                for (int y = 0; y < TimelinePainter::rulerHeight - 10; ++y)
+                    if (image.pixel(x, y) != ground) {
+                        first = std::min(first, x);
+                        last = x;
+                    }
+            return std::pair(first, last - first);
+        };
+        const auto [inside, width] = inked(100);
+        QVERIFY(width > 20 && inside < 112 + 100);
+        const auto [edge, there] = inked(2);
+        QVERIFY2(edge >= 112 && std::abs(there - width) <= 2,
+                 qPrintable(QStringLiteral("%1, %2").arg(edge).arg(there)));
     }
 
     void lanesKeepHowTheyStandThroughAnEdit()
