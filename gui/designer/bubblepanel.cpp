@@ -21,7 +21,8 @@ constexpr int captionLeft = 18;
 constexpr int roomiestRow = 22;
 constexpr int tallest = 210;
 constexpr int legendWidth = 190;
-constexpr int leastForLegend = 520; // pixels of the plot
+constexpr int leastForLegend = 520; // pixels of the plot; with less the names of the causes stand below it
+constexpr int legendRow = 18, leastForLegendBelow = 100;
 constexpr double usualScale = 0.5;
 
 } // namespace
@@ -144,10 +145,19 @@ void BubblePanel::changeEvent(QEvent* event)
         update();
 }
 
+bool BubblePanel::hasLegendBelow() const
+{
+    return std::min(m_axis.width, width() - m_axis.left) < leastForLegend && height() >= leastForLegendBelow;
+}
+
 QRectF BubblePanel::plotArea() const
 {
-    const int room = height() - top - 4 - scaleHeight;
-    const int rowHeight = rows() == 0 ? roomiestRow : std::clamp(room / rows(), 2, roomiestRow);
+    const int below = hasLegendBelow() ? legendRow : 0;
+    const int room = height() - top - 4 - scaleHeight - below;
+    // Of many devices a row may be less than a pixel, and all are still there.
+    const double rowHeight = rows() == 0          ? roomiestRow
+                             : room >= 2 * rows() ? std::min(room / rows(), roomiestRow)
+                                                  : std::max(0, room) / static_cast<double>(rows());
     return QRectF(m_axis.left, top, std::max(0, std::min(m_axis.width, width() - m_axis.left)),
                   rowHeight * std::max(1, rows()));
 }
@@ -256,14 +266,22 @@ void BubblePanel::paintLabels(QPainter& painter, const std::vector<Cause>& cause
         painter.setPen(theme.dim);
         painter.drawText(QRectF(xOf(0), 2, area.width(), 16), Qt::AlignLeft | Qt::AlignVCenter, sideName(m_side));
     }
-    if (area.width() < leastForLegend)
+    const bool below = hasLegendBelow();
+    if (area.width() < leastForLegend && !below)
         return;
+    const QFontMetricsF metrics(painter.font());
     int line = 0;
+    double x = captionLeft;
     const auto legend = [&](const QString& name, const auto& swatchOf) {
-        const QRectF swatch(area.right() - legendWidth + 16, top + 3 + line++ * 17, 12, 11);
+        const double wide = metrics.horizontalAdvance(name);
+        if (below && x + 18 + wide > width())
+            return;
+        const QRectF swatch = below ? QRectF(x, area.bottom() + scaleHeight + 7, 12, 11)
+                                    : QRectF(area.right() - legendWidth + 16, top + 3 + line++ * 17, 12, 11);
+        x += 18 + wide + 14;
         swatchOf(swatch);
         painter.setPen(theme.dim);
-        painter.drawText(QRectF(swatch.right() + 8, swatch.top() - 3, legendWidth, 16),
+        painter.drawText(QRectF(swatch.right() + (below ? 6 : 8), swatch.top() - 3, legendWidth, 16),
                          Qt::AlignLeft | Qt::AlignVCenter, name);
     };
     for (const Cause& cause : causes) {

@@ -35,6 +35,7 @@ public:
     QString percentLabel(int device) const;
     std::vector<Cause> causes() const; ///< in the order of the bars
     QRectF plotArea() const;
+    bool hasLegendBelow() const; ///< of what the colours mean
     /// Where a share of the makespan ends on a device's bar.
     double xOf(double share) const;
     double fullScale() const { return m_scale; } ///< the share at the right end: 0.5 or 1

@@ -17,9 +17,9 @@ namespace pipewright {
 
 namespace {
 
-constexpr int legendHeight = 26;
+constexpr int legendHeight = 26, secondRow = 20;
 constexpr int legendLeft = 18; // as the lanes' names
-constexpr int signWidth = 18, signHeight = 16, signToText = 6, entryGap = 14;
+constexpr int signWidth = 18, signHeight = 16, signToText = 6, entryGap = 14, narrowGap = 9;
 constexpr int closeWidth = 22;
 
 QString tipOf(Op op)
@@ -68,10 +68,11 @@ void Legend::showDesign(const Design& design, const Prediction* prediction, bool
     m_entries.clear();
     // What is met first comes first; at the end of the strip there may be no room.
     const auto addOperation = [&](Op op) {
-        if (present[indexOf(op)])
-            m_entries.push_back({Sign::Operation,
-                                 QString::fromUtf8(describe(op).data(), qsizetype(describe(op).size())), tipOf(op),
-                                 op});
+        if (!present[indexOf(op)])
+            return;
+        const QString name = QString::fromUtf8(describe(op).data(), qsizetype(describe(op).size()));
+        m_entries.push_back({Sign::Operation, name, tipOf(op), op});
+        m_entries.back().brief = QString(name).replace(QLatin1String("gradient"), tr("grad."));
     };
     for (const Op op : allOps)
         if (op != Op::U)
@@ -118,28 +119,40 @@ QStringList Legend::texts() const
     return texts;
 }
 
-void Legend::arrange()
+bool Legend::place(bool briefly, int rows)
 {
     const QFontMetrics metrics(Theme::words(TextSize::Small));
-    const int right = width() - closeWidth - 12;
-    int x = legendLeft;
-    const auto widthOf = [&](const Entry& entry) {
-        return signWidth + signToText + metrics.horizontalAdvance(entry.text);
-    };
-    int causes = 0;
-    bool full = false;
+    const int right = width() - closeWidth - 12, gap = briefly ? narrowGap : entryGap;
+    int x = legendLeft, row = 0, causes = 0;
+    bool full = false, all = true;
+    m_briefly = briefly;
     for (Entry& entry : m_entries) {
-        const int wide = widthOf(entry);
+        const QString& words = briefly && !entry.brief.isEmpty() ? entry.brief : entry.text;
+        const int wide = signWidth + signToText + metrics.horizontalAdvance(words);
+        if (x + wide > right && row + 1 < rows) {
+            ++row;
+            x = legendLeft;
+        }
         full = full || x + wide > right;
-        entry.place = full ? QRect() : QRect(x, (height() - signHeight) / 2, wide, signHeight);
-        x += wide + entryGap;
+        entry.place = full ? QRect() : QRect(x, row * secondRow + (legendHeight - signHeight) / 2, wide, signHeight);
+        x += wide + gap;
         causes += entry.sign == Sign::Cause && full;
+        all = all && (entry.sign == Sign::Cause || !full);
     }
     if (causes > 0) // all of them or none
         for (Entry& entry : m_entries)
             if (entry.sign == Sign::Cause)
                 entry.place = {};
-    m_close->setGeometry(width() - closeWidth - 6, (height() - 20) / 2, closeWidth, 20);
+    return all;
+}
+
+void Legend::arrange()
+{
+    const bool inOneRow = place(false, 1) || place(true, 1);
+    if (!inOneRow)
+        place(false, 2);
+    setFixedHeight(inOneRow ? legendHeight : legendHeight + secondRow);
+    m_close->setGeometry(width() - closeWidth - 6, (legendHeight - 20) / 2, closeWidth, 20);
     update();
 }
 
@@ -193,7 +206,7 @@ void Legend::paintEvent(QPaintEvent*)
         painter.setPen(theme.dim);
         painter.setFont(Theme::words(TextSize::Small));
         painter.drawText(entry.place.adjusted(signWidth + signToText, 0, 2, 0), Qt::AlignLeft | Qt::AlignVCenter,
-                         entry.text);
+                         m_briefly && !entry.brief.isEmpty() ? entry.brief : entry.text);
     }
 }
 

@@ -46,16 +46,19 @@ private:
     struct Entry {
         Sign sign;
         QString text, tip;
-        Op op = Op::F;     ///< of an operation
-        QColor color = {}; ///< of a cause
-        QRect place = {};  ///< sign and text; null: there is no room
+        Op op = Op::F;      ///< of an operation
+        QColor color = {};  ///< of a cause
+        QString brief = {}; ///< where there is little room; empty: as ever
+        QRect place = {};   ///< sign and text; null: there is no room
     };
     void addCauses();
     void arrange();
+    bool place(bool briefly, int rows); ///< whether all but the causes have a place
     void paintSign(QPainter& painter, const Entry& entry) const;
 
     const BubblePanel& m_bubbles;
     std::vector<Entry> m_entries;
+    bool m_briefly = false;
     QToolButton* m_close;
 };
 

@@ -204,8 +204,12 @@ void LaneCanvas::paintStripNames(QPainter& painter, const QRect& visible, bool p
         if (strip.isPinned(device) != pinned || lane.height() >= LanePlaces::namedLane
             || static_cast<std::size_t>(device) >= m_headers.size())
             continue;
-        const QRect place(18, lane.center().y() - LanePlaces::namedLane / 2, TimelineView::plotLeft() - 32,
-                          LanePlaces::namedLane + 1);
+        QRect place(18, lane.center().y() - LanePlaces::namedLane / 2, TimelineView::plotLeft() - 32,
+                    LanePlaces::namedLane + 1);
+        if (row == 0) // at both ends a name that is higher than its lane would be cut
+            place.moveTop(lane.top());
+        else if (row + 1 == strip.lanes())
+            place.moveBottom(lane.bottom());
         if (row > 0 && place.top() < free)
             continue;
         free = place.bottom() + 1;

@@ -187,6 +187,10 @@ LaneGeometry laneGeometry(const Lane& lane, const TimeAxis& axis, const QRectF& 
                 --next;
             }
         }
+        // The last of them may reach beyond the column: where nothing follows soon, that is its own time and not idle.
+        until = std::max(until, columns(axis, static_cast<double>(blocks[next - 1].start),
+                                        static_cast<double>(blocks[next - 1].end), scale)
+                                    .second);
         stack(geometry, lane, axis, from / scale, until / scale, i, area, scale, spent);
         drawnUntil = until;
         i = next;

@@ -231,6 +231,17 @@ private Q_SLOTS:
         QCOMPARE(areaOf(Op::B), 0.0);
     }
 
+    void mergedColumnsLeaveNoHoleWhereNothingIsIdle()
+    {
+        const TimelineLayout layout = laneOf(3000, 1000);
+        for (int nsPerPixel = 340; nsPerPixel < 1000; nsPerPixel += 7) {
+            const TimeAxis axis{0, double(nsPerPixel), 112, 600};
+            const LaneGeometry geometry = laneGeometry(layout.lanes()[0], axis, area, layout.makespan(), 1);
+            QVERIFY(geometry.blocks.empty());
+            QVERIFY2(geometry.idle.empty(), qPrintable(QString::number(nsPerPixel)));
+        }
+    }
+
     void aWideBlockAmongTinyOnesStaysVisibleByItself()
     {
         Program program;
