@@ -154,7 +154,8 @@ void MainWindow::connectViews()
     connect(m_timeline, &TimelineView::hovered, m_numbers, &NumberBar::setHint);
     connect(m_timeline, &TimelineView::gapClicked, this, &MainWindow::showGap);
     connect(m_timeline, &TimelineView::viewRangeChanged, this, &MainWindow::alignCharts);
-    connect(m_timeline, &TimelineView::lanesChanged, this, &MainWindow::arrangeRows);
+    // They may have changed amid a layout, which does not lay out within itself what is given another size then.
+    connect(m_timeline, &TimelineView::lanesChanged, this, &MainWindow::arrangeRows, Qt::QueuedConnection);
     connect(&m_topBar->breadcrumb(), &Breadcrumb::opened, this, &MainWindow::openPart);
     connect(m_timeline, &TimelineView::readingsChanged, this, [this] {
         m_memory->setReadings(m_timeline->readings());

@@ -45,7 +45,7 @@ constexpr int narrowestLeft = 200, usualLeft = 256, widestLeft = 320;
 constexpr int narrowestRight = 290, usualRight = 316, widestRight = 420;
 constexpr int aboveSide = 16, hintRoom = 26; // over the switch; the hint at Run reaches down there
 constexpr int leastCentre = 340;
-constexpr int leastMemory = 90, tallestMemory = 420;
+constexpr int leastMemory = 90, tallestMemory = 560;
 constexpr int leastBubbles = 60;
 constexpr int leastTimeline = 110;
 
@@ -260,7 +260,9 @@ void MainWindow::arrangeRows()
 {
     const int beside =
         (m_legend->isHidden() ? 0 : m_legend->height()) + (m_minimap->isHidden() ? 0 : m_minimap->height());
-    m_timeline->setMaximumHeight(m_timeline->greatestHeight());
+    // Of the box of all three: of the lanes alone, what they cannot use would stand between them.
+    const int greatest = m_timeline->greatestHeight() + beside;
+    m_timeline->parentWidget()->setMaximumHeight(greatest);
     if (m_rowsAreOwn)
         return;
     // Bubbles first, as a part of the height; then lanes and memory 3 : 2, and more for lanes that would not fit.
@@ -271,7 +273,8 @@ void MainWindow::arrangeRows()
     const int rest = all - bubbles;
     const int memory = m_memory->isHidden() ? 0 : leastMemory;
     const int wanted = std::max(rest * 3 / 5, std::min(m_timeline->naturalHeight() + beside, rest - memory));
-    const int lanes = std::clamp(wanted, leastTimeline + beside, std::max(leastTimeline + beside, rest - memory));
+    const int lanes =
+        std::min(greatest, std::clamp(wanted, leastTimeline + beside, std::max(leastTimeline + beside, rest - memory)));
     m_rows->setSizes({lanes, rest - lanes, bubbles});
 }
 

@@ -297,6 +297,23 @@ private Q_SLOTS:
         QVERIFY(view.rectOfLane(0).height() >= 44); // few devices have their room
     }
 
+    /// With fewer devices the lanes need less; none is cut, and what they cannot use goes to memory and bubbles.
+    void lanesAreWholeAfterARunOfFewerDevicesOpened()
+    {
+        for (const QSize size : {QSize(1280, 700), QSize(2560, 1400)}) {
+            Fixture fixture;
+            fixture.window.resize(size);
+            QTest::qWait(0);
+            fixture.window.windowActions().recordedRun->trigger();
+            QTest::qWait(0);
+            const TimelineView& view = fixture.window.timeline();
+            QCOMPARE(view.laneCount(), 2);
+            QVERIFY(view.rectOfLane(1).bottom() <= view.viewport()->height());
+            QVERIFY(view.geometry().bottom() < view.parentWidget()->height());
+            QVERIFY(view.parentWidget()->height() <= view.greatestHeight() + 60); // overview and legend
+        }
+    }
+
     void afewLanesStayLegibleInALowWindow()
     {
         Fixture fixture;
