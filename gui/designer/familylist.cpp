@@ -109,7 +109,8 @@ FamilyList::FamilyList(Document& document, QWidget* parent)
     auto* memory = makeCaption(tr("memory"), TextSize::Small, this);
     for (QLabel* label : {bubble, memory})
         label->setAlignment(Qt::AlignRight | Qt::AlignVCenter);
-    bubble->setToolTip(tr("Idle share of devices × makespan, predicted for the present parameters"));
+    bubble->setToolTip(tr("Idle share of devices × makespan, predicted: of the present schedule as it is, and of the "
+                          "others as their families make them"));
     memory->setToolTip(tr("Highest number of live microbatch activations on a device (a chunk counts as its part)"));
     bubble->setFixedWidth(bubbleWidth);
     memory->setFixedWidth(memoryWidth);
@@ -135,12 +136,13 @@ FamilyList::FamilyList(Document& document, QWidget* parent)
     };
     connect(m_list, &QTreeWidget::itemClicked, this, choose);
     connect(m_list, &QTreeWidget::itemActivated, this, choose);
-    connect(m_estimates, &FamilyEstimates::ready, this, &FamilyList::showEstimate);
+    connect(m_estimates, &FamilyEstimates::ready, this, &FamilyList::takeEstimate);
     connect(m_estimates, &FamilyEstimates::started, this, [this] {
         for (std::size_t i = 0; i < m_items.size(); ++i) {
             m_shown[i].reset();
             m_items[i]->setText(Bubble, QStringLiteral("…"));
             m_items[i]->setText(Memory, {});
+            showRow(i); // the present one needs no estimate
         }
         Q_EMIT estimatesChanged();
     });
@@ -153,29 +155,59 @@ FamilyList::FamilyList(Document& document, QWidget* parent)
         m_estimates->request(m_document.design());
 }
 
-void FamilyList::showEstimate(const FamilyEstimate& estimate)
+void FamilyList::takeEstimate(const FamilyEstimate& estimate)
 {
-    QTreeWidgetItem* item = m_items[estimate.family];
-    const Family& family = families()[estimate.family];
     m_shown[estimate.family] = estimate;
-    const QString about = QString::fromUtf8(family.description.data(), static_cast<int>(family.description.size()));
-    item->setText(Bubble, estimate.possible ? percentText(estimate.bubble) : QStringLiteral("–"));
-    item->setText(Memory, estimate.possible ? multipleText(estimate.activations) : QString());
-    const QString tip = estimate.possible
-                            ? tr("%1\nMakespan %2, peak %3, predicted for the present parameters. Click to switch.")
-                                  .arg(about, durationText(estimate.makespan), sizeText(estimate.peakBytes))
-                            : tr("%1\nNot for the present parameters: %2").arg(about, estimate.reason);
+    showRow(estimate.family);
+    Q_EMIT estimatesChanged();
+}
+
+void FamilyList::showRow(std::size_t family)
+{
+    QTreeWidgetItem* item = m_items[family];
+    const std::optional<FamilyEstimate>& known = m_shown[family];
+    const std::string_view about = families()[family].description;
+    QString tip = QStringLiteral("%1: %2\n")
+                      .arg( // the list may have no room for the name
+                          item->text(Title), QString::fromUtf8(about.data(), static_cast<qsizetype>(about.size())));
+    // Of the present family the schedule as it is: one that was edited, or made under another memory limit, has other
+    // numbers than the family's own.
+    const bool present =
+        item->data(Title, presentRole).toBool() && m_document.prediction() && m_document.unplaced().empty();
+    if (!known && !present)
+        return;
+    const FamilyEstimate shown = present ? estimateOf(m_document.prediction()->metrics) : *known;
+    const auto numbers = [](const FamilyEstimate& of) {
+        return tr("bubble %1, memory %2, makespan %3, peak %4")
+            .arg(percentText(of.bubble), multipleText(of.activations), durationText(of.makespan),
+                 sizeText(of.peakBytes));
+    };
+    if (known && !known->possible)
+        tip += tr("Not for the present parameters: %1").arg(known->reason);
+    else if (!present)
+        tip += tr("Makespan %1, peak %2, predicted for the present parameters. Click to switch.")
+                   .arg(durationText(shown.makespan), sizeText(shown.peakBytes));
+    else if (!known || (shown.makespan == known->makespan && shown.peakBytes == known->peakBytes))
+        tip += tr("The present schedule: makespan %1, peak %2, predicted.")
+                   .arg(durationText(shown.makespan), sizeText(shown.peakBytes));
+    else
+        tip += tr("The present schedule, edited or made under another memory limit: %1.\nAs the family makes it: %2. "
+                  "Both are predicted.")
+                   .arg(numbers(shown), numbers(*known));
+    item->setText(Bubble, shown.possible ? percentText(shown.bubble) : QStringLiteral("–"));
+    item->setText(Memory, shown.possible ? multipleText(shown.activations) : QString());
     for (int column = Title; column <= Memory; ++column)
         item->setToolTip(column, tip);
-    Q_EMIT estimatesChanged();
-    item->setFlags(estimate.possible ? Qt::ItemIsEnabled | Qt::ItemIsSelectable : Qt::ItemIsSelectable);
+    item->setFlags(shown.possible ? Qt::ItemIsEnabled | Qt::ItemIsSelectable : Qt::ItemIsSelectable);
 }
 
 void FamilyList::markPresent()
 {
     const Family* present = findFamily(m_document.design().schedule.family);
-    for (std::size_t i = 0; i < m_items.size(); ++i)
+    for (std::size_t i = 0; i < m_items.size(); ++i) {
         m_items[i]->setData(Title, presentRole, present == &families()[i]);
+        showRow(i);
+    }
     m_list->viewport()->update(); // the mark spans all columns, but only one of them changed
 }
 

@@ -32,7 +32,8 @@ protected:
     void changeEvent(QEvent* event) override;
 
 private:
-    void showEstimate(const FamilyEstimate& estimate);
+    void takeEstimate(const FamilyEstimate& estimate);
+    void showRow(std::size_t family); ///< of the present one at once, of another when its estimate is known
     void markPresent();
 
     Document& m_document;

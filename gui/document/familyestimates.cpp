@@ -19,6 +19,19 @@ FamilyEstimates::~FamilyEstimates()
     m_worker.waitForDone();
 }
 
+FamilyEstimate estimateOf(const Metrics& metrics)
+{
+    FamilyEstimate result;
+    result.possible = true;
+    result.bubble = metrics.rateMakespan;
+    result.makespan = metrics.makespan;
+    for (const DeviceMetrics& device : metrics.devices) {
+        result.activations = std::max(result.activations, device.peakActivations);
+        result.peakBytes = std::max(result.peakBytes, device.peakBytes);
+    }
+    return result;
+}
+
 FamilyEstimate FamilyEstimates::estimate(const Design& base, std::size_t family, const std::function<bool()>& stop)
 {
     FamilyEstimate result;
@@ -28,13 +41,8 @@ FamilyEstimate FamilyEstimates::estimate(const Design& base, std::size_t family,
         if (stop && stop())
             return result;
         const Prediction prediction = predict(design);
-        result.possible = true;
-        result.bubble = prediction.metrics.rateMakespan;
-        result.makespan = prediction.metrics.makespan;
-        for (const DeviceMetrics& device : prediction.metrics.devices) {
-            result.activations = std::max(result.activations, device.peakActivations);
-            result.peakBytes = std::max(result.peakBytes, device.peakBytes);
-        }
+        result = estimateOf(prediction.metrics);
+        result.family = family;
     } catch (const Error& error) {
         result.reason = QString::fromUtf8(error.what());
     }

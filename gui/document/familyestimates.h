@@ -5,6 +5,7 @@
 #pragma once
 
 #include "core/design/design.h"
+#include "core/predict/bubbles.h"
 
 #include <QObject>
 #include <QString>
@@ -24,6 +25,8 @@ struct FamilyEstimate {
     Bytes peakBytes = 0;
     Nanoseconds makespan = 0;
 };
+
+FamilyEstimate estimateOf(const Metrics& metrics); ///< of a schedule, whichever its family
 
 class FamilyEstimates : public QObject {
     Q_OBJECT

@@ -288,7 +288,16 @@ private Q_SLOTS:
         QCOMPARE(fixture.document().design().schedule.family, std::string("gpipe"));
         QCOMPARE(fixture.document().undoStack()->index(), 1);
         // What was promised beside the name is what it gives.
+        QTRY_VERIFY_WITH_TIMEOUT(list.estimates()[gpipe].has_value(), 60000);
         QCOMPARE(fixture.document().prediction()->metrics.rateMakespan, list.estimates()[gpipe]->bubble);
+        // Once it is no longer what the family makes, its row says what it is, and both when asked.
+        fixture.document().apply(PinBlock{{Op::F, 0, 1, 0}, 500'000'000});
+        const double bubble = fixture.document().prediction()->metrics.rateMakespan;
+        QVERIFY(bubble > list.estimates()[gpipe]->bubble + 0.01);
+        QCOMPARE(item->text(1), percentText(bubble));
+        QVERIFY2(item->toolTip(0).contains(percentText(list.estimates()[gpipe]->bubble)), qPrintable(item->toolTip(0)));
+        fixture.document().undoStack()->undo();
+        QCOMPARE(item->text(1), percentText(list.estimates()[gpipe]->bubble));
         QTest::mouseClick(fixture.window.topBar().undoButton(), Qt::LeftButton);
         QCOMPARE(fixture.document().design(), before);
     }
