@@ -117,19 +117,23 @@ int runDesigner(int argc, char** argv, const std::vector<std::string>& files)
         return *windows.back();
     };
     offerRecovery(autosaveFolder, makeWindow);
-    std::vector<std::unique_ptr<TraceWindow>> traces;
+    QStringList traces; // without a design, of several ranks
     for (const std::string& file : files) {
-        if (isImportedTrace(QString::fromStdString(file))) { // it has no design
-            traces.push_back(std::make_unique<TraceWindow>());
-            traces.back()->open(QString::fromStdString(file));
-            traces.back()->show();
+        if (isImportedTrace(QString::fromStdString(file))) {
+            traces << QString::fromStdString(file);
             continue;
         }
         MainWindow& window = makeWindow();
         window.openExample(); // shown behind the message when the file cannot be read
         window.openFile(QString::fromStdString(file));
     }
-    const bool nothingAsked = windows.empty() && traces.empty();
+    std::unique_ptr<TraceWindow> trace;
+    if (!traces.isEmpty()) {
+        trace = std::make_unique<TraceWindow>();
+        trace->open(traces);
+        trace->show();
+    }
+    const bool nothingAsked = windows.empty() && !trace;
     if (nothingAsked) {
         MainWindow& window = makeWindow();
         if (!window.restoreFile())

@@ -65,6 +65,7 @@ public:
     FactList& facts() { return *m_facts; }
     QPushButton* cancelButton() const { return m_cancel; }
     QString state() const;
+    QString stretch() const;                     ///< of what time the table in front is, in words
     bool isSummed() const { return !m_summing; } ///< the tables match the visible range
 
 Q_SIGNALS:
@@ -94,6 +95,7 @@ private:
     void showSelection();
     void sumUp(); ///< of the visible or measured range
     void fill(const ActivitySummary& summary);
+    void showStretch(); ///< of what time the table in front is
     void findNext(int direction);
     QString besideTrace(const QString& suffix) const; ///< a file name for exports
     void exportPicture();

@@ -92,6 +92,7 @@ QWidget* TraceWindow::buildSide()
     m_tabs->addTab(m_notes, tr("notes"));
     m_tabs->setDocumentMode(true);
     layout->addWidget(m_tabs, 1);
+    connect(m_tabs, &QTabWidget::currentChanged, this, &TraceWindow::showStretch);
     m_report->setWordWrap(true);
     m_report->setAccessibleName(tr("What the import left out"));
     layout->addWidget(m_report);
@@ -128,6 +129,11 @@ void TraceWindow::showSelection()
 QString TraceWindow::verdict() const
 {
     return m_verdict->text();
+}
+
+QString TraceWindow::stretch() const
+{
+    return m_stretch->text();
 }
 
 TraceStep TraceWindow::explained() const
@@ -186,14 +192,22 @@ void TraceWindow::showTimes(const DeviceTimes& times)
     m_devices->setTimes(times, *m_view->trace());
 }
 
+void TraceWindow::showStretch()
+{
+    const Nanoseconds summed = m_summary.to - m_summary.from;
+    if (m_view->range())
+        return m_stretch->setText(tr("the measured %1").arg(durationText(summed)));
+    const bool byDevice = m_tabs->currentWidget() == m_devices; // of the whole trace, wherever it is zoomed
+    m_stretch->setText(byDevice ? tr("the %1 in which devices ran; drag over the ruler to measure less")
+                                      .arg(durationText(m_activity.end - m_activity.start))
+                                : tr("the visible %1; drag over the ruler to measure less").arg(durationText(summed)));
+}
+
 void TraceWindow::fill(const ActivitySummary& summary)
 {
     m_summary = summary;
     const StoredActivities& trace = *m_view->trace();
-    m_stretch->setText(
-        m_view->range()
-            ? tr("the measured %1").arg(durationText(summary.to - summary.from))
-            : tr("the visible %1; drag over the ruler to measure less").arg(durationText(summary.to - summary.from)));
+    showStretch();
     for (QTreeWidget* table : {m_names, m_lanes}) {
         table->setSortingEnabled(false);
         table->clear();

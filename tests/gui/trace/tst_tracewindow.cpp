@@ -22,6 +22,7 @@
 #include <QPlainTextEdit>
 #include <QScrollBar>
 #include <QSignalSpy>
+#include <QTabWidget>
 #include <QTableWidget>
 #include <QTemporaryDir>
 #include <QTest>
@@ -323,9 +324,16 @@ private Q_SLOTS:
         const QTreeWidget* devices = fixture.window.devices();
         QCOMPARE(devices->topLevelItem(0)->text(1),
                  QString("50.0\u00a0%")); // 20 of the 40 us from first to last kernel
+        // The heading is of the table below it.
+        QVERIFY2(fixture.window.stretch().startsWith(QStringLiteral("the 40\u00a0µs in which devices ran")),
+                 qPrintable(fixture.window.stretch()));
+        fixture.window.findChild<QTabWidget*>()->setCurrentIndex(1);
+        QVERIFY2(fixture.window.stretch().startsWith(QStringLiteral("the visible ")),
+                 qPrintable(fixture.window.stretch()));
         fixture.view().setRange(std::pair(Nanoseconds{0}, Nanoseconds{1'000'000}));
         QVERIFY(fixture.isSummed());
         QCOMPARE(devices->topLevelItem(0)->text(1), QString("2.0\u00a0%"));
+        QCOMPARE(fixture.window.stretch(), QStringLiteral("the measured 1\u00a0ms"));
     }
 
     void notesSurviveAndAreInTheReport()
