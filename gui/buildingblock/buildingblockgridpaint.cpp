@@ -87,16 +87,23 @@ void BuildingBlockGrid::paintLifespans(QPainter& painter) const
 void BuildingBlockGrid::paintPasses(QPainter& painter) const
 {
     const TimelinePainter blocks(Theme::of(*this), devicePixelRatioF());
-    const auto text = laneHeight() >= 50 ? BlockText::LetterAndNumber : BlockText::Letter;
+    const QFont font = Theme::words(TextSize::Normal, QFont::Bold);
+    // Every repetition is another microbatch: a pass is called by letter and stage, as on the lanes, "F0".
+    const bool named =
+        unitWidth() - 6 >= QFontMetrics(font).horizontalAdvance(QStringLiteral("W%1").arg(m_shown.stages() - 1));
     const auto paint = [&](int index, int repetition) {
         const BuildingBlock::Pass& pass = m_shown.passes[index];
-        // The number below the letter is the stage, as there is only one microbatch.
-        const Block block{pass.op, pass.stage, pass.stage, 0};
+        const Block block{pass.op, pass.stage, 0, 0};
+        const QRectF rect = rectOfPass(index).translated(repetition * m_shown.interval * unitWidth(), 0);
         int chunk = 0;
         for (int stage = 0; stage < pass.stage; ++stage)
             chunk += m_shown.deviceOfStage[stage] == deviceOf(index);
-        blocks.block(painter, rectOfPass(index).translated(repetition * m_shown.interval * unitWidth(), 0), block,
-                     chunk, text);
+        blocks.block(painter, rect, block, chunk, named ? BlockText::None : BlockText::Letter);
+        if (!named)
+            return;
+        painter.setFont(font);
+        painter.drawText(rect, Qt::AlignCenter,
+                         QStringLiteral("%1%2").arg(QLatin1Char(letter(pass.op))).arg(pass.stage));
     };
     painter.save();
     painter.setClipRect(QRectF(headerWidth, rulerHeight, xOf(units()) - headerWidth, height()));
