@@ -16,7 +16,7 @@ std::string veils(const Picture& picture, std::string_view ground, std::string_v
     std::string shapes;
     for (const Rectangle& area : picture.times) {
         std::string place[4];
-        const double values[] = {area.x, area.y, area.width, area.height};
+        const double values[] = {area.x, area.y, area.width + 1, area.height}; // a line at the very end has a width
         for (int i = 0; i < 4; ++i)
             appendNumber(place[i], values[i]);
         shapes += fmt::format("<rect class=\"ahead\" x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" fill=\"{}\" "
@@ -30,7 +30,7 @@ std::string veils(const Picture& picture, std::string_view ground, std::string_v
 constexpr std::string_view script = R"(
 const step = { end: END_NS, seconds: SECONDS };
 const ahead = [...document.querySelectorAll('.ahead')], lines = [...document.querySelectorAll('.now')];
-const places = ahead.map(veil => ({ x: +veil.getAttribute('x'), width: +veil.getAttribute('width') }));
+const places = ahead.map(veil => ({ x: +veil.getAttribute('x'), width: veil.getAttribute('width') - 1 }));
 const slider = document.getElementById('time'), words = document.getElementById('words');
 const button = document.getElementById('play');
 const units = [[1e9, 's'], [1e6, 'ms'], [1e3, '\u00b5s'], [1, 'ns']];
@@ -41,7 +41,7 @@ function show() {
   places.forEach((place, i) => {
     const x = place.x + share * place.width;
     ahead[i].setAttribute('x', x);
-    ahead[i].setAttribute('width', place.x + place.width - x);
+    ahead[i].setAttribute('width', place.x + place.width + 1 - x);
     lines[i].setAttribute('x', x);
   });
   slider.value = Math.round(share * 1000);

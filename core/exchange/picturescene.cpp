@@ -3,6 +3,7 @@
 
 #include "core/base/diagnostic.h"
 #include "core/base/utf8.h"
+#include "core/cluster/devicename.h"
 #include "core/exchange/picturewords.h"
 
 #include <fmt/format.h>
@@ -117,7 +118,7 @@ void placeColumns(PictureScene& scene)
     scene.margin = !scene.compact ? 16 : bare ? 2 : 8;
     scene.left = fullLabels;
     if (scene.compact) {
-        scene.left = widthOf(fmt::format("Device {}", std::max(0, devices - 1)), 11);
+        scene.left = widthOf(deviceName({}, std::max(0, devices - 1)), 11);
         for (const PictureBand& band : scene.bands)
             for (int device = 0; band.memoryHeight >= 34 && device < band.devices; ++device)
                 scene.left = std::max(scene.left, widthOf(memoryText(scene, band.views.front(), device), 9, true));

@@ -2,6 +2,7 @@
 #include "gui/document/document.h"
 
 #include "core/base/inputfile.h"
+#include "core/cluster/devicename.h"
 #include "core/files/designfile.h"
 #include "core/schedule/edits.h"
 #include "core/schedule/validate.h"
@@ -37,12 +38,7 @@ bool isSqlite(const QString& path)
 
 QString deviceLabel(const Design& design, int device)
 {
-    // A cluster of CPU threads is not a cluster of GPUs, whatever else its devices are called.
-    const bool known = device >= 0 && static_cast<std::size_t>(device) < design.cluster.devices.size();
-    const QString name = known ? QString::fromStdString(design.cluster.devices[device].name) : QString();
-    const bool cpu = name.contains(QLatin1String("CPU"), Qt::CaseInsensitive)
-                     || name.contains(QLatin1String("thread"), Qt::CaseInsensitive);
-    return QStringLiteral("%1 %2").arg(cpu ? QStringLiteral("CPU") : QStringLiteral("GPU")).arg(device);
+    return QString::fromStdString(deviceName(design.cluster, device));
 }
 
 QString blockText(const Block& block)

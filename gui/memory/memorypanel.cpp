@@ -324,8 +324,10 @@ void MemoryPanel::paintRow(QPainter& painter, int index, const QRectF& area) con
         painter.setFont(Theme::words(TextSize::Small));
         painter.setPen(theme.isDark ? theme.text : theme.dim);
         if (ground.height() > 16)
-            painter.drawText(ground, Qt::AlignLeft | Qt::AlignVCenter,
-                             tr("weights + optimizer %1").arg(sizeText(device.persistent)));
+            painter.drawText(
+                ground, Qt::AlignLeft | Qt::AlignVCenter,
+                (m_side == Side::Predicted ? tr("weights + optimizer %1") : tr("weights + optimizer %1, predicted"))
+                    .arg(sizeText(device.persistent)));
     }
 }
 

@@ -107,12 +107,30 @@ qsizetype spaceIn(const QString& size)
     return std::find_if(size.cbegin(), size.cend(), [](QChar c) { return c.isSpace(); }) - size.cbegin();
 }
 
-QString inUnitOf(Bytes value, const QString& limit)
+/// "68.8 / 80 GiB", "77.6 → 0.775 GiB": one unit for both, taken from the other, unless too little is left of it.
+QString inUnitOf(Bytes value, const QString& other)
 {
-    // "68.8 / 80 GiB": one unit for both, taken from the limit.
-    const QString own = sizeText(value);
-    const QString unit = limit.mid(spaceIn(limit));
-    return own.endsWith(unit) ? own.left(own.size() - unit.size()) : own;
+    const QString own = sizeText(value), unit = other.mid(spaceIn(other));
+    if (own.endsWith(unit))
+        return own.left(own.size() - unit.size());
+    constexpr double leastShare = 0.05;
+    double size = 1;
+    for (const char* each : {"B", "KiB", "MiB", "GiB", "TiB"}) {
+        if (const double units = static_cast<double>(value) / size;
+            unit.mid(1) == QLatin1String(each) && units >= leastShare)
+            return units < 1 ? QString::number(units, 'g', 3) : QString::number(units, 'f', 0);
+        size *= 1024;
+    }
+    return own;
+}
+
+/// The larger one gives the unit.
+QString pairOfSizes(Bytes predicted, Bytes measured)
+{
+    const QString larger = sizeText(std::max(predicted, measured)), unit = larger.mid(spaceIn(larger));
+    const QString first = inUnitOf(predicted, larger), second = inUnitOf(measured, larger);
+    const bool shared = !first.endsWith(QLatin1Char('B')) && !second.endsWith(QLatin1Char('B'));
+    return shared ? pairText(first, second) + unit : pairText(sizeText(predicted), sizeText(measured));
 }
 
 } // namespace
@@ -168,7 +186,7 @@ std::vector<LaneHeader> laneHeaders(const Design& design, const Prediction* pred
             header.memory = tr("peak %1\u00a0×").arg(QLocale::c().toString(metrics.peakActivations, 'f', 1));
         }
         if (ofRecording && side == Side::Both)
-            header.memory = pairText(sizeText(metrics.peakBytes), sizeText(peak));
+            header.memory = pairOfSizes(metrics.peakBytes, peak);
     }
     return headers;
 }

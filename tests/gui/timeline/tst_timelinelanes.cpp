@@ -6,6 +6,7 @@
 #include "gui/timeline/lanestrip.h"
 #include "gui/timeline/timelinepainter.h"
 #include "gui/timeline/timelinestage.h"
+#include "gui/timeline/timelinetext.h"
 #include "makers/designs.h"
 #include "testmain.h"
 
@@ -361,6 +362,18 @@ private Q_SLOTS:
         entry(menu, QStringLiteral("Measure it"))->trigger();
         QVERIFY(stage.view->range() == std::pair(Nanoseconds{0}, Nanoseconds{11'000'000}));
         menu->close();
+    }
+
+    void twoSizesOfALaneShareTheirUnit()
+    {
+        Stage stage;
+        Prediction prediction = *stage.document.prediction();
+        prediction.metrics.devices[0].peakBytes = Bytes{77} << 30;
+        Comparison recording;
+        recording.devices.resize(1);
+        recording.devices[0].measuredPeak = Bytes{794} << 20; // of a run that held a hundredth
+        QCOMPARE(laneHeaders(stage.document.design(), &prediction, &recording, Side::Both)[0].memory,
+                 QStringLiteral("77 → 0.775 GiB"));
     }
 
     void aLabelsTipNamesTheGpuThatTheDeviceRunsOn()

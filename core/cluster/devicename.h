@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// What a device is called wherever people read it: on screen and in pictures alike.
+#pragma once
+
+#include "core/cluster/cluster.h"
+
+#include <string>
+
+namespace pipewright {
+
+/// "GPU 2", or "CPU 2" where the device is a thread of a CPU.
+std::string deviceName(const Cluster& cluster, int device);
+
+} // namespace pipewright
