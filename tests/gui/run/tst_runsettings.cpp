@@ -12,6 +12,7 @@
 #include <QApplication>
 #include <QCheckBox>
 #include <QComboBox>
+#include <QLabel>
 #include <QLineEdit>
 #include <QPushButton>
 #include <QSettings>
@@ -182,6 +183,29 @@ private Q_SLOTS:
                 box->setChecked(true);
         words = settings.dialog->choice().request(4).arguments();
         QVERIFY(words.contains(QStringLiteral("--synthetic-stages")) && !words.contains(QStringLiteral("--module")));
+    }
+
+    void theDialogCutsNoLineAndKeepsItsWidth()
+    {
+        Settings settings("16000000000", true); // more reasons than it has lines of its own
+        const int width = settings.dialog->width();
+        QString cut;
+        const auto isWhole = [&] {
+            cut.clear();
+            for (const QLabel* label : settings.dialog->findChildren<QLabel*>()) {
+                const bool wraps = label->wordWrap();
+                const int high = wraps ? label->heightForWidth(label->width()) : label->sizeHint().height();
+                if (label->isVisible()
+                    && (high > label->height() || (!wraps && label->sizeHint().width() > label->width())))
+                    cut = label->text();
+            }
+            return cut.isEmpty();
+        };
+        for (const int blocks : {1, 2, 0}) {
+            settings.blocks()->setCurrentIndex(blocks);
+            QVERIFY2(QTest::qWaitFor(isWhole, 5'000), qPrintable(cut)); // it is laid out anew
+            QCOMPARE(settings.dialog->width(), width);
+        }
     }
 
     void whatPyTorchCannotRunIsSaidBefore()
