@@ -58,7 +58,7 @@ std::string sizeOf(const PictureView& view)
 }
 
 // The fullest device, as predicted.
-std::string nameOf(const PictureView& view, int device)
+std::string shownDevice(const PictureView& view, int device)
 {
     return deviceName(view.panel->design->cluster, device);
 }
@@ -79,7 +79,7 @@ Number peakOf(const PictureView& view, bool withDevice)
     const std::string name = view.measured ? "peak predicted" : "peak";
     if (peak == 0)
         return {name, fmt::format("{:.3g} microbatches", activations)};
-    return {name, formatSize(peak) + (withDevice ? " on " + nameOf(view, fullest) : std::string())};
+    return {name, formatSize(peak) + (withDevice ? " on " + shownDevice(view, fullest) : std::string())};
 }
 
 std::vector<Number> numbersOf(const PictureView& view, bool withDevice)
@@ -162,12 +162,12 @@ void drawLaneName(const PictureScene& scene, SvgWriter& svg, const PictureBand& 
     const double top = band.lanesTop + device * band.laneHeight;
     if (scene.compact || band.laneHeight < 40) {
         if (band.laneHeight >= 9)
-            svg.text(scene.margin, top + band.laneHeight / 2 + 4, nameOf(band.views.front(), device),
+            svg.text(scene.margin, top + band.laneHeight / 2 + 4, shownDevice(band.views.front(), device),
                      {band.laneHeight < 20 ? 9.0 : 11.0, theme.text});
         return;
     }
     const PictureView& view = band.views.front();
-    svg.text(16, top + 20, nameOf(band.views.front(), device), {13, theme.text, false, true});
+    svg.text(16, top + 20, shownDevice(band.views.front(), device), {13, theme.text, false, true});
     svg.text(16, top + 34, stagesOn(view.program(), device), {11, theme.dim});
     const Program::Device& held = view.program().devices[static_cast<std::size_t>(device)];
     const Bytes limit = scene.limitOf(view, device);
@@ -188,7 +188,7 @@ void drawMemoryName(const PictureScene& scene, SvgWriter& svg, const PictureBand
     const double top = band.memoryTop + device * band.memoryHeight;
     if (band.memoryHeight < 34) {
         if (band.memoryHeight >= 9)
-            svg.text(scene.margin, top + band.memoryHeight / 2 + 4, nameOf(band.views.front(), device),
+            svg.text(scene.margin, top + band.memoryHeight / 2 + 4, shownDevice(band.views.front(), device),
                      {band.memoryHeight < 20 ? 9.0 : 11.0, theme.dim});
         return;
     }
@@ -196,7 +196,8 @@ void drawMemoryName(const PictureScene& scene, SvgWriter& svg, const PictureBand
     const Bytes peak = view.program().devices[static_cast<std::size_t>(device)].peakBytes;
     const Bytes limit = scene.limitOf(view, device);
     const double middle = top + band.memoryHeight / 2;
-    svg.text(scene.margin, middle - 3, nameOf(band.views.front(), device), {scene.compact ? 11.0 : 12.0, theme.text});
+    svg.text(scene.margin, middle - 3, shownDevice(band.views.front(), device),
+             {scene.compact ? 11.0 : 12.0, theme.text});
     svg.text(scene.margin, middle + 11, memoryText(scene, view, device),
              {scene.compact ? 9.0 : 11.0, limit > 0 && peak > limit ? theme.bad : theme.dim, true});
 }
