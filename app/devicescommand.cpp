@@ -20,6 +20,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <set>
@@ -94,7 +95,8 @@ void printCuda(const CudaStatus& cuda)
     }
     for (const CudaLibrary& library : cuda.libraries)
         printText("           {}: {}\n", library.name,
-                  library.path.empty() ? "not found, so no " + library.purpose : library.path);
+                  library.path.empty() ? fmt::format("{} was not found, so no {}", library.file, library.purpose)
+                                       : library.path);
 }
 
 Json toJson(const CudaStatus& cuda, const std::optional<Mapping>& mapping)
@@ -217,14 +219,23 @@ Json toJson(const MachineMeasurement& machine, const Cluster& cluster, const Dev
                                      {"memory_bytes", device.memory},
                                      {"flops_alone", device.alone},
                                      {"flops_together", device.together},
+                                     {"product_rows", device.productSize},
                                      {"copied_bytes_per_second", device.copying}});
     object["links"] = Json::array();
     for (const MachineMeasurement::Pair& pair : machine.pairs)
         object["links"].push_back({{"first", pair.first},
                                    {"second", pair.second},
+                                   {"way", pair.way},
                                    {"latency_ns", pair.latency},
                                    {"bytes_per_second", pair.bandwidth}});
-    object["crowding"] = machine.crowding > 0 ? Json(machine.crowding) : Json();
+    object["crowding"] = machine.crowds.empty() ? Json() : Json(machine.crowding());
+    object["crowds"] = Json::array();
+    for (const MachineMeasurement::Crowd& crowd : machine.crowds) {
+        const MachineMeasurement::Pair &a = machine.pairs[crowd.first], &b = machine.pairs[crowd.second];
+        object["crowds"].push_back({{"pairs", {{a.first, a.second}, {b.first, b.second}}},
+                                    {"factor", crowd.factor},
+                                    {"shares", crowd.shares()}});
+    }
     object["links_share_a_wire"] = machine.linksShareAWire();
     object["link"] = {{"latency_ns", cluster.link.latency}, {"bytes_per_second", cluster.link.bandwidth}};
     return object;
@@ -240,37 +251,80 @@ void print(const MachineMeasurement& machine, const Cluster& cluster, const Devi
     devices.print();
     if (!machine.pairs.empty()) {
         printText("\n");
-        TextTable links({"between", "latency", "bandwidth"});
+        TextTable links({"between", "by", "latency", "bandwidth"});
         for (const MachineMeasurement::Pair& pair : machine.pairs)
-            links.addRow({fmt::format("{} and {}", pair.first, pair.second), formatDuration(pair.latency),
+            links.addRow({fmt::format("{} and {}", pair.first, pair.second), pair.way, formatDuration(pair.latency),
                           fmt::format("{:.2f} GB/s", pair.bandwidth * 1e-9)});
         links.print();
     }
-    if (machine.crowding > 0)
-        printText("\nmessages of two pairs at once take {:.2f} times as long, so links {} one wire\n", machine.crowding,
-                  machine.linksShareAWire() ? "share" : "do not share");
+    const auto shares = [](const MachineMeasurement::Crowd& crowd) { return crowd.shares(); };
+    printText("\n");
+    if (machine.crowds.empty())
+        printText("whether links share a wire takes four devices to measure\n");
+    else if (const bool all = std::all_of(machine.crowds.begin(), machine.crowds.end(), shares);
+             all || !machine.linksShareAWire())
+        printText("{} share a wire: at once, messages take up to {:.2f} times as long\n",
+                  all ? "all links" : "no two links", machine.crowding());
     else
-        printText("\nwhether links share a wire takes four devices to measure\n");
+        for (const MachineMeasurement::Crowd& crowd : machine.crowds)
+            if (crowd.shares()) {
+                const MachineMeasurement::Pair &a = machine.pairs[crowd.first], &b = machine.pairs[crowd.second];
+                printText("{} and {} share a wire with {} and {}: at once, messages take {:.2f} times as long\n",
+                          a.first, a.second, b.first, b.second, crowd.factor);
+            }
     printText("\n{}: {} devices, {} and {:.2f} GB/s between them; use it with --cluster {}\n", options.output,
               cluster.devices.size(), formatDuration(cluster.link.latency), cluster.link.bandwidth * 1e-9,
               options.output);
 }
 
-void measureThisMachine(const DevicesOptions& options)
+/// What is measured: threads, or GPUs and slices of them.
+struct Measured {
+    std::unique_ptr<Backend> backend;
+    std::vector<GpuShare> gpus{};
+    std::string title;
+    std::function<std::string(int, int)> wayBetween{};
+};
+
+Measured gpusToMeasure(int devices)
+{
+    const CudaStatus cuda = probeCuda();
+    Measured measured;
+    const int count = devices > 0 ? devices : std::max(1, static_cast<int>(cuda.devices.size()));
+    GpuChoice choice;
+    if (cuda.table)
+        choice.shares = gpuSharesFor({}, count, cuda.devices);
+    Diagnostics notes;
+    measured.backend = cudaBackend(choice, count, notes)(count); // says why where there is no GPU
+    printDiagnostics(notes);
+    const bool sliced = std::any_of(choice.shares.begin(), choice.shares.end(),
+                                    [](const GpuShare& share) { return share.multiprocessors > 0; });
+    measured.title = fmt::format("{} {} {}", count, sliced ? "slices of" : "x", cuda.devices.front().name);
+    measured.wayBetween = [table = cuda.table, shares = choice.shares](int a, int b) {
+        const int first = shares[static_cast<std::size_t>(a)].gpu, second = shares[static_cast<std::size_t>(b)].gpu;
+        std::int32_t direct = 0;
+        if (first == second)
+            return std::string("memory of one GPU");
+        if (table->enablePeer(first, second, &direct) != 0)
+            throw Error(fmt::format("GPU {}", first),
+                        fmt::format("cannot reach GPU {}: {}", second, table->lastError()));
+        return std::string(direct ? "GPU to GPU" : "host memory");
+    };
+    measured.gpus = std::move(choice.shares);
+    return measured;
+}
+
+Measured threadsToMeasure(int devices)
 {
     const HostDevice host = lookAtHost();
-    std::unique_ptr<Backend> backend;
-    if (options.backend == "cuda") {
-        const CudaStatus cuda = probeCuda();
-        const int count = options.devices > 0 ? options.devices : static_cast<int>(cuda.devices.size());
-        Diagnostics notes;
-        backend = cudaBackend({}, std::max(1, count), notes)(count);
-        printDiagnostics(notes);
-    } else {
-        const unsigned cores = host.cores > 0 ? host.cores : host.threads;
-        const int count = options.devices > 0 ? options.devices : static_cast<int>(std::clamp(cores, 2u, 8u));
-        backend = thisMachine(count);
-    }
+    const unsigned cores = host.cores > 0 ? host.cores : host.threads;
+    const int count = devices > 0 ? devices : static_cast<int>(std::clamp(cores, 2u, 8u));
+    return {thisMachine(count), {}, fmt::format("{} threads of {}", count, host.name)};
+}
+
+void measureThisMachine(const DevicesOptions& options)
+{
+    const Measured measured =
+        options.backend == "cuda" ? gpusToMeasure(options.devices) : threadsToMeasure(options.devices);
     ProgressPrinter printer(options.progressStyle);
     MachineMeasureOptions how;
     how.cancel = cancelOnSignals();
@@ -281,14 +335,15 @@ void measureThisMachine(const DevicesOptions& options)
                 return Json{{"fraction", fraction}, {"what", what}}.dump();
             });
     };
-    const MachineMeasurement machine = measureMachine(*backend, how);
-    const Cluster cluster = clusterOf(machine, std::filesystem::path(options.output).stem().string());
-    const std::string title =
-        fmt::format("{} {} of {}", cluster.devices.size(), options.backend == "cuda" ? "GPUs" : "threads", host.name);
+    how.wayBetween = measured.wayBetween;
+    const MachineMeasurement machine = measureMachine(*measured.backend, how);
+    Cluster cluster = clusterOf(machine, std::filesystem::path(options.output).stem().string());
+    cluster.gpus = measured.gpus;
     writeFileAtomically(options.output,
-                        clusterFileText(cluster, title,
-                                        "measured by pipewright devices --measure: achieved rates of fp32 products of "
-                                        "512 rows and columns, half of round trips of messages"),
+                        clusterFileText(cluster, measured.title,
+                                        fmt::format("measured by pipewright devices --measure: achieved rates of fp32 "
+                                                    "products of {} rows and columns, half of round trips of messages",
+                                                    machine.devices.front().productSize)),
                         options.force);
     if (options.json)
         printJson(toJson(machine, cluster, options));

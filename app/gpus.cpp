@@ -20,6 +20,7 @@ CudaSetup setupFor(const GpuChoice& choice, const CudaStatus& status)
                     "use --backend host; pipewright devices says what can run here");
     CudaSetup setup;
     setup.bfloat16 = choice.bfloat16;
+    setup.recordKernels = choice.recordKernels;
     setup.deadline = choice.deadline;
     setup.transport = cudaTransportNamed(choice.link);
     for (const CudaLibrary& library : status.libraries)
@@ -29,12 +30,15 @@ CudaSetup setupFor(const GpuChoice& choice, const CudaStatus& status)
     return setup;
 }
 
-Diagnostic withoutCublasLt()
+/// What a run is without, though it can do without.
+void noteMissing(const CudaStatus& status, Diagnostics& notes)
 {
-    return {Severity::Warning, "--cuda-libraries",
-            "cuBLASLt was not found (libcublasLt.so.13): matrix products use a kernel of this program's own, which is "
-            "many times slower",
-            "install it, or name its folder; pipewright devices shows what is found"};
+    for (const CudaLibrary& library : status.libraries)
+        if (library.name == "cuBLASLt" && library.path.empty())
+            notes.push_back({Severity::Warning, "--cuda-libraries",
+                             "cuBLASLt was not found (" + library.file
+                                 + "): matrix products use a kernel of this program's own, which is many times slower",
+                             "install it, or name its folder; pipewright devices shows what is found"});
 }
 
 CudaStatus probe(const GpuChoice& choice)
@@ -52,8 +56,7 @@ std::function<std::unique_ptr<Backend>(int devices)> cudaBackend(const GpuChoice
     const CudaStatus status = probe(choice);
     CudaSetup setup = setupFor(choice, status);
     setup.devices = gpuSharesFor(choice.shares, devices, status.devices);
-    if (setup.cublasLt.empty())
-        notes.push_back(withoutCublasLt());
+    noteMissing(status, notes);
     const Diagnostics doubts = whyNotPlaced(choice.shares, devices, status.devices);
     notes.insert(notes.end(), doubts.begin(), doubts.end());
     return [setup = std::move(setup), table = status.table](int) { return createCudaBackend(*table, setup); };
@@ -64,8 +67,7 @@ cudaRank(const GpuChoice& choice, Diagnostics& notes)
 {
     const CudaStatus status = probe(choice);
     CudaSetup own = setupFor(choice, status);
-    if (own.cublasLt.empty())
-        notes.push_back(withoutCublasLt());
+    noteMissing(status, notes);
     own.devices = choice.shares;
     return [setup = std::move(own), table = status.table](std::unique_ptr<Mesh> mesh, Nanoseconds deadline) {
         return createRankBackend(std::move(mesh), deadline, *table, setup);

@@ -16,9 +16,9 @@ namespace pipewright::app {
 
 struct GpuChoice {
     std::vector<GpuShare> shares;       ///< the design's; empty: spread over all GPUs
-    std::string link;                   ///< "auto", "copy", "nccl"
+    std::string link = "auto";          ///< or "copy", "nccl"
     std::vector<std::string> libraries; ///< folders
-    bool bfloat16 = false;
+    bool bfloat16 = false, recordKernels = true;
     Nanoseconds deadline = 30'000'000'000; ///< for GPUs to be connected
 };
 

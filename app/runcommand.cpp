@@ -44,7 +44,11 @@ struct RunCommandOptions {
                 "host, cuda, or auto (GPUs where there are enough)")
             .typeName("DEVICE");
         command.option("--steps", run.steps, "training steps to do").required().typeName("N");
-        command.option("-o,--output", run.trace, "the trace to write").required().typeName("TRACE");
+        command.option("-o,--output", run.trace, "the trace to write").typeName("TRACE");
+        command
+            .option("--record", record,
+                    "what the trace holds: kernels (and blocks, the default), blocks alone, or nothing: no trace")
+            .typeName("WHAT");
         command.flag("--force", run.overwriteTrace, "replace the trace if it exists");
         command.option("--maths", maths, "training, timed, synthetic, or auto: training when the model allows it")
             .typeName("MATHS");
@@ -117,7 +121,7 @@ struct RunCommandOptions {
     bool onGpus() const { return backend == "cuda" || device == "cuda"; }
     RunOptions run; ///< what needs no reading
     std::string file, backend, device = "host", maths = "auto", clock = "real", transport = "rendezvous", deadline;
-    std::string progress = "auto", deviceMemory, link = "auto", modelScale;
+    std::string progress = "auto", record = "kernels", deviceMemory, link = "auto", modelScale;
     std::vector<std::string> faults, libraries;
     bool bfloat16 = false, synthetic = false, skipGradientCheck = false, json = false;
 };
@@ -340,6 +344,12 @@ int runThroughTorch(const RunCommandOptions& given)
 int runDesign(const RunCommandOptions& given)
 {
     requireOneOf("--backend", given.backend, {"host", "cuda", "mpi", "torch"});
+    requireOneOf("--record", given.record, {"kernels", "blocks", "nothing"});
+    if (const bool nothing = given.record == "nothing"; nothing != given.run.trace.empty())
+        throw Error("--output", nothing ? "a trace of nothing" : "no file for the trace",
+                    nothing ? "leave out one of --output and --record nothing" : "-o TRACE, or --record nothing");
+    if (given.record != "kernels" && given.backend == "torch")
+        throw Error("--record", "PyTorch's runs are recorded as they are", "leave it out");
     given.torch.requireFitting(given.backend == "torch");
     if (given.backend == "torch")
         return runThroughTorch(given);
@@ -359,8 +369,9 @@ int runDesign(const RunCommandOptions& given)
     for (const Fault& fault : options.runtime.faults)
         if (!hasGroups(located.design)) // else the run knows its devices
             requirePlace(fault, program, options.steps, "--inject");
-    const GpuChoice gpus{located.design.cluster.gpus, given.link, given.libraries, given.bfloat16,
-                         options.runtime.deadline};
+    const GpuChoice gpus{
+        located.design.cluster.gpus, given.link, given.libraries, given.bfloat16, given.record == "kernels",
+        options.runtime.deadline};
     Diagnostics doubts;
     bool met = false; // the other processes, who then know what happens to this one
     if (several)      // whether there are GPUs at all is known before any process is started

@@ -24,7 +24,7 @@ void printLastStep(const RunResult& result)
 void printTrace(const RunResult& result)
 {
     if (result.traceFault.empty())
-        printText("trace       {}\n", result.trace);
+        printText("trace       {}\n", result.trace.empty() ? "none" : result.trace);
     else
         printText("trace       {}: {}\n", result.trace, result.traceFault);
 }

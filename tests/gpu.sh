@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # What there is to see on a machine with a GPU, in parts of under nine minutes each:
 #   tests/gpu.sh OUT [BUNDLE] [PART…]   OUT: a folder; BUNDLE: an installed bundle, else one is built
-#     probe     what the machine is, every kernel against its reference, slices, labels of kernels, memory
+#     probe     what the machine is and as a cluster, every kernel against its reference, slices, labels, memory
 #     correct   training and shared stages against the reference, over every link, as graphs, as processes, twice
 #     fidelity  costs measured in one family, carried over to the others, predicted and measured three times
-#     speed     streams against graphs, wide layers in fp32 and bf16, products against PyTorch
+#     speed     streams against graphs, what recording costs, wide models, products and a layer against PyTorch
 # Without a PART all of them. A part goes on after a failure and leaves OUT/PART.tar.gz of less than 12 MB: a report in
 # Markdown, all that was said, an environment dump and small traces. With a bundle nothing is needed but the driver and
 # NVIDIA's libraries, for example those of an installed PyTorch. --small, before OUT: the least sizes, for a rehearsal.
@@ -65,12 +65,13 @@ design() {
     timeout 60 "$program" new "$family" --devices "$devices" --microbatches "$microbatches" "$@" -o "$name.json" --force \
         >>"$name.out" 2>>"$name.err" || { fail "$name: $(tail -n 1 "$name.err")"; return 1; }
 }
-# run NAME FILE OPTION…: a run on the GPU; its JSON is in NAME.json-out, a trace in NAME.db.
+# run NAME FILE OPTION…: a run on the GPU; its JSON is in NAME.json-out, a trace in NAME.db, if one is wanted.
 run() {
-    local name=$1 file=$2
+    local name=$1 file=$2 trace=(--force -o "$1.db")
     shift 2
+    case " $* " in *' --record nothing '*) trace=() ;; esac
     fits "$name" || return 2
-    timeout 120 "$program" run "$file" --backend cuda --progress none --json --force -o "$name.db" "$@" \
+    timeout 120 "$program" run "$file" --backend cuda --progress none --json "${trace[@]}" "$@" \
         >"$name.json-out" 2>>"$name.err"
     local code=$?
     [ $code = 0 ] || { fail "$name: $(grep -m 2 error "$name.err" | tr '\n' ' ')(exit code $code)"; return 1; }
@@ -91,6 +92,8 @@ checked() {
     done
 }
 
+used_memory() { nvidia-smi --query-gpu=memory.used --format=csv,noheader,nounits 2>/dev/null | awk '{ sum += $1 } END { if (NR) print sum }'; }
+
 environment() {
     { uname -a; cat /etc/os-release; nproc; free -m; df -h .; nvidia-smi; nvidia-smi -q; nvidia-smi topo -m
       env | grep -E '^(CUDA|NCCL|LD_|PATH|VIRTUAL_ENV|CONDA|SLURM|PIPEWRIGHT)' | sort; ulimit -a
@@ -106,38 +109,82 @@ environment() {
         grep -q "$library: /" devices.txt || fail "$library was not found: kernels would be slow, traces without them"
     done
     gpus=$(grep -c '^ *GPU [0-9]*: ' devices.txt)
+    toolkit=$(sed -n 's/^cuda .*, plugin for CUDA \([0-9]*\).*/\1/p' devices.txt)
+    gpucheck=$bundle/bin/pipewright_gpucheck$toolkit slicecheck=$bundle/bin/pipewright_slicecheck$toolkit
 }
 
 probe() {
     title "Kernels against their references"
-    if [ -x "$bundle/bin/pipewright_gpucheck" ]; then
-        timeout 200 "$bundle/bin/pipewright_gpucheck" $check >gpucheck.out 2>gpucheck.err
+    if [ -x "$gpucheck" ]; then
+        timeout 200 "$gpucheck" $check >gpucheck.out 2>gpucheck.err
         code=$?
         [ $code = 0 ] && pass "$(tail -n 1 gpucheck.out)" || fail "gpucheck (exit code $code): $(grep -m 3 WRONG gpucheck.out)"
         for tool in memcheck racecheck; do
             command -v compute-sanitizer >/dev/null 2>&1 || { say "- compute-sanitizer is not here"; break; }
             fits "compute-sanitizer, $tool" 120 || continue
-            timeout 150 compute-sanitizer --tool $tool --error-exitcode 9 "$bundle/bin/pipewright_gpucheck" --small --own-products \
+            timeout 150 compute-sanitizer --tool $tool --error-exitcode 9 "$gpucheck" --small --own-products \
                 >$tool.out 2>&1 && pass "compute-sanitizer, $tool: nothing" || fail "compute-sanitizer, $tool: $(tail -n 1 $tool.out)"
         done
     else
-        fail "this bundle was built without the CUDA toolkit"
+        fail "this bundle has no ${gpucheck##*/}: it was built without that CUDA toolkit"
     fi
-    title "One GPU in slices, and what was recorded of it"
+    title "Slices of one GPU"
+    if [ -x "$slicecheck" ]; then
+        timeout 60 "$slicecheck" $check >slices.out 2>slices.err
+        code=$?
+        sed 's/^/    /' slices.out | tee -a "$report"
+        case $code in
+            0) pass "four slices have multiprocessors of their own" ;;
+            2) say "- not checked: $(tail -n 1 slices.out)" ;;
+            *) fail "slices (exit code $code)" ;;
+        esac
+    else
+        fail "this bundle has no ${slicecheck##*/}"
+    fi
+    title "This machine as a cluster"
+    for way in "" "--devices $devices"; do
+        local as=machine${way##* }
+        [ -z "$small" ] || [ -z "$way" ] || continue
+        fits "devices --measure $way" 60 || continue
+        if timeout 120 "$program" devices --measure --backend cuda $way -o "$as.json" --progress none --force >"$as.out" 2>>"$as.err"; then
+            say; sed 's/^/    /' "$as.out" | tee -a "$report"; say
+        else
+            fail "devices --measure $way: $(grep -m 2 error "$as.err" | tr '\n' ' ')"
+        fi
+    done
+    title "One GPU's slices, or as many GPUs, and what was recorded of them"
     design slices 1f1b $model || return
-    before=$(nvidia-smi --query-gpu=memory.used --format=csv,noheader,nounits 2>/dev/null | head -n 1)
-    run slices slices.json --steps 3 || return
+    before=$(used_memory)
+    : >used.txt
+    while sleep 0.1; do used_memory; done >used.txt 2>/dev/null &
+    local watch=$!
+    run slices slices.json --steps 3
+    code=$?
+    kill $watch; wait $watch 2>/dev/null
+    [ $code = 0 ] || return
     checked "1f1b, recorded" slices $fp32
-    after=$(nvidia-smi --query-gpu=memory.used --format=csv,noheader,nounits 2>/dev/null | head -n 1)
-    [ "${before:-0}" = "${after:-0}" ] || say "- memory of the GPU: $before MiB before, $after MiB after"
+    after=$(used_memory)
+    if [ -n "$before" ]; then
+        local said during
+        said=$(value allocated_bytes <slices.json-out | tr -d '[]' | tr ',' '\n' | awk '{ sum += $1 } END { printf "%.0f", sum / 1048576 }')
+        during=$(sort -n used.txt | tail -n 1)
+        say "- memory of all GPUs: $before MiB before, at most ${during:-$before} during and $after after; $said MiB were said to be allocated, the rest is contexts, kernels and recorders"
+        [ "$((${during:-$before} - before))" -ge "$said" ] || [ -n "$small" ] || fail "less memory was taken than is said to be allocated"
+        [ "$((after - before))" -le 64 ] || fail "$((after - before)) MiB of the GPUs were not given back"
+    else
+        say "- memory of the GPUs: not known, nvidia-smi is not here"
+    fi
     labelled=$(query slices.db "SELECT round(100.0 * sum(CASE WHEN taskId IS NULL THEN 0 ELSE end - start END) / sum(end - start), 2) FROM CUPTI_ACTIVITY_KIND_KERNEL")
     if within 90 "${labelled:-0}"; then pass "share of kernel time with its block's label: $labelled %"; else
         fail "share of kernel time with its block's label: ${labelled:-unknown} %"; fi
     outside=$(query slices.db "SELECT count(*) FROM CUPTI_ACTIVITY_KIND_KERNEL k JOIN RECORDS r ON r.taskId = k.taskId AND r.step = k.step WHERE k.start < r.start - 100000 OR k.end > r.end + 100000")
-    [ "${outside:-none}" = 0 ] && pass "kernels lie inside their blocks' events" ||
+    if [ -n "$small" ]; then # streams of a CPU dawdle
         say "- kernels outside their blocks' events by more than 100 us: ${outside:-unknown}"
-    run alone slices.json --steps 3 --no-gradient-check --graphs &&
-        pass "steps with graphs: $(value step_ns <alone.json-out) ns; with streams: $(value step_ns <slices.json-out) ns"
+    elif [ "${outside:-none}" = 0 ]; then
+        pass "kernels lie inside their blocks' events"
+    else
+        fail "kernels outside their blocks' events by more than 100 us: ${outside:-unknown}"
+    fi
 }
 
 correct() {
@@ -149,7 +196,7 @@ correct() {
     local cases=("1f1b" "1f1b --graphs" "gpipe" "interleaved-1f1b" "zb-h1" "zb-v" "chimera" "zb-h1 --graphs" "1f1b --bf16"
                  "1f1b --link copy" "1f1b --link nccl" "chimera --link nccl" "1f1b --model=byte-mlp" "chimera --model=byte-mlp"
                  "1f1b --model=byte-llama" "seq1f1b --model=byte-llama" "seq1f1b" "seq1f1b --graphs" "pipedream-2bw @" "pipeoptim @" "dp @" "cdp-v2 @")
-    [ -z "$small" ] || cases=("1f1b" "1f1b --graphs" "1f1b --bf16" "chimera --link nccl" "pipedream-2bw @")
+    [ -z "$small" ] || cases=("1f1b" "1f1b --graphs" "gpipe" "1f1b --bf16" "chimera --link nccl" "pipedream-2bw @")
     for case in "${cases[@]}"; do
         local family=${case%% *} options=${case#"${case%% *}"} name=train-${case//[ =@]/} bound=$fp32 shape=$model
         case $options in
@@ -173,6 +220,17 @@ correct() {
                 fail "losses differ from $other: $(value loss <again.json-out)"
         done
     fi
+    # Families of as many stages add up the same numbers in the same order, whenever they compute them.
+    for family in gpipe zb-h1 seq1f1b; do
+        [ -s train-$family.json-out ] || continue
+        if [ "$(value loss <train-$family.json-out)" = "$(value loss <train-1f1b.json-out)" ]; then
+            pass "the same losses of $family as of 1f1b"
+        elif [ $family = seq1f1b ]; then
+            say "- losses of $family, which sums pieces of sequences, beside 1f1b's: $(value loss <train-$family.json-out)"
+        else
+            fail "losses of $family differ from 1f1b's: $(value loss <train-$family.json-out)"
+        fi
+    done
     title "A process for each GPU"
     for family in 1f1b chimera; do
         fits "$family" 60 || continue
@@ -233,16 +291,56 @@ fidelity() {
 }
 
 speed() {
-    title "Steps, streams against graphs"
+    title "Steps, streams against graphs, and the host's time to issue a block"
     local steps=8
-    [ -z "$small" ] || steps=2
+    [ -z "$small" ] || steps=3 # a block is captured in the second
     design step 1f1b $model || return
     for case in "" "--graphs"; do
-        run "step$case" step.json --steps $steps --no-gradient-check $case &&
-            pass "${case:-streams}: $(value step_ns <"step$case.json-out") ns"
+        run "step$case" step.json --steps $steps --no-gradient-check $case || continue
+        # Of the last step: the calls that launched a block's kernels.
+        local issued
+        issued=$(query "step$case.db" "SELECT round(avg(spent) / 1000.0, 2) || ' us on average, ' || round(max(spent) / 1000.0, 2) || ' at most' FROM
+            (SELECT sum(c.end - c.start) AS spent FROM CUPTI_ACTIVITY_KIND_RUNTIME c JOIN
+                (SELECT DISTINCT correlationId, taskId FROM CUPTI_ACTIVITY_KIND_KERNEL WHERE taskId IS NOT NULL AND step = $((steps - 1))) k
+                ON k.correlationId = c.correlationId GROUP BY k.taskId)")
+        pass "${case:-streams}: $(value step_ns <"step$case.json-out") ns; calls of a block: ${issued:-unknown}"
+        [ -n "$issued" ] || fail "${case:-streams}: nothing is known of the host's calls"
     done
+    title "What recording costs: the same run without, with blocks, with kernels"
+    local quickest=""
+    for what in nothing blocks kernels; do
+        run "record-$what" step.json --steps $([ -n "$small" ] && echo 2 || echo $steps) --no-gradient-check --record $what || continue
+        local step
+        step=$(value step_ns <"record-$what.json-out" | tr -d '[]' | tr ',' '\n' | tail -n +2 | sort -n | head -n 1)
+        quickest=${quickest:-$step}
+        pass "$what: its quickest step is $step ns, $(awk -v a="$step" -v b="$quickest" 'BEGIN { printf "%+.1f %%", 100 * (a / b - 1) }')"
+    done
+    title "Products and a layer, ours and PyTorch's"
+    timeout 100 "$gpucheck" --products $check >products.out 2>products.err && sed 's/^/- ours, /' products.out | tee -a "$report" ||
+        fail "products: $(tail -n 1 products.out)"
+    # What a second layer adds to the blocks of a step.
+    local layer="--model llama-3-8b --sequence 2048" one=layers=1,vocabulary=1000 two=layers=2,vocabulary=1000
+    [ -z "$small" ] || layer="--model byte-gpt-small --sequence 8" one=layers=1 two=layers=2
+    if timeout 60 "$program" new 1f1b --devices 1 --microbatches 1 $layer --microbatch-size 1 -o layer.json --force >>layer.out 2>>layer.err; then
+        for case in "" "--bf16"; do
+            run "one$case" layer.json --steps $steps --no-gradient-check --scale $one $case &&
+                run "two$case" layer.json --steps $steps --no-gradient-check --scale $two $case || continue
+            local of="SELECT sum(r.end - r.start) FROM RECORDS r JOIN TASKS t USING (taskId) WHERE t.kind = 'compute' AND r.step = $((steps - 1))"
+            pass "ours, a layer, ${case:-fp32}: $(awk -v a="$(query "one$case.db" "$of")" -v b="$(query "two$case.db" "$of")" 'BEGIN { printf "%.2f", (b - a) / 1e6 }') ms"
+        done
+    else
+        fail "layer: $(tail -n 1 layer.err)"
+    fi
+    local script=$root/tests/gpu/torchspeed.py
+    [ -f "$script" ] || script=$bundle/bin/torchspeed.py
+    if python3 -c 'import torch; raise SystemExit(not torch.cuda.is_available())' 2>/dev/null; then
+        timeout 150 python3 "$script" >torch.out 2>torch.err || fail "PyTorch: $(tail -n 1 torch.err)"
+        sed "s/^/- PyTorch's, /" torch.out | tee -a "$report"
+    else
+        say "- PyTorch is not here, or has no GPU"
+    fi
     [ -z "$small" ] || return
-    title "Wide layers"
+    title "Wide models"
     for case in "" "--bf16"; do
         timeout 60 "$program" new 1f1b --devices 1 --microbatches 4 --model gpt-1.5b --sequence 1024 --microbatch-size 1 -o wide.json --force \
             >>wide.out 2>>wide.err || { fail "wide: $(tail -n 1 wide.err)"; break; }
@@ -254,18 +352,6 @@ speed() {
         run "llama$case" llama.json --steps 3 --no-gradient-check --scale layers=4,vocabulary=32000 $case &&
             pass "4 layers of llama-3-8b ${case:-fp32}: $(value step_ns <"llama$case.json-out") ns"
     done
-    title "Products of PyTorch on this machine"
-    timeout 100 python3 - >torch.out 2>torch.err <<'PYTHON' && sed 's/^/- /' torch.out | tee -a "$report" || say "- PyTorch is not here"
-import time, torch
-for size in (256, 1024, 4096, 8192):
-    for kind in (torch.float32, torch.bfloat16):
-        a, b = (torch.randn(size, size, device="cuda", dtype=kind) for _ in range(2))
-        for _ in range(3): a @ b
-        torch.cuda.synchronize(); begin = time.perf_counter()
-        for _ in range(10): a @ b
-        torch.cuda.synchronize()
-        print(f"{size}^3 {kind}: {20 * size**3 / (time.perf_counter() - begin) / 1e12:.1f} TFLOP/s")
-PYTHON
 }
 
 # The folder as an archive; the largest traces stay out when it would be too large.

@@ -202,8 +202,10 @@ public:
     }
     std::string startRecording() override
     {
+        if (!m_setup.recordKernels)
+            return {};
         if (m_setup.cupti.empty())
-            return "CUPTI was not found (libcupti.so.13)";
+            return "CUPTI was not found: pipewright devices says which file it is";
         m_records = m_table.startActivities(m_setup.cupti.c_str()) == 0;
         return m_records ? std::string() : m_table.lastError();
     }

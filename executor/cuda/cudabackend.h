@@ -56,6 +56,7 @@ struct CudaSetup {
     std::string cublasLt{}, nccl{}, cupti{}; ///< the libraries' files; empty: not there
     int firstDevice = 0;                     ///< what errors call the first; the others follow
     bool bfloat16 = false;                   ///< factors of matrix products are rounded to bf16, sums stay fp32
+    bool recordKernels = true;               ///< by CUPTI, where it is there; else blocks are timed by events alone
     Nanoseconds deadline = 30'000'000'000;   ///< for being connected by NCCL
 };
 

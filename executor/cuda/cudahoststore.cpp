@@ -51,14 +51,14 @@ void CudaHostStore::copy(Way way, Stream& stream, const Copy& what)
     m_gpu.check(table.streamWaits(on, events.ready), "wait for an event");
     m_gpu.check(table.recordEvent(events.started, on), "record an event");
     if (what.atLeast > 0)
-        m_gpu.check(table.stamp(on, stamp), "stamp a time");
+        m_gpu.check(table.stamp(m_gpu.index, on, stamp), "stamp a time");
     for (std::size_t i = 0; i < what.from.size(); ++i)
         if (what.from[i].bytes > 0)
             m_gpu.check(table.copy(what.to[i].data, out ? -1 : m_gpu.index, what.from[i].data, out ? m_gpu.index : -1,
                                    what.from[i].bytes, on),
                         "copy");
     if (what.atLeast > 0)
-        m_gpu.check(table.spinFrom(on, stamp, what.atLeast), "emulate a slower link");
+        m_gpu.check(table.spinFrom(m_gpu.index, on, stamp, what.atLeast), "emulate a slower link");
     cudaEvent(what.done).post(on);
     m_pending.push_back({what.task, &cudaEvent(what.done), events.started});
 }

@@ -88,7 +88,7 @@ bool CudaStream::done() const
 
 bool CudaStream::spend(Nanoseconds time)
 {
-    m_gpu.check(m_gpu.table->spin(m_handle, time), "spend time");
+    m_gpu.check(m_gpu.table->spin(m_gpu.index, m_handle, time), "spend time");
     return true;
 }
 
@@ -243,9 +243,9 @@ void CudaLink::move(std::size_t index)
     if (to.posting.atLeast > 0) {
         void* stamp = m_stamps->region().data + index * sizeof(std::int64_t);
         m_to.check(m_to.table->streamWaits(m_arrival, m_events[index].started), "wait for an event");
-        m_to.check(m_to.table->stamp(m_arrival, stamp), "stamp a time");
+        m_to.check(m_to.table->stamp(m_to.index, m_arrival, stamp), "stamp a time");
         m_to.check(m_to.table->streamWaits(m_arrival, m_events[index].over), "wait for an event");
-        m_to.check(m_to.table->spinFrom(m_arrival, stamp, to.posting.atLeast), "emulate a slower link");
+        m_to.check(m_to.table->spinFrom(m_to.index, m_arrival, stamp, to.posting.atLeast), "emulate a slower link");
     } else {
         m_to.check(m_to.table->streamWaits(m_arrival, m_events[index].over), "wait for an event");
     }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "executor/cuda/gpushares.h"
 
+#include "executor/cuda/slicesteps.h"
+
 #include <algorithm>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -9,22 +11,11 @@ namespace pipewright {
 
 namespace {
 
-/// cuda.h, at cuDevSmResourceSplitByCount: the least, and the step in which slices grow.
-struct SliceSteps {
-    int least = 2, step = 2;
-};
-
-SliceSteps stepsOf(const PipewrightCudaDevice& gpu)
-{
-    if (gpu.major >= 9)
-        return {8, 8};
-    return {gpu.major == 8 ? 4 : 2, 2};
-}
-
 /// The slices of one GPU together.
 void checkSlices(int number, const PipewrightCudaDevice& gpu, const std::vector<GpuShare>& wanted, Diagnostics& why)
 {
-    const SliceSteps steps = stepsOf(gpu);
+    const SliceSteps cutBy = sliceStepsOf(gpu.major);
+    const int least = static_cast<int>(cutBy.least), step = static_cast<int>(cutBy.step);
     std::vector<int> devices, asked;
     int sum = 0, cut = 0;
     for (int d = 0; d < static_cast<int>(wanted.size()); ++d) {
@@ -34,21 +25,21 @@ void checkSlices(int number, const PipewrightCudaDevice& gpu, const std::vector<
         devices.push_back(d);
         asked.push_back(share.multiprocessors);
         sum += share.multiprocessors;
-        cut += std::max(steps.least, (share.multiprocessors + steps.step - 1) / steps.step * steps.step);
+        cut += std::max(least, (share.multiprocessors + step - 1) / step * step);
     }
     if (cut <= gpu.multiprocessors)
         return;
-    const int each = gpu.multiprocessors / static_cast<int>(devices.size()) / steps.step * steps.step;
+    const int each = gpu.multiprocessors / static_cast<int>(devices.size()) / step * step;
     const bool one = devices.size() == 1, tooMany = sum > gpu.multiprocessors;
     const std::string asking = fmt::format("device{} {} want{} {} multiprocessors of GPU {}", one ? "" : "s",
                                            fmt::join(devices, ", "), one ? "s" : "", fmt::join(asked, " + "), number);
     why.push_back({tooMany ? Severity::Error : Severity::Warning, "cluster.gpus",
                    tooMany ? fmt::format("{}, which has {}", asking, gpu.multiprocessors)
                            : fmt::format("{}, which is cut in steps of {}: that takes {} of its {}, and may be refused",
-                                         asking, steps.step, cut, gpu.multiprocessors),
-                   each >= steps.least ? fmt::format("give {} at most {}{}, or 0 to share the whole GPU",
-                                                     one ? "it" : "them", each, one ? "" : " each")
-                                       : "put fewer devices on the GPU, or give them 0 to share the whole of it"});
+                                         asking, step, cut, gpu.multiprocessors),
+                   each >= least ? fmt::format("give {} at most {}{}, or 0 to share the whole GPU", one ? "it" : "them",
+                                               each, one ? "" : " each")
+                                 : "put fewer devices on the GPU, or give them 0 to share the whole of it"});
 }
 
 } // namespace

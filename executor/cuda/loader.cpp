@@ -3,6 +3,7 @@
 
 #include "executor/cuda/libraryplaces.h"
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdlib>
@@ -10,12 +11,34 @@
 #include <filesystem>
 #include <fmt/format.h>
 #include <fstream>
+#include <utility>
 
 namespace pipewright {
 
 namespace {
 
-constexpr int oldestDriver = 13000; ///< the toolkit's major version; an older driver cannot run what it compiles
+/// Of CUDA's major versions those that there may be a plugin for: a driver runs what toolkits of its own or an older
+/// one made ("CUDA Compatibility", "Minor Version Compatibility").
+struct Toolkit {
+    int major = 0;
+    const char* driver = ""; ///< the first
+};
+constexpr std::array toolkits{Toolkit{13, "R580"}, Toolkit{12, "R525"}}; ///< the newest first
+
+std::string pluginFile(int major)
+{
+    return fmt::format("pipewright_cuda{}.so", major);
+}
+
+int majorOf(int version)
+{
+    return version / 1000;
+}
+
+std::string dotted(int version)
+{
+    return fmt::format("{}.{}", majorOf(version), version % 1000 / 10);
+}
 
 std::string loaderError()
 {
@@ -40,10 +63,9 @@ std::string whyNoDriver(const std::string& name, int& version)
     const auto count = symbol<int(int*)>(driver, "cuDeviceGetCount");
     if (!initialise || !getVersion || !count)
         return name + " is no NVIDIA driver";
-    if (getVersion(&version) == 0 && version < oldestDriver)
-        return fmt::format(
-            "the NVIDIA driver is for CUDA {}.{}, and {}.{} is needed: install a newer driver (R580 or later)",
-            version / 1000, version % 1000 / 10, oldestDriver / 1000, oldestDriver % 1000 / 10);
+    if (getVersion(&version) == 0 && majorOf(version) < toolkits.back().major)
+        return fmt::format("the NVIDIA driver is for CUDA {}, and {}.0 is needed: install a newer driver ({} or later)",
+                           dotted(version), toolkits.back().major, toolkits.back().driver);
     // Every pipeline device and link has a stream, and streams that share one of the 8 connections of the default wait
     // for each other, slices too (cuda.h, "GREEN CONTEXTS"). The driver reads this when it starts.
     setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
@@ -78,18 +100,38 @@ std::string whyNotOpened(const CudaSearch& search)
     return {};
 }
 
-std::string findPlugin()
+/// The newest that the driver runs; of an unknown driver (0), and where none is, the newest that there is.
+std::string findPlugin(int driver)
 {
     std::error_code error;
     const std::string beside = std::filesystem::read_symlink("/proc/self/exe", error).parent_path().string();
     if (!isAbsolute(beside))
         return {};
-    for (const std::string& folder : {beside, beside + "/../lib/pipewright", beside + "/../lib"}) {
-        std::string path = folder + "/pipewright_cuda.so";
-        if (std::filesystem::exists(path))
-            return path;
-    }
-    return {};
+    std::string tooNew;
+    for (const Toolkit& toolkit : toolkits)
+        for (const std::string& folder : {beside, beside + "/../lib/pipewright", beside + "/../lib"}) {
+            std::string path = folder + "/" + pluginFile(toolkit.major);
+            if (!std::filesystem::exists(path))
+                continue;
+            if (driver == 0 || toolkit.major <= majorOf(driver))
+                return path;
+            tooNew = tooNew.empty() ? path : tooNew;
+        }
+    return tooNew;
+}
+
+/// Nothing of such a plugin is called: its runtime would refuse each call, and not say which driver is needed.
+std::string whyTooNew(const PipewrightCudaTable& table, int driver)
+{
+    const int major = majorOf(static_cast<int>(table.toolkit));
+    if (driver == 0 || major <= majorOf(driver))
+        return {};
+    const auto needed =
+        std::find_if(toolkits.begin(), toolkits.end(), [major](const Toolkit& each) { return each.major == major; });
+    return fmt::format("the NVIDIA driver is for CUDA {}, and the plugin of this installation for {}: install a newer "
+                       "driver{}, or build with a toolkit of CUDA {} too",
+                       dotted(driver), dotted(static_cast<int>(table.toolkit)),
+                       needed == toolkits.end() ? "" : fmt::format(" ({} or later)", needed->driver), majorOf(driver));
 }
 
 bool isShared(const std::string& path)
@@ -114,7 +156,7 @@ std::string whyTableDoesNotFit(const PipewrightCudaTable* table)
     if (table->size != sizeof(PipewrightCudaTable))
         return fmt::format("its table has {} bytes where this program's has {}: they are of different builds",
                            table->size, sizeof(PipewrightCudaTable));
-    // All that follows the two numbers are functions.
+    // All that follows the numbers are functions.
     const auto* entry = reinterpret_cast<void* const*>(&table->buildInfo);
     const std::size_t count = (sizeof(PipewrightCudaTable) - offsetof(PipewrightCudaTable, buildInfo)) / sizeof(void*);
     for (std::size_t i = 0; i < count; ++i)
@@ -128,16 +170,16 @@ CudaStatus probeCuda(const CudaSearch& search)
     CudaStatus status;
     if (status.reason = whyNotOpened(search); !status.reason.empty())
         return status;
-    status.plugin = search.plugin.empty() ? findPlugin() : search.plugin;
     const std::string noDriver = whyNoDriver(search.driver, status.driverVersion);
+    status.plugin = search.plugin.empty() ? findPlugin(status.driverVersion) : search.plugin;
     if (!noDriver.empty() && search.needDriver) {
         status.reason = noDriver;
         if (status.plugin.empty())
-            status.reason += ", and this installation has no CUDA plugin (pipewright_cuda.so)";
+            status.reason += ", and this installation has no CUDA plugin (pipewright_cuda*.so)";
         return status;
     }
     if (status.plugin.empty()) {
-        status.reason = "this installation has no CUDA plugin (pipewright_cuda.so): build where nvcc is found";
+        status.reason = "this installation has no CUDA plugin (pipewright_cuda*.so): build where nvcc is found";
         return status;
     }
     void* plugin = dlopen(status.plugin.c_str(), RTLD_NOW | RTLD_LOCAL);
@@ -159,6 +201,8 @@ CudaStatus probeCuda(const CudaSearch& search)
         return status;
     }
     status.buildInfo = table->buildInfo();
+    if (status.reason = whyTooNew(*table, status.driverVersion); !status.reason.empty())
+        return status;
     std::int32_t count = 0;
     if (table->deviceCount(&count) != 0 || count == 0) {
         status.reason = fmt::format("the CUDA plugin finds no GPU it can use: {}", table->lastError());
@@ -174,23 +218,24 @@ CudaStatus probeCuda(const CudaSearch& search)
     }
     std::vector<std::string> folders = search.folders;
     folders.push_back(std::filesystem::path(status.plugin).parent_path().string());
-    status.libraries = findCudaLibraries(folders);
+    status.libraries = findCudaLibraries(majorOf(static_cast<int>(table->toolkit)), folders);
     status.table = table;
     return status;
 }
 
-std::vector<CudaLibrary> findCudaLibraries(const std::vector<std::string>& folders)
+std::vector<CudaLibrary> findCudaLibraries(int major, const std::vector<std::string>& folders)
 {
-    struct Wanted {
-        const char *name, *purpose, *file, *wheel;
+    // From CUDA 13 on the toolkit is one folder of Python's packages; before, each library had its own.
+    const std::string one = major >= 13 ? fmt::format("cu{}", major) : std::string();
+    const auto find = [&](const char* name, const char* purpose, std::string file, const std::string& wheel) {
+        std::string path = whereLibraryIs(file, wheel, folders);
+        return CudaLibrary{name, purpose, std::move(file), std::move(path)};
     };
-    static constexpr Wanted wanted[] = {{"cuBLASLt", "fast matrix products", "libcublasLt.so.13", "cu13"},
-                                        {"NCCL", "transfers between GPUs of several processes", "libnccl.so.2", "nccl"},
-                                        {"CUPTI", "traces of what runs on the GPU", "libcupti.so.13", "cu13"}};
-    std::vector<CudaLibrary> libraries;
-    for (const Wanted& each : wanted)
-        libraries.push_back({each.name, each.purpose, whereLibraryIs(each.file, each.wheel, folders)});
-    return libraries;
+    return {
+        find("cuBLASLt", "fast matrix products", fmt::format("libcublasLt.so.{}", major), one.empty() ? "cublas" : one),
+        find("NCCL", "transfers between GPUs of several processes", "libnccl.so.2", "nccl"),
+        find("CUPTI", "traces of what runs on the GPU", fmt::format("libcupti.so.{}", major),
+             one.empty() ? "cuda_cupti" : one)};
 }
 
 } // namespace pipewright

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Finds out, step by step, whether CUDA can be used here, and says in words what is missing at the first step
-// that fails: the driver, its version, a GPU, the plugin, the plugin's version. Then the libraries that only
-// single features need are looked for one by one. Nothing is linked, so the program starts anywhere.
+// that fails: the driver, its version, a GPU, the plugin, the plugin's version. There may be a plugin for each major
+// version of CUDA: the newest that the driver runs is taken. Then the libraries that only single features need are
+// looked for one by one. Nothing is linked, so the program starts anywhere.
 #pragma once
 
 #include "executor/cuda/table.h"
@@ -24,6 +25,7 @@ struct CudaSearch {
 struct CudaLibrary {
     std::string name;    ///< "NCCL"
     std::string purpose; ///< "transfers between processes"
+    std::string file;    ///< "libnccl.so.2"
     std::string path{};  ///< where it was found; empty: it was not
 };
 
@@ -39,8 +41,8 @@ struct CudaStatus {
 /// Opens at most the driver and the plugin, and never closes them again: CUDA does not like that.
 CudaStatus probeCuda(const CudaSearch& search = {});
 
-/// cuBLASLt, NCCL and CUPTI, each in `folders`, beside the plugin, and where libraryplaces.h looks.
-std::vector<CudaLibrary> findCudaLibraries(const std::vector<std::string>& folders);
+/// cuBLASLt, NCCL and CUPTI for that major version of CUDA, each in `folders`, and where libraryplaces.h looks.
+std::vector<CudaLibrary> findCudaLibraries(int major, const std::vector<std::string>& folders);
 
 /// An exact table of this build? Otherwise why not.
 std::string whyTableDoesNotFit(const PipewrightCudaTable* table);

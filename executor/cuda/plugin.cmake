@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # The CUDA plugin: a shared object of its own with the static CUDA runtime inside, opened at run time. The
-# program itself knows only its table, so it needs no NVIDIA library. Debian 12's CMake cannot tell nvcc about
-# C++20, hence the option by hand.
+# program itself knows only its table, so it needs no NVIDIA library. A driver runs what toolkits of its own major
+# version or an older one made, so there may be a plugin of each, pipewright_cuda12.so and pipewright_cuda13.so: that
+# of the first toolkit is built here, that of PIPEWRIGHT_CUDA12 by a build of its own. Debian 12's CMake cannot tell
+# nvcc about C++20, hence the option by hand.
 if(PIPEWRIGHT_CUDA)
     find_program(PIPEWRIGHT_NVCC nvcc HINTS ENV CUDA_HOME PATHS /usr/local/cuda PATH_SUFFIXES bin)
     if(PIPEWRIGHT_NVCC)
@@ -11,13 +13,14 @@ if(PIPEWRIGHT_CUDA)
         set(CMAKE_CUDA_ARCHITECTURES ${PIPEWRIGHT_CUDA_ARCHITECTURES})
         set(CMAKE_CUDA_COMPILER_LAUNCHER ${CMAKE_CXX_COMPILER_LAUNCHER})
         enable_language(CUDA)
-        find_package(CUDAToolkit 13.0 QUIET)
+        find_package(CUDAToolkit 12.8 QUIET) # the first that knows all of these architectures
     endif()
     if(NOT PIPEWRIGHT_NVCC)
-        feature_off("CUDA plugin" "nvcc was not found (the CUDA toolkit, 13.0 or later)")
+        feature_off("CUDA plugin" "nvcc was not found (the CUDA toolkit, 12.8 or later)")
     elseif(NOT CUDAToolkit_FOUND)
-        feature_off("CUDA plugin" "the CUDA toolkit is older than 13.0")
+        feature_off("CUDA plugin" "the CUDA toolkit is older than 12.8")
     else()
+        set(major ${CUDAToolkit_VERSION_MAJOR})
         file(GLOB_RECURSE sources CONFIGURE_DEPENDS executor/cuda/plugin/*.cpp)
         file(GLOB_RECURSE kernels CONFIGURE_DEPENDS kernels/cuda/*.cu)
         add_library(pipewright_cuda_kernels OBJECT ${kernels})
@@ -25,13 +28,16 @@ if(PIPEWRIGHT_CUDA)
         add_library(pipewright_cuda MODULE ${sources} $<TARGET_OBJECTS:pipewright_cuda_kernels>)
         # The kernels against their references, for a machine that has a GPU; without Qt, and started by tests/gpu.sh.
         # Part of every bundle; beside the tests nothing needs it.
-        add_executable(pipewright_gpucheck tests/gpu/gpucheck.cu kernels/reference/reference.cpp kernels/reference/decoder.cpp executor/cuda/loader.cpp
-                       executor/cuda/libraryplaces.cpp
+        set(loader executor/cuda/loader.cpp executor/cuda/libraryplaces.cpp)
+        add_executable(pipewright_gpucheck tests/gpu/gpucheck.cu kernels/reference/reference.cpp kernels/reference/decoder.cpp ${loader}
                        $<TARGET_OBJECTS:pipewright_cuda_kernels>)
-        set_target_properties(pipewright_gpucheck PROPERTIES EXCLUDE_FROM_ALL ${PIPEWRIGHT_TESTS})
-        target_link_libraries(pipewright_gpucheck PRIVATE CUDA::cudart_static fmt::fmt ${CMAKE_DL_LIBS} rt Threads::Threads)
-        target_include_directories(pipewright_gpucheck PRIVATE tests)
-        foreach(target pipewright_cuda pipewright_cuda_kernels pipewright_gpucheck)
+        add_executable(pipewright_slicecheck tests/gpu/slicecheck.cu ${loader})
+        foreach(check pipewright_gpucheck pipewright_slicecheck)
+            set_target_properties(${check} PROPERTIES EXCLUDE_FROM_ALL ${PIPEWRIGHT_TESTS} OUTPUT_NAME ${check}${major})
+            target_link_libraries(${check} PRIVATE CUDA::cudart_static fmt::fmt ${CMAKE_DL_LIBS} rt Threads::Threads)
+            target_include_directories(${check} PRIVATE tests)
+        endforeach()
+        foreach(target pipewright_cuda pipewright_cuda_kernels pipewright_gpucheck pipewright_slicecheck)
             target_include_directories(${target} PRIVATE ${CMAKE_BINARY_DIR}/rooms/executor/cuda ${CMAKE_BINARY_DIR}/rooms/kernels
                                        ${CMAKE_BINARY_DIR}/rooms/core/cluster ${CMAKE_BINARY_DIR}/rooms/core/base)
             target_compile_options(${target} PRIVATE
@@ -39,10 +45,31 @@ if(PIPEWRIGHT_CUDA)
             set_target_properties(${target} PROPERTIES CXX_VISIBILITY_PRESET hidden CUDA_VISIBILITY_PRESET hidden
                                   CUDA_STANDARD_REQUIRED OFF UNITY_BUILD OFF)
         endforeach()
-        set_target_properties(pipewright_cuda PROPERTIES PREFIX "" LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin
-                              INSTALL_RPATH "$ORIGIN")
+        set_target_properties(pipewright_cuda PROPERTIES PREFIX "" OUTPUT_NAME pipewright_cuda${major}
+                              LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin INSTALL_RPATH "$ORIGIN")
         target_link_libraries(pipewright_cuda PRIVATE CUDA::cudart_static ${CMAKE_DL_LIBS} rt Threads::Threads)
         target_link_options(pipewright_cuda PRIVATE -Wl,--no-undefined -Wl,--exclude-libs,ALL)
+
+        find_program(PIPEWRIGHT_CUDA12 nvcc PATHS /usr/local/cuda-12.9 /usr/local/cuda-12.8 PATH_SUFFIXES bin NO_DEFAULT_PATH
+                     DOC "nvcc of CUDA 12.8 or later, for a second plugin, which drivers from R525 on run")
+        if(PIPEWRIGHT_CUDA12 AND major GREATER 12)
+            include(ExternalProject)
+            set(second ${CMAKE_BINARY_DIR}/cuda12)
+            string(REPLACE ";" "|" architectures "${PIPEWRIGHT_CUDA_ARCHITECTURES}")
+            set(second_files ${second}/bin/pipewright_cuda12.so ${second}/pipewright_gpucheck12
+                             ${second}/pipewright_slicecheck12)
+            ExternalProject_Add(pipewright_second_plugin SOURCE_DIR ${CMAKE_SOURCE_DIR} BINARY_DIR ${second} PREFIX ${second}/made
+                CMAKE_ARGS -DPIPEWRIGHT_NVCC=${PIPEWRIGHT_CUDA12} -DPIPEWRIGHT_CUDA_ARCHITECTURES=${architectures}
+                           -DCMAKE_BUILD_TYPE=${CMAKE_BUILD_TYPE} -DCMAKE_MODULE_LINKER_FLAGS=${CMAKE_MODULE_LINKER_FLAGS}
+                           -DPIPEWRIGHT_GUI=OFF -DPIPEWRIGHT_TESTS=OFF -DPIPEWRIGHT_MPI=OFF -DPIPEWRIGHT_GECODE=OFF
+                LIST_SEPARATOR | BUILD_ALWAYS ON BUILD_BYPRODUCTS ${second_files} INSTALL_COMMAND ""
+                BUILD_COMMAND ${CMAKE_COMMAND} --build <BINARY_DIR> --target pipewright_cuda pipewright_gpucheck pipewright_slicecheck)
+            # Beside the first, where the program looks.
+            ExternalProject_Add_Step(pipewright_second_plugin bring DEPENDEES build ALWAYS ON
+                COMMAND ${CMAKE_COMMAND} -E copy_if_different ${second_files} ${CMAKE_BINARY_DIR}/bin)
+        elseif(major GREATER 12)
+            feature_off("second CUDA plugin" "no nvcc of CUDA 12 was found (PIPEWRIGHT_CUDA12): drivers before R580 cannot be used")
+        endif()
     endif()
 else()
     feature_off("CUDA plugin" "PIPEWRIGHT_CUDA is off")

@@ -59,8 +59,9 @@ enum {
 };
 
 typedef struct PipewrightCudaTable {
-    uint32_t abi;                   /* PIPEWRIGHT_CUDA_ABI of the plugin's build */
-    uint32_t size;                  /* sizeof(PipewrightCudaTable) there */
+    uint32_t abi;     /* PIPEWRIGHT_CUDA_ABI of the plugin's build */
+    uint32_t size;    /* sizeof(PipewrightCudaTable) there */
+    uint32_t toolkit; /* CUDART_VERSION there: 12090, 13000; no driver of an older major version runs it */
     const char* (*buildInfo)(void); /* "CUDA 13.0" */
     const char* (*lastError)(void); /* of the calling thread; never null */
     int (*deviceCount)(int32_t* count);
@@ -87,10 +88,10 @@ typedef struct PipewrightCudaTable {
     int (*enablePeer)(int32_t from, int32_t to,
                       int32_t* direct); /* whether the two reach each other without the host */
 
-    /* Keeping a stream busy: for so long; and until so long after a place of device memory was stamped. */
-    int (*spin)(void* stream, int64_t nanoseconds);
-    int (*stamp)(void* stream, void* place);
-    int (*spinFrom)(void* stream, const void* place, int64_t nanoseconds);
+    /* Keeping a stream of that GPU busy: for so long; and until so long after a place of its memory was stamped. */
+    int (*spin)(int32_t device, void* stream, int64_t nanoseconds);
+    int (*stamp)(int32_t device, void* stream, void* place);
+    int (*spinFrom)(int32_t device, void* stream, const void* place, int64_t nanoseconds);
 
     /* Between the two calls what is issued on the stream is only noted. */
     int (*beginCapture)(void* stream);

@@ -193,7 +193,7 @@ private Q_SLOTS:
             return QFile::copy(from, folder.filePath(name));
         };
         if (!bring(standIns + "driver_good.so", "libcuda.so.1")
-            || !bring(standIns + "plugin_good.so", "pipewright_cuda.so"))
+            || !bring(standIns + "plugin_good.so", "pipewright_cuda13.so"))
             QSKIP("the stand-ins are not built");
         QVERIFY(bring(PIPEWRIGHT_PROGRAM, "pipewright"));
         QProcess process;
@@ -204,7 +204,7 @@ private Q_SLOTS:
         const QJsonObject cuda = Workplace::finish(process).json()["cuda"].toObject();
         QVERIFY(cuda["available"].toBool());
         QVERIFY(!cuda.contains("reason"));
-        QCOMPARE(cuda["plugin"].toString(), folder.filePath("pipewright_cuda.so"));
+        QCOMPARE(cuda["plugin"].toString(), folder.filePath("pipewright_cuda13.so"));
         QCOMPARE(cuda["driver_version"].toInt(), 13000);
         QCOMPARE(cuda["gpus"].toArray().size(), 1);
         const QJsonObject gpu = cuda["gpus"].toArray()[0].toObject();
@@ -239,7 +239,7 @@ private Q_SLOTS:
         const Outcome here = m_work.run("devices placed.json");
         QCOMPARE(here.output.contains("not checked, as there is no GPU here"), !usable);
         // Without the plugin the reason stands in their place.
-        QVERIFY(QFile::remove(folder.filePath("pipewright_cuda.so")));
+        QVERIFY(QFile::remove(folder.filePath("pipewright_cuda13.so")));
         process.start(folder.filePath("pipewright"), {"devices", "--json"});
         const QJsonObject without = Workplace::finish(process).json()["cuda"].toObject();
         QVERIFY(!without["available"].toBool());
@@ -259,7 +259,7 @@ private Q_SLOTS:
             m_work.run("new 1f1b --model byte-gpt --cluster mine.json --devices 2 --microbatches 4 -o on-mine.json");
         QVERIFY2(made.code == 0, qPrintable(made.errors));
         QCOMPARE(m_work.run("predict on-mine.json").code, 0);
-        QVERIFY(m_work.read("on-mine.json").contains("\"measured\""));
+        QVERIFY(m_work.read("on-mine.json").contains("\"host memory, measured\""));
         QCOMPARE(m_work.run("devices --measure --devices 2 -o mine.json").code, 2); // it exists
         for (const char* wrong : {"devices --measure", "devices -o mine.json", "devices --measure -o mine.txt",
                                   "devices --measure --backend mpi -o other.json", "devices --devices 2"})

@@ -44,6 +44,11 @@ private Q_SLOTS:
                  0);
         const Outcome run =
             m_work.run("run first.json --backend host --maths timed --clock virtual --steps 3 -o first.db --json");
+        // A run needs no trace, when that is said.
+        const QString untraced = "run first.json --backend host --maths timed --clock virtual --steps 1 --json";
+        QCOMPARE(m_work.run(untraced + " --record nothing").json()["trace"].toString(), QString());
+        for (const char* wrong : {"", " --record nothing -o none.db", " --record all -o none.db"})
+            QVERIFY2(m_work.run(untraced + wrong).code == 2, wrong);
         QVERIFY2(run.code == 0, qPrintable(run.errors));
         const QJsonObject result = run.json();
         QCOMPARE(result["backend"].toString(), "host");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Every GPU kernel against a reference, and the speed of a large product. Needs a GPU and nothing of Qt; prints one
 // line per kernel and returns 1 when one is wrong.
-//   gpucheck [--small] [--own-products]    few rows and nothing measured; cuBLASLt is not asked for
+//   gpucheck [--small] [--own-products] [--products]    few rows; cuBLASLt is not asked for; products are only measured
 #include "executor/cuda/loader.h"
 #include "gpu/check.h"
 #include "gpu/decoderchecks.h"
@@ -348,9 +348,9 @@ void checkUnalignedProduct(gpu::Products& products, gpu::Precision precision, do
     });
 }
 
-void measureProduct(gpu::Products& products, gpu::Precision precision, const char* name)
+void measureProduct(gpu::Products& products, int size, gpu::Precision precision, const char* name)
 {
-    const int size = 8192, repeats = 10;
+    const int repeats = 10;
     const auto elements = std::size_t(size) * size;
     const std::vector<float> values = single(someValues(elements, 1));
     Floats a(values), b(values), c(elements);
@@ -369,14 +369,14 @@ void measureProduct(gpu::Products& products, gpu::Precision precision, const cha
     require(cudaEventElapsedTime(&milliseconds, begin, end), "measure");
     cudaEventDestroy(begin);
     cudaEventDestroy(end);
-    std::printf("product of %d^3, %s: %.1f TFLOP/s\n", size, name,
-                2.0 * size * size * size * repeats / milliseconds / 1e9);
+    std::printf("%d^3 %s: %.1f TFLOP/s\n", size, name, 2.0 * size * size * size * repeats / milliseconds / 1e9);
 }
 
-void checkLibrary()
+/// `measures`: nothing is checked.
+void checkLibrary(bool measures)
 {
     std::string library;
-    for (const CudaLibrary& found : findCudaLibraries({}))
+    for (const CudaLibrary& found : findCudaLibraries(CUDART_VERSION / 1000, {}))
         if (found.name == "cuBLASLt")
             library = found.path;
     Memory<char> workspace(64u << 20);
@@ -386,13 +386,16 @@ void checkLibrary()
         ++failures;
         return;
     }
-    checkProducts(fast, "fp32", gpu::Precision::Float32, sumError);
-    checkProducts(fast, "bf16", gpu::Precision::BFloat16, bf16Error);
-    checkUnalignedProduct(fast, gpu::Precision::Float32, sumError);
-    checkUnalignedProduct(fast, gpu::Precision::BFloat16, bf16Error);
-    if (!small) {
-        measureProduct(fast, gpu::Precision::Float32, "fp32");
-        measureProduct(fast, gpu::Precision::BFloat16, "bf16");
+    if (measures) {
+        for (const int size : small ? std::vector{16} : std::vector{256, 1024, 4096, 8192}) {
+            measureProduct(fast, size, gpu::Precision::Float32, "fp32");
+            measureProduct(fast, size, gpu::Precision::BFloat16, "fp32 of bf16 factors");
+        }
+    } else {
+        checkProducts(fast, "fp32", gpu::Precision::Float32, sumError);
+        checkProducts(fast, "bf16", gpu::Precision::BFloat16, bf16Error);
+        checkUnalignedProduct(fast, gpu::Precision::Float32, sumError);
+        checkUnalignedProduct(fast, gpu::Precision::BFloat16, bf16Error);
     }
     if (const std::string why = fast.takeFailure(); !why.empty()) {
         std::printf("WRONG: %s\n", why.c_str());
@@ -404,18 +407,22 @@ void checkLibrary()
 
 int main(int count, char** arguments)
 {
-    bool ownProducts = false;
+    bool ownProducts = false, products = false;
     for (const std::string_view each : std::span(arguments, std::size_t(count)).subspan(1)) {
-        if (each != "--small" && each != "--own-products") {
-            std::printf("usage: gpucheck [--small] [--own-products]\n");
+        if (each != "--small" && each != "--own-products" && each != "--products") {
+            std::printf("usage: gpucheck [--small] [--own-products] [--products]\n");
             return 2;
         }
-        (each == "--small" ? small : ownProducts) = true;
+        (each == "--small" ? small : each == "--products" ? products : ownProducts) = true;
     }
     int gpus = 0;
     if (const cudaError_t code = cudaGetDeviceCount(&gpus); code != cudaSuccess || gpus == 0) {
         std::printf("no GPU to check: %s\n", cudaGetErrorString(code));
         return 2;
+    }
+    if (products) {
+        checkLibrary(true);
+        return failures > 0;
     }
     checkRows();
     checkElements();
@@ -427,7 +434,7 @@ int main(int count, char** arguments)
     gpu::Products plain({}, nullptr, 0);
     checkProducts(plain, "own kernel", gpu::Precision::Float32, sumError);
     if (!ownProducts)
-        checkLibrary();
+        checkLibrary(false);
     std::printf("%d wrong\n", failures);
     return failures > 0;
 }

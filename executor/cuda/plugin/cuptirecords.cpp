@@ -2,23 +2,31 @@
 #include "executor/cuda/plugin/cuptirecords.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <utility>
 
 namespace pipewright::plugin {
 
 namespace {
 
-/// The structs of the header this is compiled with; CUPTI fills its newest, which begins alike.
-using Kernel = CUpti_ActivityKernel10;
-using Copy = CUpti_ActivityMemcpy6;
+/// What a libcupti.so.12 fills, however old, as far as it is read here: each library fills its newest, and these begin
+/// alike.
+using Kernel = CUpti_ActivityKernel9;
+using Copy = CUpti_ActivityMemcpy5;
 using PeerCopy = CUpti_ActivityMemcpyPtoP4;
 using Set = CUpti_ActivityMemset4;
-using Wait = CUpti_ActivitySynchronization2;
-using Overhead = CUpti_ActivityOverhead3;
-using Memory = CUpti_ActivityMemory4;
+using Wait = CUpti_ActivitySynchronization;
+using Overhead = CUpti_ActivityOverhead2;
+using Memory = CUpti_ActivityMemory3;
 using Call = CUpti_ActivityAPI;
 using Label = CUpti_ActivityExternalCorrelation;
-using Context = CUpti_ActivityContext3;
+using Context = CUpti_ActivityContext2;
+#if CUPTI_API_VERSION >= 130000
+using NewestKernel = CUpti_ActivityKernel10;
+static_assert(offsetof(Kernel, graphNodeId) == offsetof(NewestKernel, graphNodeId)
+              && offsetof(Kernel, name) == offsetof(NewestKernel, name)
+              && offsetof(Kernel, correlationId) == offsetof(NewestKernel, correlationId));
+#endif
 
 template<typename Record>
 const Record& as(const CUpti_Activity& record)

@@ -151,33 +151,25 @@ int compute(void* handle, int32_t operation, const void* call, int64_t bytes)
 }
 
 /// Kernels of a stream's own GPU, whichever thread launches them.
-int makeCurrentFor(void* on)
+int spin(int32_t device, void* on, int64_t nanoseconds)
 {
-    int device = 0;
-    if (const int code = check(cudaStreamGetDevice(stream(on), &device)); code != 0)
-        return code;
-    return makeCurrent(device);
-}
-
-int spin(void* on, int64_t nanoseconds)
-{
-    if (const int code = makeCurrentFor(on); code != 0)
+    if (const int code = makeCurrent(device); code != 0)
         return code;
     gpu::spin(stream(on), nanoseconds);
     return issued();
 }
 
-int stamp(void* on, void* place)
+int stamp(int32_t device, void* on, void* place)
 {
-    if (const int code = makeCurrentFor(on); code != 0)
+    if (const int code = makeCurrent(device); code != 0)
         return code;
     gpu::stamp(stream(on), static_cast<std::int64_t*>(place));
     return issued();
 }
 
-int spinFrom(void* on, const void* place, int64_t nanoseconds)
+int spinFrom(int32_t device, void* on, const void* place, int64_t nanoseconds)
 {
-    if (const int code = makeCurrentFor(on); code != 0)
+    if (const int code = makeCurrent(device); code != 0)
         return code;
     gpu::spinFrom(stream(on), static_cast<const std::int64_t*>(place), nanoseconds);
     return issued();

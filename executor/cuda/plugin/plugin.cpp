@@ -221,6 +221,7 @@ const PipewrightCudaTable& table()
         PipewrightCudaTable table{};
         table.abi = PIPEWRIGHT_CUDA_ABI;
         table.size = sizeof(PipewrightCudaTable);
+        table.toolkit = CUDART_VERSION;
         table.buildInfo = buildInfo;
         table.lastError = lastError;
         table.deviceCount = deviceCount;

@@ -3,6 +3,7 @@
 // driver's, reached by the runtime's entry points, so that nothing is linked with the driver. Memory is the whole
 // GPU's; so are its caches, its bandwidth and its power, which slices still share.
 #include "executor/cuda/plugin/plugin.h"
+#include "executor/cuda/slicesteps.h"
 
 #include <cuda.h>
 
@@ -46,7 +47,13 @@ struct Driver {
 
     int open()
     {
-        int code = entryPoint("cuDeviceGetDevResource", resource);
+        int version = 0;
+        int code = plugin::check(cudaDriverGetVersion(&version));
+        if (code == 0
+            && version < static_cast<int>(greenContexts)) // to ask such a one for its entry points is an error
+            code = fault("the driver is for CUDA " + std::to_string(version / 1000) + "."
+                         + std::to_string(version % 1000 / 10) + ", and slices of a GPU need 12.5 (R555 or later)");
+        code = code ? code : entryPoint("cuDeviceGetDevResource", resource);
         code = code ? code : entryPoint("cuDevSmResourceSplitByCount", split);
         code = code ? code : entryPoint("cuDevResourceGenerateDesc", describe);
         code = code ? code : entryPoint("cuGreenCtxCreate", create);
@@ -96,20 +103,36 @@ int cut(const Driver& driver, const CUdevResource& whole, unsigned size, Groups&
     return code;
 }
 
+/// CUDA 12 has no place where a driver would say it.
+int stepsOf(int32_t device, const CUdevResource& whole, SliceSteps& steps)
+{
+#if CUDART_VERSION >= 13000
+    static_cast<void>(device);
+    steps = {std::max(1u, whole.sm.minSmPartitionSize), std::max(1u, whole.sm.smCoscheduledAlignment)};
+    return 0;
+#else
+    static_cast<void>(whole);
+    int major = 0;
+    const int code = check(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device));
+    steps = sliceStepsOf(major);
+    return code;
+#endif
+}
+
 /// What a split gives cannot be split again, but several groups of one split can be one context's (cuda.h, at
 /// cuDevSmResourceSplitByCount and cuDevResourceGenerateDesc). So the GPU is cut once, into the smallest groups of
 /// which there are enough: larger ones only where the smallest waste too much.
-int cutFor(const Driver& driver, const CUdevResource& whole, const int32_t* wanted, int32_t count, Groups& groups)
+int cutFor(const Driver& driver, const CUdevResource& whole, SliceSteps steps, const int32_t* wanted, int32_t count,
+           Groups& groups)
 {
-    const unsigned step = std::max(1u, whole.sm.smCoscheduledAlignment);
-    for (unsigned size = std::max(1u, whole.sm.minSmPartitionSize); size <= whole.sm.smCount; size += step) {
+    for (unsigned size = steps.least; size <= whole.sm.smCount; size += steps.step) {
         if (const int code = cut(driver, whole, size, groups); code != 0)
             return code;
         if (groups.size > 0 && groups.suffice(wanted, count))
             return 0;
     }
     return fault("the GPU has " + std::to_string(whole.sm.smCount) + " multiprocessors, and is cut in groups of "
-                 + std::to_string(whole.sm.minSmPartitionSize) + ", which are too few");
+                 + std::to_string(steps.least) + ", which are too few");
 }
 
 int createSlices(int32_t device, const int32_t* wanted, int32_t count, int32_t* granted, void** slices)
@@ -123,8 +146,10 @@ int createSlices(int32_t device, const int32_t* wanted, int32_t count, int32_t* 
         return code;
     CUdevResource whole{};
     Groups groups;
+    SliceSteps steps;
     int code = driver.check(driver.resource(device, &whole, CU_DEV_RESOURCE_TYPE_SM), "cuDeviceGetDevResource");
-    code = code ? code : cutFor(driver, whole, wanted, count, groups);
+    code = code ? code : stepsOf(device, whole, steps);
+    code = code ? code : cutFor(driver, whole, steps, wanted, count, groups);
     CUdevResource* next = groups.groups.data();
     int32_t made = 0;
     for (; made < count && code == 0; ++made) {

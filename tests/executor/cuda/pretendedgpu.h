@@ -128,6 +128,7 @@ inline void addHardware(PipewrightCudaTable& t)
 {
     t.abi = PIPEWRIGHT_CUDA_ABI;
     t.size = sizeof(PipewrightCudaTable);
+    t.toolkit = 13000;
     t.buildInfo = [] { return "pretended"; };
     t.lastError = [] { return lastError.c_str(); };
     t.deviceCount = [](std::int32_t* count) { return *count = visibleGpus, 0; };
@@ -219,15 +220,15 @@ inline void addHardware(PipewrightCudaTable& t)
         return 0;
     };
     t.enablePeer = [](std::int32_t, std::int32_t, std::int32_t* direct) { return *direct = 1, 0; };
-    t.spin = [](void* on, std::int64_t time) {
+    t.spin = [](std::int32_t, void* on, std::int64_t time) {
         pushKernel(stream(on), "spin", [=] { std::this_thread::sleep_for(std::chrono::nanoseconds(time)); });
         return 0;
     };
-    t.stamp = [](void* on, void* place) {
+    t.stamp = [](std::int32_t, void* on, void* place) {
         stream(on).push([=] { *static_cast<std::int64_t*>(place) = pipewright::steadyNow(); });
         return 0;
     };
-    t.spinFrom = [](void* on, const void* place, std::int64_t time) {
+    t.spinFrom = [](std::int32_t, void* on, const void* place, std::int64_t time) {
         stream(on).push([=] {
             const std::int64_t left = *static_cast<const std::int64_t*>(place) + time - pipewright::steadyNow();
             std::this_thread::sleep_for(std::chrono::nanoseconds(left));

@@ -115,8 +115,20 @@ private slots:
                                                 << "plugin_good"
                                                 << "the toolkit's stand-in, not a driver";
         QTest::newRow("old driver") << "driver_old"
-                                    << "plugin_good"
-                                    << "the NVIDIA driver is for CUDA 12.4, and 13.0 is needed";
+                                    << "plugin_twelve"
+                                    << "the NVIDIA driver is for CUDA 11.8, and 12.0 is needed";
+        QTest::newRow("driver for an older CUDA") << "driver_twelve"
+                                                  << "plugin_twelve"
+                                                  << "";
+        QTest::newRow("driver for an older CUDA than the plugin")
+            << "driver_twelve"
+            << "plugin_good"
+            << "for CUDA 12.4, and the plugin of this installation for 13.0: install a newer driver (R580 or later), "
+               "or "
+               "build with a toolkit of CUDA 12 too";
+        QTest::newRow("plugin for an older CUDA") << "driver_good"
+                                                  << "plugin_twelve"
+                                                  << "";
         QTest::newRow("driver without GPU") << "driver_nogpu"
                                             << "plugin_good"
                                             << "the driver finds no GPU";
@@ -162,14 +174,19 @@ private slots:
             return;
         QCOMPARE(status.devices.size(), std::size_t{1});
         QCOMPARE(std::string(status.devices.front().name), std::string("pretended GPU"));
-        QCOMPARE(status.driverVersion, 13000);
+        QCOMPARE(status.driverVersion, driver == "driver_twelve" ? 12040 : 13000);
         QCOMPARE(status.libraries.size(), std::size_t{3});
+        for (const CudaLibrary& library : status.libraries)
+            QCOMPARE(QString::fromStdString(library.file).section('.', -1),
+                     library.name == "NCCL"      ? "2"
+                     : plugin.contains("twelve") ? "12"
+                                                 : "13"); // by the plugin, which may be older than the driver
     }
 
     void aFileThatIsNoLibraryIsSaidToBeNone()
     {
         const QTemporaryDir folder;
-        QFile file(folder.filePath("pipewright_cuda.so"));
+        QFile file(folder.filePath("pipewright_cuda13.so"));
         QVERIFY(file.open(QIODevice::WriteOnly));
         file.write("not at all");
         file.close();
@@ -213,10 +230,10 @@ private slots:
         QVERIFY(QDir::setCurrent(folder.path()));
         for (const QByteArray& entries : {QByteArray(":."), folder.path().toUtf8()}) {
             qputenv("LD_LIBRARY_PATH", entries);
-            for (const CudaLibrary& library : findCudaLibraries({}))
+            for (const CudaLibrary& library : findCudaLibraries(13, {}))
                 if (library.name == "CUPTI")
                     QCOMPARE(library.path == file.fileName().toStdString(), entries != ":.");
-            for (const CudaLibrary& library : findCudaLibraries({"."}))
+            for (const CudaLibrary& library : findCudaLibraries(13, {"."}))
                 QVERIFY(library.path.empty() || library.path.front() == '/');
         }
         path.isNull() ? qunsetenv("LD_LIBRARY_PATH") : qputenv("LD_LIBRARY_PATH", path);
@@ -229,7 +246,7 @@ private slots:
         QFile file(folder.filePath("libnccl.so.2"));
         QVERIFY(file.open(QIODevice::WriteOnly));
         file.close();
-        for (const CudaLibrary& library : findCudaLibraries({folder.path().toStdString()}))
+        for (const CudaLibrary& library : findCudaLibraries(13, {folder.path().toStdString()}))
             if (library.name == "NCCL")
                 QCOMPARE(library.path, file.fileName().toStdString()); // the named folder comes first
     }
@@ -254,6 +271,24 @@ private slots:
         qputenv("PATH", prefix.filePath("bin").toUtf8() + ":" + path);
         QCOMPARE(whereLibraryIs("libmadeup.so.1", "madeup", {}), file.fileName().toStdString());
         qputenv("PATH", path);
+    }
+
+    /// The packages of CUDA 12 lie in folders of their own, those of 13 in one.
+    void packagesOfBothVersionsAreFound()
+    {
+        const QTemporaryDir wheels;
+        const auto bring = [&](const QString& file) {
+            QFile made(wheels.filePath("nvidia/" + file));
+            return QDir().mkpath(QFileInfo(made).path()) && made.open(QIODevice::WriteOnly);
+        };
+        QVERIFY(bring("cublas/lib/libcublasLt.so.12") && bring("cuda_cupti/lib/libcupti.so.12"));
+        QVERIFY(bring("cu13/lib/libcublasLt.so.13") && bring("cu13/lib/libcupti.so.13"));
+        qputenv("CUDA_WHEELS", wheels.path().toUtf8());
+        for (const int major : {12, 13})
+            for (const CudaLibrary& library : findCudaLibraries(major, {}))
+                if (library.name != "NCCL") // or where this machine has its toolkit
+                    QVERIFY2(library.path.ends_with(library.file), library.path.c_str());
+        qunsetenv("CUDA_WHEELS");
     }
 
     void theLoadersCacheIsRead()

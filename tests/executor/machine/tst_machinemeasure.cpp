@@ -18,6 +18,7 @@ MachineMeasureOptions quick()
     options.copyBytes = 4096;
     options.smallMessage = 64;
     options.largeMessage = 65'536;
+    options.atLeast = 0;
     options.repetitions = 3;
     return options;
 }
@@ -48,19 +49,34 @@ private Q_SLOTS:
         QCOMPARE(machine.pairs.size(), std::size_t{6});
         for (const MachineMeasurement::Pair& pair : machine.pairs)
             QVERIFY(pair.first < pair.second && pair.latency > 0 && pair.bandwidth > 0);
-        QVERIFY(machine.crowding > 0);
-        QCOMPARE(fractions.size(), std::size_t{4 + 2 + 6 + 1});
+        QCOMPARE(machine.crowds.size(), std::size_t{3}); // each two pairs without a device in common
+        QVERIFY(machine.crowding() > 0);
+        QCOMPARE(fractions.size(), std::size_t{4 + 2 + 6 + 3});
         QVERIFY(std::is_sorted(fractions.begin(), fractions.end()) && fractions.back() < 1);
-        QCOMPARE(last, std::string("messages of two pairs at once"));
+        QCOMPARE(last, std::string("messages between 0 and 3 beside those between 1 and 2"));
     }
 
     void twoDevicesSayNothingAboutWhatLinksShare()
     {
         const auto backend = createHostBackend(2);
         const MachineMeasurement machine = measureMachine(*backend, quick());
-        QCOMPARE(machine.crowding, 0.0);
+        QCOMPARE(machine.crowding(), 0.0);
         QVERIFY(!machine.linksShareAWire());
         QCOMPARE(machine.pairs.size(), std::size_t{1});
+    }
+
+    /// A look at the clock costs nothing beside it.
+    void whatIsTimedGrowsUntilItTakesLongEnough()
+    {
+        const auto backend = createHostBackend(1, Bytes{64} << 20);
+        MachineMeasureOptions options = quick();
+        options.atLeast = 1'000'000'000'000; // nothing does
+        options.mostProductSize = 64;
+        options.mostCopyBytes = 8192;
+        options.repetitions = 1;
+        QCOMPARE(measureMachine(*backend, options).devices[0].productSize, 64);
+        options.atLeast = 0;
+        QCOMPARE(measureMachine(*backend, options).devices[0].productSize, 32);
     }
 
     void measuringCanBeCancelled()
@@ -94,21 +110,36 @@ private Q_SLOTS:
             machine.devices.push_back({"thread " + std::to_string(d), 1 << 20, 100e9, d == 3 ? 40e9 : 80e9, 10e9});
         for (int a = 0; a < 4; ++a)
             for (int b = a + 1; b < 4; ++b)
-                machine.pairs.push_back({a, b, 5'000, a == 2 && b == 3 ? 2e9 : 10e9});
-        machine.crowding = 1.9;
+                machine.pairs.push_back({a, b, 5'000, a == 2 && b == 3 ? 2e9 : 10e9, "host memory"});
+        // 0: 0 and 1; 1: 0 and 2; 2: 0 and 3; 3: 1 and 2; 4: 1 and 3; 5: 2 and 3
+        machine.crowds = {{0, 5, 1.9}, {1, 4, 1.8}, {2, 3, 1.7}};
         const Cluster cluster = clusterOf(machine, "mine");
         QCOMPARE(cluster.name, std::string("mine"));
         QCOMPARE(cluster.devices[0].peakFlops * cluster.devices[0].efficiency, 80e9);
         QCOMPARE(cluster.devices[3].peakFlops * cluster.devices[3].efficiency, 40e9);
         QCOMPARE(cluster.devices[0].memoryBandwidth, 10e9);
         QCOMPARE(cluster.devices[0].memory, Bytes{1 << 20});
+        QCOMPARE(cluster.link.name, std::string("host memory, measured"));
         QCOMPARE(cluster.link.latency, 5'000);
         QCOMPARE(cluster.link.bandwidth, 10e9);
         QCOMPARE(cluster.link.bus, std::string("shared"));
         QCOMPARE(cluster.linkOfPair.size(), std::size_t{2}); // both ways between 2 and 3
         QCOMPARE(cluster.linkOfPair.at({3, 2}).bandwidth, 2e9);
-        machine.crowding = 1.1;
+        QCOMPARE(cluster.linkOfPair.at({3, 2}).bus, std::string("shared"));
+        for (MachineMeasurement::Crowd& crowd : machine.crowds)
+            crowd.factor = 1.1;
         QVERIFY(clusterOf(machine, "mine").link.bus.empty());
+        // Two switches, of two devices each: what goes from one to the other meets on the way.
+        machine.crowds[1].factor = machine.crowds[2].factor = 2;
+        machine.pairs[0].way = "GPU to GPU";
+        const Cluster switches = clusterOf(machine, "mine");
+        QVERIFY(switches.link.bus.empty());
+        QCOMPARE(switches.linkOfPair.at({0, 1}).name, std::string("GPU to GPU, measured"));
+        QVERIFY(switches.linkOfPair.at({0, 1}).bus.empty());
+        QCOMPARE(switches.linkOfPair.at({0, 2}).bus, switches.linkOfPair.at({3, 1}).bus);
+        QCOMPARE(switches.linkOfPair.at({0, 3}).bus, switches.linkOfPair.at({1, 2}).bus);
+        QVERIFY(!switches.linkOfPair.at({0, 2}).bus.empty());
+        QVERIFY(switches.linkOfPair.at({0, 2}).bus != switches.linkOfPair.at({0, 3}).bus);
     }
 };
 

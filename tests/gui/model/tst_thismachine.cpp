@@ -43,6 +43,7 @@ private Q_SLOTS:
         quick.copyBytes = 4096;
         quick.largeMessage = 4096;
         quick.repetitions = 1;
+        quick.atLeast = 0;
         machine.setOptions(quick);
         const Cluster before = fixture.document.design().cluster;
         QSignalSpy measured(&machine, &ThisMachine::measured);
@@ -65,6 +66,7 @@ private Q_SLOTS:
         MachineMeasureOptions endless;
         endless.productSize = 64;
         endless.repetitions = 20'000;
+        endless.atLeast = 0;
         machine.setOptions(endless);
         const Cluster before = fixture.document.design().cluster;
         QSignalSpy stopped(&machine, &ThisMachine::stopped);

@@ -44,7 +44,9 @@ void launch(const char* kernel, const char* place, const Configuration& how, Ker
                 how.block,
                 how.sharedBytes,
                 how.stream,
-                [thread, arguments...] { thread(arguments...); }};
+                [thread, arguments...] { thread(arguments...); },
+                0,
+                1};
     pipewrightStandinLaunch(made);
 }
 

@@ -15,6 +15,8 @@ extern constinit thread_local Extent currentThread, currentBlock, currentGridSiz
 /// The number of the running thread in its block; of its lane in the warp: modulo warpSize.
 unsigned threadNumber();
 inline constexpr unsigned warpLanes = 32;
+/// Where the running block is.
+unsigned multiprocessor();
 
 /// A line of the source.
 struct Where {

@@ -121,6 +121,11 @@ public:
     void run(const Launch& launch);
 
     GpuThread& running() { return *m_running; }
+    unsigned multiprocessor() const
+    {
+        return m_launch->firstMultiprocessor
+               + unsigned((m_blockInSlot * slots + m_slot) % std::max(1u, m_launch->multiprocessors));
+    }
     void waitForBlock(const Where& where);
     std::uint64_t waitInWarp(const char* what, std::uint32_t mask, std::uint64_t bits, unsigned source,
                              const Where& where);
@@ -414,6 +419,11 @@ std::string whyNot(const Launch& launch)
 void runGrid(const Launch& launch)
 {
     engine().run(launch);
+}
+
+unsigned multiprocessor()
+{
+    return engine().multiprocessor();
 }
 
 unsigned threadNumber()

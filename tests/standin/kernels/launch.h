@@ -25,6 +25,7 @@ struct Launch {
     std::size_t sharedBytes = 0;
     void* stream = nullptr;
     std::function<void()> body; ///< one thread of the kernel, its arguments copied at the launch
+    unsigned firstMultiprocessor = 0, multiprocessors = 1; ///< blocks take them in turns
 };
 
 /// Why a GPU would refuse this (a grid or block of no or too many threads: cudaErrorInvalidConfiguration); empty: it

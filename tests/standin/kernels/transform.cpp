@@ -190,16 +190,24 @@ void rewriteShared(Source& source)
     }
 }
 
-void rewriteTimer(Source& source)
+/// The registers that kernels read: the timer, and which multiprocessor they are on.
+void rewriteRegisters(Source& source)
 {
-    const std::string known = R"(asm volatile("mov.u64 %0, %%globaltimer;" : "=l"()";
+    struct Known {
+        std::string text, call;
+    };
+    static const Known all[] = {{R"(asm volatile("mov.u64 %0, %%globaltimer;" : "=l"()", "standin::globalTimer()"},
+                                {R"(asm volatile("mov.u32 %0, %%smid;" : "=r"()", "standin::multiprocessor()"}};
     for (std::size_t at = findWord(source, "asm"); at != std::string::npos; at = findWord(source, "asm")) {
-        if (source.text.compare(at, known.size(), known) != 0)
-            refuse(source, at, "an instruction of PTX other than reading the timer");
-        const std::size_t open = at + known.size() - 1, end = closing(source, open);
+        const Known* known = std::find_if(std::begin(all), std::end(all), [&](const Known& each) {
+            return source.text.compare(at, each.text.size(), each.text) == 0;
+        });
+        if (known == std::end(all))
+            refuse(source, at, "an instruction of PTX other than reading the timer or the multiprocessor");
+        const std::size_t open = at + known->text.size() - 1, end = closing(source, open);
         const std::string variable = source.text.substr(open + 1, end - open - 2);
         replace(source, at, closing(source, source.code.find('(', at)),
-                variable + " = decltype(" + variable + ")(standin::globalTimer())");
+                variable + " = decltype(" + variable + ")(" + known->call + ")");
     }
 }
 
@@ -224,7 +232,7 @@ int main(int count, char** arguments)
         if (const std::size_t at = findWord(source, unknown); at != std::string::npos)
             refuse(source, at, unknown);
     rewriteShared(source);
-    rewriteTimer(source);
+    rewriteRegisters(source);
     rewriteLaunches(source);
     if (std::count(source.text.begin(), source.text.end(), '\n') != lines)
         refuse(source, 0, "what was rewritten has moved lines");

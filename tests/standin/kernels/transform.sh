@@ -35,11 +35,12 @@ auto text = "f<<<1, 2>>>(3)", other = '"'\"'"'; /* asm("") */' '// f<<<1>>>, __s
 auto text = "f<<<1, 2>>>(3)", other = '"'\"'"'; /* asm("") */'
 becomes '__shared__ std::pair<int, 2> a[n][n + 1], b;' \
     'struct aShared; auto& a = standin::shared<std::pair<int, 2>[n][n + 1], aShared>(); struct bShared; auto& b = standin::shared<std::pair<int, 2>, bShared>();'
+becomes 'asm volatile("mov.u32 %0, %%smid;" : "=r"(own));' 'own = decltype(own)(standin::multiprocessor());'
 becomes 'asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(time));' 'time = decltype(time)(standin::globalTimer());'
 
 refused '
 
-asm("bar.sync 0;");' 3 'an instruction of PTX other than reading the timer'
+asm("bar.sync 0;");' 3 'an instruction of PTX other than reading the timer or the multiprocessor'
 refused 'extern __shared__ float all[];' 1 'shared memory whose size a launch says'
 refused '__shared__ int one = 1;' 1 'a shared variable that is no plain one or an array'
 refused '__constant__ float table[8];' 1 '__constant__'

@@ -4,6 +4,7 @@
 #include "green.h"
 #include "launches.h"
 #include "machine.h"
+#include "toolkit.h"
 
 #include <bit>
 #include <cstring>
@@ -97,6 +98,9 @@ extern "C" {
 
 cublasStatus_t cublasLtCreate(cublasLtHandle_t* handle)
 {
+    if (settings().driver / 1000
+        < toolkit / 1000) // cuBLAS documentation, cublasStatus_t: "an error in the hardware setup"
+        return CUBLAS_STATUS_NOT_INITIALIZED;
     hold("cuBLASLt handles", 1);
     *handle = reinterpret_cast<cublasLtHandle_t>(new int(0));
     return CUBLAS_STATUS_SUCCESS;

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // libcupti: activity records of what the stand-in GPUs do, in the client's buffers. Times are of the client's clock or,
 // when it registered none, of another one than the program's. Streams are numbered within each context, so green
-// contexts have the same numbers. Rules from cupti_activity.h of CUDA 13.0.
+// contexts have the same numbers. Rules from cupti_activity.h of CUDA 13.0,
+// sizes of the records of 12 from cupti_activity_deprecated.h there.
 #include "green.h"
 #include "machine.h"
 #include "observer.h"
+#include "toolkit.h"
 
 #include <cstring>
 #include <ctime>
@@ -44,7 +46,6 @@ constexpr Named runtimeCalls[] = {NAMED(RUNTIME, cudaLaunchKernel, _v7000),
                                   NAMED(RUNTIME, cudaMemcpy, _v3020),
                                   NAMED(RUNTIME, cudaSetDevice, _v3020),
                                   NAMED(RUNTIME, cudaGetDevice, _v3020),
-                                  NAMED(RUNTIME, cudaStreamGetDevice, _v12080),
                                   NAMED(RUNTIME, cudaEventElapsedTime, _v3020)};
 constexpr Named driverCalls[] = {{"cuLaunchKernelEx", CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx, "cuLaunchKernelEx"}};
 #undef NAMED
@@ -63,19 +64,24 @@ CUpti_CallbackId numberOf(Domain domain, std::string_view name)
     return 0;
 }
 
+/// Those of CUDA 12 are the oldest that a libcupti.so.12 writes; each begins as its successor does, so a record is one
+/// of the newest, cut off.
 std::size_t sizeOf(CUpti_ActivityKind kind)
 {
+    const bool twelve = toolkit < 13000;
     switch (kind) {
-    case CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL: return sizeof(CUpti_ActivityKernel10);
-    case CUPTI_ACTIVITY_KIND_MEMCPY: return sizeof(CUpti_ActivityMemcpy6);
+    case CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL:
+        return twelve ? sizeof(CUpti_ActivityKernel9) : sizeof(CUpti_ActivityKernel10);
+    case CUPTI_ACTIVITY_KIND_MEMCPY: return twelve ? sizeof(CUpti_ActivityMemcpy5) : sizeof(CUpti_ActivityMemcpy6);
     case CUPTI_ACTIVITY_KIND_MEMCPY2: return sizeof(CUpti_ActivityMemcpyPtoP4);
     case CUPTI_ACTIVITY_KIND_MEMSET: return sizeof(CUpti_ActivityMemset4);
-    case CUPTI_ACTIVITY_KIND_MEMORY2: return sizeof(CUpti_ActivityMemory4);
-    case CUPTI_ACTIVITY_KIND_SYNCHRONIZATION: return sizeof(CUpti_ActivitySynchronization2);
+    case CUPTI_ACTIVITY_KIND_MEMORY2: return twelve ? sizeof(CUpti_ActivityMemory3) : sizeof(CUpti_ActivityMemory4);
+    case CUPTI_ACTIVITY_KIND_SYNCHRONIZATION:
+        return twelve ? sizeof(CUpti_ActivitySynchronization) : sizeof(CUpti_ActivitySynchronization2);
     case CUPTI_ACTIVITY_KIND_RUNTIME:
     case CUPTI_ACTIVITY_KIND_DRIVER: return sizeof(CUpti_ActivityAPI);
     case CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION: return sizeof(CUpti_ActivityExternalCorrelation);
-    case CUPTI_ACTIVITY_KIND_CONTEXT: return sizeof(CUpti_ActivityContext3);
+    case CUPTI_ACTIVITY_KIND_CONTEXT: return twelve ? sizeof(CUpti_ActivityContext2) : sizeof(CUpti_ActivityContext3);
     default: return 0;
     }
 }
@@ -273,20 +279,21 @@ private:
     void write(const Record& record)
     {
         count("activity records");
-        if (m_buffer && m_used + sizeof record > m_size)
+        const std::size_t bytes = sizeOf(record.kind);
+        if (m_buffer && m_used + bytes > m_size)
             flush();
         if (!m_buffer) {
             std::size_t most = 0;
             request(&m_buffer, &m_size, &most);
             m_used = 0;
-            if (!m_buffer || m_size < sizeof record) {
+            if (!m_buffer || m_size < bytes) {
                 m_buffer = nullptr;
                 ++m_dropped;
                 return;
             }
         }
-        std::memcpy(m_buffer + m_used, &record, sizeof record);
-        m_used += sizeof record;
+        std::memcpy(m_buffer + m_used, &record, bytes);
+        m_used += bytes;
     }
 
     std::uint8_t* m_buffer = nullptr;

@@ -54,7 +54,9 @@ CUdevResource resource(Origin::Kind kind, std::uint32_t split, std::uint32_t dev
 {
     CUdevResource result{};
     result.type = CU_DEV_RESOURCE_TYPE_SM;
-    result.sm = {size, partition().least, partition().step};
+    // CUDA 12 has the first of the three only (its cuda.h, CUdevSmResource).
+    result.sm = settings().driver < 13000 ? CUdevSmResource{size, 0, 0}
+                                          : CUdevSmResource{size, partition().least, partition().step};
     const Origin origin{magic, kind, split, device, first};
     std::memcpy(result._internal_padding, &origin, sizeof origin);
     return result;
@@ -62,7 +64,7 @@ CUdevResource resource(Origin::Kind kind, std::uint32_t split, std::uint32_t dev
 
 struct Description {
     int device = 0;
-    unsigned multiprocessors = 0;
+    unsigned multiprocessors = 0, first = 0;
 };
 
 std::mutex mutex; ///< guards what follows
@@ -212,7 +214,7 @@ CUresult cuDevResourceGenerateDesc(CUdevResourceDesc* result, CUdevResource* res
     if (!result || !resources || number == 0)
         return CUDA_ERROR_INVALID_VALUE;
     const Origin first = originOf(resources[0]);
-    Description whole{static_cast<int>(first.device), 0};
+    Description whole{static_cast<int>(first.device), 0, first.first};
     std::set<std::uint32_t> places;
     for (unsigned i = 0; i < number; ++i) {
         const Origin origin = originOf(resources[i]);
@@ -225,6 +227,7 @@ CUresult cuDevResourceGenerateDesc(CUdevResourceDesc* result, CUdevResource* res
         if (!together || !places.insert(origin.first).second)
             return CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION;
         whole.multiprocessors += resources[i].sm.smCount;
+        whole.first = std::min(whole.first, origin.first); // the groups of a context are neighbours here
     }
     *result = reinterpret_cast<CUdevResourceDesc>(new Description(whole)); // no call gives it back
     return CUDA_SUCCESS;
@@ -241,7 +244,7 @@ CUresult cuGreenCtxCreate(CUgreenCtx* result, CUdevResourceDesc description, CUd
     if (failsNow("green"))
         return CUDA_ERROR_OUT_OF_MEMORY;
     usePrimaryContext(device); // cuda.h:24817, "will retain the primary context"
-    auto* slice = new Slice{device, whole->multiprocessors, 0};
+    auto* slice = new Slice{device, whole->multiprocessors, failsFromNow("overlap") ? 0 : whole->first, 0};
     {
         const std::lock_guard lock(mutex);
         slice->context = ++contexts;

@@ -11,7 +11,7 @@ namespace standin {
 /// A green context.
 struct Slice {
     int device = 0;
-    unsigned multiprocessors = 0;
+    unsigned multiprocessors = 0, first = 0;
     std::uint32_t context = 0; ///< of CUPTI
 };
 

@@ -5,7 +5,7 @@
 // _SEED, _DELAY (most microseconds that a stream dawdles before an operation), _REPORT (a file: ".PID" is appended),
 // _FAIL (a list by commas of WHAT:NUMBER: the NUMBERth of allocate, launch, product, green, cupti fails; untimed, a
 // record has no time; lost, a kernel takes its GPU along; from that one on: wrong, products are wrong; nccl, no
-// operation of NCCL ends).
+// operation of NCCL ends; overlap, slices are not apart).
 #pragma once
 
 #include <cstddef>

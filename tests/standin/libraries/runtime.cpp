@@ -7,6 +7,7 @@
 #include "launches.h"
 #include "machine.h"
 #include "observer.h"
+#include "toolkit.h"
 
 #include <cstdio>
 #include <cstdlib>
@@ -39,6 +40,13 @@ bool isPinned(const void* place)
 bool isDevice(int device)
 {
     return device >= 0 && device < settings().gpus;
+}
+
+/// driver_types.h:394, a driver "older than the CUDA runtime library". Of the same major version it need not be as new
+/// ("CUDA Compatibility", "Minor Version Compatibility").
+cudaError_t whyNoRuntime()
+{
+    return settings().driver / 1000 < toolkit / 1000 ? cudaErrorInsufficientDriver : cudaSuccess;
 }
 
 /// A copy between any two places, in the order of the stream.
@@ -119,7 +127,11 @@ extern "C" __attribute__((visibility("default"))) void pipewrightStandinLaunch(c
         return void(ended(cudaErrorInvalidResourceHandle));
     if (const std::string why = whyNot(launch); !why.empty())
         return void(ended(cudaErrorInvalidConfiguration));
-    switch (launchKernel(*stream, launch.kernel, [launch] { runGrid(launch); })) {
+    Launch placed = launch;
+    placed.firstMultiprocessor = stream->slice ? stream->slice->first : 0;
+    placed.multiprocessors =
+        stream->slice ? stream->slice->multiprocessors : static_cast<unsigned>(settings().multiprocessors);
+    switch (launchKernel(*stream, launch.kernel, [placed] { runGrid(placed); })) {
     case Launched::Yes: return;
     case Launched::WrongDevice: return void(ended(cudaErrorInvalidResourceHandle));
     case Launched::OutOfResources: return void(ended(cudaErrorLaunchOutOfResources));
@@ -151,6 +163,7 @@ const char* cudaGetErrorName(cudaError_t code)
     case cudaErrorECCUncorrectable: return "cudaErrorECCUncorrectable";
     case cudaErrorNotReady: return "cudaErrorNotReady";
     case cudaErrorNoDevice: return "cudaErrorNoDevice";
+    case cudaErrorInsufficientDriver: return "cudaErrorInsufficientDriver";
     case cudaErrorPeerAccessAlreadyEnabled: return "cudaErrorPeerAccessAlreadyEnabled";
     case cudaErrorStreamCaptureUnsupported: return "cudaErrorStreamCaptureUnsupported";
     case cudaErrorStreamCaptureInvalidated: return "cudaErrorStreamCaptureInvalidated";
@@ -169,8 +182,16 @@ const char* cudaGetErrorString(cudaError_t code)
     }
 }
 
+cudaError_t cudaDriverGetVersion(int* version)
+{
+    *version = settings().driver;
+    return cudaSuccess;
+}
+
 cudaError_t cudaGetDeviceCount(int* gpus)
 {
+    if (const cudaError_t code = whyNoRuntime(); code != cudaSuccess)
+        return ended(code);
     *gpus = settings().gpus;
     return ended(settings().gpus > 0 ? cudaSuccess : cudaErrorNoDevice);
 }
@@ -186,6 +207,16 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device)
     properties->major = settings().major;
     properties->minor = settings().minor;
     properties->asyncEngineCount = 3;
+    return cudaSuccess;
+}
+
+cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr what, int device)
+{
+    if (!isDevice(device))
+        return ended(cudaErrorInvalidDevice);
+    if (what != cudaDevAttrComputeCapabilityMajor) // nothing else is asked for
+        return ended(cudaErrorInvalidValue);
+    *value = settings().major;
     return cudaSuccess;
 }
 
@@ -207,6 +238,8 @@ cudaError_t cudaGetDevice(int* device)
 cudaError_t cudaSetDevice(int device)
 {
     const Call call(Domain::Runtime, "cudaSetDevice");
+    if (const cudaError_t code = whyNoRuntime(); code != cudaSuccess)
+        return ended(code);
     if (!isDevice(device))
         return ended(cudaErrorInvalidDevice);
     setCurrentDevice(device);

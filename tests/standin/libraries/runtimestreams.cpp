@@ -82,16 +82,6 @@ cudaError_t cudaStreamDestroy(cudaStream_t handle)
     return cudaSuccess;
 }
 
-cudaError_t cudaStreamGetDevice(cudaStream_t handle, int* device)
-{
-    const Call call(Domain::Runtime, "cudaStreamGetDevice");
-    Stream* stream = streamOf(handle, currentDevice());
-    if (!stream)
-        return ended(cudaErrorInvalidValue);
-    *device = stream->device;
-    return cudaSuccess;
-}
-
 cudaError_t cudaStreamQuery(cudaStream_t handle)
 {
     const Call call(Domain::Runtime, "cudaStreamQuery");

@@ -47,7 +47,8 @@ private Q_SLOTS:
         QTest::newRow("chimera") << "chimera" << 2 << QStringList{"2", "2 --link nccl"};
         QTest::newRow("four") << "zb-h1" << 4 << QStringList{"1", "4 --graphs", "4 --link nccl"};
         QTest::newRow("pieces of sequences") << "seq1f1b" << 2 << QStringList{"2", "2 --graphs"};
-        QTest::newRow("eight") << "1f1b" << 8 << QStringList{"8 --no-gradient-check", "2 --no-gradient-check"};
+        QTest::newRow("eight") << "1f1b" << 8
+                               << QStringList{"8 --no-gradient-check", "8 --link nccl --no-gradient-check"};
     }
     void gradientsAreRightAndLossesEqual()
     {
@@ -202,6 +203,50 @@ private Q_SLOTS:
         QCOMPARE(ran.most("green contexts"), 2.0);
     }
 
+    void theDriverDecidesWhichPluginRuns_data()
+    {
+        QTest::addColumn<int>("driver");
+        QTest::addColumn<QString>("major");
+        QTest::addColumn<bool>("slices");
+        QTest::newRow("R535") << 12020 << "12" << false;
+        QTest::newRow("R570") << 12080 << "12" << true;
+        QTest::newRow("R580") << 13000 << "13" << true;
+    }
+    /// A driver of CUDA 12 runs nothing that a toolkit of 13 made, and the plugin of 12 runs on older drivers than its
+    /// own.
+    void theDriverDecidesWhichPluginRuns()
+    {
+        QFETCH(int, driver);
+        QFETCH(QString, major);
+        QFETCH(bool, slices);
+        StandInMachine two(2), one(1);
+        for (StandInMachine* machine : {&two, &one})
+            machine->set("DRIVER", QString::number(driver));
+        const QJsonObject cuda = two.run("devices --json --python /nowhere").json["cuda"].toObject();
+        QVERIFY2(cuda["available"].toBool(), qPrintable(cuda["reason"].toString()));
+        QVERIFY(cuda["plugin"].toString().endsWith("/pipewright_cuda" + major + ".so"));
+        for (const char* library : {"cuBLASLt", "CUPTI"})
+            QVERIFY2(cuda["libraries"].toObject()[library].toString().endsWith(".so." + major), library);
+        if (major == "13")
+            return; // as all other tests
+        QVERIFY(two.design("1f1b", 2) && one.design("1f1b", 2));
+        if (!slices) {
+            const StandInOutcome ran = two.run(onGpus + "2 --graphs");
+            const QString why = whyNotRight(ran);
+            QVERIFY2(why.isEmpty(), qPrintable(why));
+            QVERIFY(ran.counted("products") > 0 && ran.counted("activity records") > 0);
+            QVERIFY(ran.namesLike("kernels without a label: ").size() <= 1);
+            const StandInOutcome spun = two.run(onGpus + "1 --maths synthetic");
+            QVERIFY2(spun.code == 0 && spun.faults().isEmpty(), qPrintable(spun.errors + spun.faults()));
+        }
+        const StandInOutcome cut = one.run(onGpus + "1 --no-gradient-check --record blocks");
+        QCOMPARE(cut.code, slices ? 0 : 2);
+        QVERIFY2(cut.faults().isEmpty(), qPrintable(cut.faults()));
+        QCOMPARE(cut.most("green contexts"), slices ? 2.0 : 0.0);
+        QCOMPARE(cut.counted("activity records"), 0.0);
+        QVERIFY2(slices || cut.errors.contains("slices of a GPU need 12.5 (R555 or later)"), qPrintable(cut.errors));
+    }
+
     /// More streams than connections make slices wait for each other.
     void everyStreamHasAConnectionOfItsOwn()
     {
@@ -241,16 +286,18 @@ private Q_SLOTS:
     void aProcessForEachGpu_data()
     {
         QTest::addColumn<QString>("family");
-        QTest::newRow("1f1b") << "1f1b";
-        QTest::newRow("chimera") << "chimera";
+        QTest::addColumn<int>("gpus");
+        QTest::newRow("1f1b") << "1f1b" << 2;
+        QTest::newRow("chimera") << "chimera" << 4;
     }
     void aProcessForEachGpu()
     {
         QFETCH(QString, family);
-        const StandInMachine machine(2);
+        QFETCH(int, gpus);
+        const StandInMachine machine(gpus);
         if (!machine.run("devices --json").json["mpi"].toObject()["available"].toBool())
             QSKIP("no MPI here");
-        QVERIFY(machine.design(family, 2));
+        QVERIFY(machine.design(family, gpus));
         const StandInOutcome threads = machine.run(onGpus + "2");
         const QString words = "run design.json --backend mpi --device cuda --steps 2 --json --progress none --force "
                               "-o ranks.db --deadline ";
@@ -264,6 +311,68 @@ private Q_SLOTS:
         QCOMPARE(died.code, 2);
         QVERIFY2(died.errors.contains("the process of device 1 (rank 1"), qPrintable(died.errors));
         QVERIFY2(died.faults().isEmpty(), qPrintable(died.faults()));
+    }
+
+    void theMachineIsMeasuredAsAClusterThatDesignsUse_data()
+    {
+        QTest::addColumn<QString>("machine"); // GPUs, and whether they reach each other
+        QTest::addColumn<int>("devices");
+        QTest::addColumn<QString>("way");
+        QTest::newRow("GPUs") << "2 1" << 2 << "GPU to GPU";
+        QTest::newRow("GPUs that do not reach each other") << "2 0" << 2 << "host memory";
+        QTest::newRow("slices") << "1 1" << 4 << "memory of one GPU";
+    }
+    void theMachineIsMeasuredAsAClusterThatDesignsUse()
+    {
+        QFETCH(QString, machine);
+        QFETCH(int, devices);
+        QFETCH(QString, way);
+        StandInMachine here(machine.section(' ', 0, 0).toInt());
+        here.set("PEERS", machine.section(' ', 1));
+        const QString words =
+            QString("devices --measure --backend cuda --devices %1 --json --progress none -o ").arg(devices);
+        const StandInOutcome measured = here.run(words + "mine.json");
+        QVERIFY2(measured.code == 0, qPrintable(measured.errors));
+        QVERIFY2(measured.faults().isEmpty(), qPrintable(measured.faults()));
+        QCOMPARE(measured.json["devices"].toArray().size(), devices);
+        for (const auto& each : measured.json["devices"].toArray()) {
+            for (const char* rate : {"flops_alone", "flops_together", "copied_bytes_per_second"})
+                QVERIFY2(each.toObject()[rate].toDouble() > 0, rate);
+            // A slice has no memory of its own: what the GPU has is for all.
+            QCOMPARE(each.toObject()["memory_bytes"].toDouble(), devices == 4 ? 8589934592.0 / 4 : 8589934592.0);
+            QCOMPARE(each.toObject()["name"].toString().contains("32 multiprocessors"), devices == 4);
+        }
+        const QJsonArray links = measured.json["links"].toArray();
+        QCOMPARE(links.size(), devices * (devices - 1) / 2);
+        for (const auto& each : links) {
+            QCOMPARE(each.toObject()["way"].toString(), way);
+            QVERIFY(each.toObject()["latency_ns"].toDouble() > 0 && each.toObject()["bytes_per_second"].toDouble() > 0);
+        }
+        QCOMPARE(measured.json["crowds"].toArray().size(), devices == 4 ? 3 : 0);
+        // What fails while it is measured is said, and nobody waits for it.
+        for (const char* fault : {"allocate:7", "launch:2", "product:3"}) {
+            if (devices == 4)
+                break;
+            const StandInOutcome failed = here.set("FAIL", fault).run(words + "other.json", 60);
+            QCOMPARE(failed.code, 2);
+            QVERIFY2(failed.errors.contains("GPU 0") || failed.errors.contains("GPU 1"), qPrintable(failed.errors));
+            QVERIFY2(failed.faults().isEmpty(), qPrintable(failed.faults()));
+            QVERIFY(!QFile::exists(here.path("other.json")));
+        }
+        here.set("FAIL", "");
+        QVERIFY(
+            here.make("1f1b", devices, "--cluster mine.json --model byte-gpt-small --sequence 8 --microbatch-size 1"));
+        QFile file(here.path("design.json"));
+        QVERIFY(file.open(QIODevice::ReadOnly));
+        const QJsonArray gpus =
+            QJsonDocument::fromJson(file.readAll()).object()["cluster"].toObject()["gpus"].toArray();
+        QCOMPARE(gpus.size(), devices);
+        QCOMPARE(gpus[1].toObject()["gpu"].toInt(), devices == 4 ? 0 : 1);
+        if (devices == 4) {
+            const StandInOutcome ran = here.run(onGpus + "1 --no-gradient-check");
+            QVERIFY2(ran.code == 0 && ran.faults().isEmpty(), qPrintable(ran.errors + ran.faults()));
+            QCOMPARE(ran.most("green contexts"), 4.0);
+        }
     }
 
     void stagesAreSharded_data()

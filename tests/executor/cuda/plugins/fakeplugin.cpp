@@ -30,6 +30,7 @@ PipewrightCudaTable makeTable()
     PipewrightCudaTable table{};
     table.abi = FAKE_ABI;
     table.size = FAKE_SIZE;
+    table.toolkit = FAKE_TOOLKIT;
     auto* entries = reinterpret_cast<int (**)()>(&table.buildInfo);
     const std::size_t count = (sizeof table - offsetof(PipewrightCudaTable, buildInfo)) / sizeof(void*);
     for (std::size_t i = 0; i < count; ++i)

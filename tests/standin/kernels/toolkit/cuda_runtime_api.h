@@ -5,6 +5,8 @@
 
 #include <cstddef>
 
+#define CUDART_VERSION 13000
+
 struct dim3 {
     unsigned x, y, z;
     constexpr dim3(unsigned x = 1, unsigned y = 1, unsigned z = 1) : x(x), y(y), z(z) {}

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// In which sizes a GPU's multiprocessors are cut: the documentation of cuDevSmResourceSplitByCount in cuda.h. From CUDA
+// 13 on a driver says it itself.
+#pragma once
+
+namespace pipewright {
+
+struct SliceSteps {
+    unsigned least = 2; ///< multiprocessors of a slice
+    unsigned step = 2;  ///< in which slices grow
+};
+
+constexpr SliceSteps sliceStepsOf(int major) ///< of the compute capability
+{
+    if (major >= 9)
+        return {8, 8};
+    return {major == 8 ? 4u : 2u, 2};
+}
+
+} // namespace pipewright
