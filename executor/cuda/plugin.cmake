@@ -56,8 +56,8 @@ if(PIPEWRIGHT_CUDA)
             include(ExternalProject)
             set(second ${CMAKE_BINARY_DIR}/cuda12)
             string(REPLACE ";" "|" architectures "${PIPEWRIGHT_CUDA_ARCHITECTURES}")
-            set(second_files ${second}/bin/pipewright_cuda12.so ${second}/pipewright_gpucheck12
-                             ${second}/pipewright_slicecheck12)
+            set(second_files ${second}/bin/pipewright_cuda12.so ${second}/bin/pipewright_gpucheck12
+                             ${second}/bin/pipewright_slicecheck12)
             ExternalProject_Add(pipewright_second_plugin SOURCE_DIR ${CMAKE_SOURCE_DIR} BINARY_DIR ${second} PREFIX ${second}/made
                 CMAKE_ARGS -DPIPEWRIGHT_NVCC=${PIPEWRIGHT_CUDA12} -DPIPEWRIGHT_CUDA_ARCHITECTURES=${architectures}
                            -DCMAKE_BUILD_TYPE=${CMAKE_BUILD_TYPE} -DCMAKE_MODULE_LINKER_FLAGS=${CMAKE_MODULE_LINKER_FLAGS}
