@@ -357,7 +357,7 @@ speed() {
 # The folder as an archive; the largest traces stay out when it would be too large.
 archive() {
     cd "$out" || return
-    find "$part" -name '*.db' -size +2M -delete
+    find "$part" -name '*.db' -size +2M -printf '- %p is left out of the archive: a trace of more than 2 MB\n' -delete >>"$report"
     while tar -czf "$part.tar.gz" "$part" && [ "$(stat -c %s "$part.tar.gz")" -gt $most ]; do
         local largest
         largest=$(find "$part" -type f -not -name report.md -printf '%s %p\n' | sort -nr | head -n 1 | cut -d' ' -f2-)

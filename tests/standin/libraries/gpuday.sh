@@ -56,6 +56,14 @@ grep -q '## Stages shared' "$folder/wrong/correct/report.md" || bad "it did not 
 PIPEWRIGHT_STANDIN_FAIL=overlap:1 "$bundle/bin/pipewright_slicecheck13" --small >"$folder/overlap.log" 2>&1
 [ $? = 1 ] && grep -q '32 of another slice WRONG' "$folder/overlap.log" || bad "slices that overlap were not found"
 
+# Without cuBLASLt, which is missed here where a toolkit of CUDA 12 is not installed, it says what that costs.
+mkdir "$folder/lib" && ln -s "$bundle"/lib/* "$folder/lib" && rm "$folder/lib/libcublasLt.so.12"
+if [ -z "$(find /usr/local/cuda/lib64/ /usr/lib/x86_64-linux-gnu -name libcublasLt.so.12 2>/dev/null)" ]; then
+    LD_LIBRARY_PATH=$folder/lib PIPEWRIGHT_STANDIN_DRIVER=12080 "$bundle/bin/pipewright" run "$folder/day/speed/step.json" \
+        --backend cuda --steps 1 --no-gradient-check --record nothing --progress none >"$folder/slow.log" 2>&1 || bad "without cuBLASLt nothing runs"
+    grep -q 'cuBLASLt was not found (libcublasLt.so.12).* many times slower' "$folder/slow.log" || bad "nothing says that cuBLASLt is missing"
+fi
+
 PIPEWRIGHT_STANDIN_GPUS=0 "$script" --small "$folder/none" "$bundle" probe >"$folder/none.log" 2>&1
 code=$?
 [ $code = 3 ] || bad "without a GPU it ended with $code"
