@@ -292,8 +292,8 @@ fidelity() {
 
 speed() {
     title "Steps, streams against graphs, and the host's time to issue a block"
-    local steps=8
-    [ -z "$small" ] || steps=3 # a block is captured in the second
+    local steps=8 few=8 precisions=("" --bf16)
+    [ -z "$small" ] || { steps=3 few=2 precisions=(""); } # a block is captured in the second step
     design step 1f1b $model || return
     for case in "" "--graphs"; do
         run "step$case" step.json --steps $steps --no-gradient-check $case || continue
@@ -309,7 +309,7 @@ speed() {
     title "What recording costs: the same run without, with blocks, with kernels"
     local quickest=""
     for what in nothing blocks kernels; do
-        run "record-$what" step.json --steps $([ -n "$small" ] && echo 2 || echo $steps) --no-gradient-check --record $what || continue
+        run "record-$what" step.json --steps $few --no-gradient-check --record $what || continue
         local step
         step=$(value step_ns <"record-$what.json-out" | tr -d '[]' | tr ',' '\n' | tail -n +2 | sort -n | head -n 1)
         quickest=${quickest:-$step}
@@ -322,10 +322,10 @@ speed() {
     local layer="--model llama-3-8b --sequence 2048" one=layers=1,vocabulary=1000 two=layers=2,vocabulary=1000
     [ -z "$small" ] || layer="--model byte-gpt-small --sequence 8" one=layers=1 two=layers=2
     if timeout 60 "$program" new 1f1b --devices 1 --microbatches 1 $layer --microbatch-size 1 -o layer.json --force >>layer.out 2>>layer.err; then
-        for case in "" "--bf16"; do
-            run "one$case" layer.json --steps $steps --no-gradient-check --scale $one $case &&
-                run "two$case" layer.json --steps $steps --no-gradient-check --scale $two $case || continue
-            local of="SELECT sum(r.end - r.start) FROM RECORDS r JOIN TASKS t USING (taskId) WHERE t.kind = 'compute' AND r.step = $((steps - 1))"
+        for case in "${precisions[@]}"; do
+            run "one$case" layer.json --steps $few --no-gradient-check --scale $one $case &&
+                run "two$case" layer.json --steps $few --no-gradient-check --scale $two $case || continue
+            local of="SELECT sum(r.end - r.start) FROM RECORDS r JOIN TASKS t USING (taskId) WHERE t.kind = 'compute' AND r.step = $((few - 1))"
             pass "ours, a layer, ${case:-fp32}: $(awk -v a="$(query "one$case.db" "$of")" -v b="$(query "two$case.db" "$of")" 'BEGIN { printf "%.2f", (b - a) / 1e6 }') ms"
         done
     else

@@ -45,7 +45,7 @@ said speed 'streams: .* ns; calls of a block: [0-9.]* us on average'
 said speed '--graphs: .* ns; calls of a block: [0-9.]* us on average'
 said speed 'kernels: its quickest step is [0-9]* ns, '
 said speed 'ours, 16^3 fp32: '
-said speed 'ours, a layer, --bf16: [0-9.-]* ms'
+said speed 'ours, a layer, fp32: [0-9.-]* ms'
 
 PIPEWRIGHT_STANDIN_FAIL=wrong:40 "$script" --small "$folder/wrong" "$bundle" correct >"$folder/wrong.log" 2>&1
 code=$?
