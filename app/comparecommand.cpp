@@ -3,7 +3,9 @@
 #include "app/command.h"
 #include "app/explanationtext.h"
 #include "app/picture.h"
+#include "app/recordingtext.h"
 #include "app/stepchoice.h"
+#include "app/stretchchoice.h"
 #include "app/table.h"
 #include "app/terminal.h"
 
@@ -26,11 +28,14 @@ namespace {
 struct CompareOptions {
     explicit CompareOptions(Command command)
     {
-        command.option("file", file, "the design file").required().typeName("FILE");
-        command.option("trace", trace, "a trace of this design").required().typeName("TRACE");
+        command.option("file", file, "the design file; or another tool's trace, to be compared with a second one")
+            .required()
+            .typeName("FILE");
+        command.option("trace", trace, "a trace of this design; or the second one").required().typeName("TRACE");
         command.option("-o,--output", picture, "draw both timelines (.svg, .pdf or .png; more: pipewright render)")
             .typeName("PICTURE");
         step.addTo(command);
+        stretch.addTo(command);
         blockTime.addTo(command);
         command
             .option("--first-run", firstRun,
@@ -44,6 +49,7 @@ struct CompareOptions {
     }
     std::string file, trace, picture, firstRun;
     StepChoice step;
+    StretchChoice stretch;
     BlockTimeChoice blockTime;
     double tolerance = -1;
     bool dark = false, force = false, json = false;
@@ -144,6 +150,15 @@ Picture pictureOf(const CompareOptions& options, const Design& design, const Pre
 
 int compareFiles(const CompareOptions& options)
 {
+    if (holdsActivities(options.file) && holdsActivities(options.trace)) {
+        if (!options.picture.empty() || !options.firstRun.empty() || options.tolerance >= 0)
+            throw Error(options.file, "holds no design, which pictures, --first-run and --tolerance are about",
+                        "leave them out, or give the design first");
+        compareRecordings(options.file, options.trace, options.step.number(), options.stretch, options.json);
+        return exitSuccess;
+    }
+    if (options.stretch.given())
+        throw Error("--from", "a design is compared by whole steps", "choose one with --step");
     if (!options.picture.empty())
         checkPictureName(options.picture, options.force);
     (void)options.step.number(); // an invalid step is bad usage, not a finding

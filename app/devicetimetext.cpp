@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "app/devicetimetext.h"
 
+#include "app/recordingtext.h"
 #include "app/table.h"
 #include "app/terminal.h"
 
@@ -12,10 +13,6 @@
 namespace pipewright::app {
 
 namespace {
-
-constexpr DeviceTimeCause allCauses[] = {DeviceTimeCause::Computing,  DeviceTimeCause::Communication,
-                                         DeviceTimeCause::Copies,     DeviceTimeCause::HostGap,
-                                         DeviceTimeCause::BackToBack, DeviceTimeCause::Waiting};
 
 std::string keyOf(DeviceTimeCause cause)
 {
@@ -120,7 +117,7 @@ void print(const std::vector<AchievedRate>& rates)
     table.print();
 }
 
-void explainActivities(const std::string& path, int step, const StretchChoice& choice, bool json)
+void explainActivities(const std::string& path, int step, const StretchChoice& choice, std::size_t names, bool json)
 {
     const StoredActivities trace = readActivities(path);
     const std::vector<TraceStep> steps = stepsOf(trace);
@@ -128,9 +125,13 @@ void explainActivities(const std::string& path, int step, const StretchChoice& c
     const LaunchCalls launches(trace);
     const DeviceTimes times = deviceTimes(trace, launches, stretch.start, stretch.end);
     if (times.devices.empty())
-        throw Error(path, "it holds no design, and no kernels or copies of a device",
+        throw Error(path, "it holds no design, no kernels or copies of a device, and no operators",
                     "name the design of its blocks with --design, or record the device as well");
     const std::vector<AchievedRate> rates = achievedRates(path, stretch.start, stretch.end);
+    const KernelTable kernels = kernelTable(trace, stretch.start, stretch.end);
+    const std::vector<LaunchQueue> queues = launchQueues(trace, launches, stretch.start, stretch.end);
+    const std::vector<CounterPeak> memory = memoryPeaks(trace, stretch.start, stretch.end);
+    const std::vector<RangeTime> ranges = rangeTimes(trace, stretch.start, stretch.end);
     if (json) {
         Json object{{"trace", path}, {"tool", trace.tool}, {"stretch", stretch.name}};
         object.update(toJson(times));
@@ -141,6 +142,10 @@ void explainActivities(const std::string& path, int step, const StretchChoice& c
             object["steps"].push_back(std::move(entry));
         }
         object["rates"] = toJson(rates);
+        object["kernels"] = toJson(kernels);
+        object["ranges"] = toJson(ranges);
+        object["launches"] = toJson(queues);
+        object["memory"] = toJson(memory);
         // Names may hold invalid UTF-8.
         printText("{}\n", object.dump(Json::InvalidText::Replace));
         return;
@@ -170,6 +175,10 @@ void explainActivities(const std::string& path, int step, const StretchChoice& c
         }
         table.print();
     }
+    print(kernels, names);
+    print(ranges);
+    print(queues);
+    print(memory);
     print(rates);
 }
 

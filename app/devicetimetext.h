@@ -9,13 +9,18 @@
 
 namespace pipewright::app {
 
+inline constexpr DeviceTimeCause allCauses[] = {DeviceTimeCause::Computing,  DeviceTimeCause::Communication,
+                                                DeviceTimeCause::Copies,     DeviceTimeCause::HostGap,
+                                                DeviceTimeCause::BackToBack, DeviceTimeCause::Waiting};
+
 Json toJson(const DeviceTimes& times);
 void print(const DeviceTimes& times);
 
 Json toJson(const std::vector<AchievedRate>& rates);
 void print(const std::vector<AchievedRate>& rates); ///< nothing when there are none
 
-/// Explains a trace that holds no design: its step number `step` when that is not below 0, else the chosen stretch.
-void explainActivities(const std::string& path, int step, const StretchChoice& choice, bool json);
+/// Explains a trace that holds no design: its step number `step` when that is not below 0, else the chosen stretch;
+/// with so many kernels by name.
+void explainActivities(const std::string& path, int step, const StretchChoice& choice, std::size_t kernels, bool json);
 
 } // namespace pipewright::app

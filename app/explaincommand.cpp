@@ -33,12 +33,18 @@ struct ExplainOptions {
                     "be repeated")
             .typeName("WHAT=VALUE");
         command.option("--order", order, "replay the measured blocks in the order of this design").typeName("FILE");
+        command
+            .option("--kernels", kernels,
+                    "another tool's trace: so many kernels by name, those that took most (12); --json has all")
+            .range(0, 1 << 20)
+            .typeName("N");
         command.flag("--json", json, "print one JSON object");
     }
     std::string trace, design, order;
     std::vector<std::string> changes;
     StepChoice step;
     StretchChoice stretch;
+    int kernels = 12;
     bool json = false;
 };
 
@@ -59,7 +65,8 @@ int run(const ExplainOptions& options)
         if (!options.changes.empty() || !options.order.empty())
             throw Error(options.trace, "another tool's trace holds no design to replay",
                         "name the design of its blocks with --design");
-        explainActivities(options.trace, options.step.number(), options.stretch, options.json);
+        explainActivities(options.trace, options.step.number(), options.stretch,
+                          static_cast<std::size_t>(options.kernels), options.json);
         return exitSuccess;
     }
     if (options.stretch.given())

@@ -4,7 +4,7 @@
 // not done yet. Times count from the step's start, as a Timeline's.
 #pragma once
 
-#include "traces/analysis/kernelgroups.h"
+#include "traces/store/kernelgroups.h"
 #include "traces/store/tracereader.h"
 
 #include <optional>

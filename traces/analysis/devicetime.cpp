@@ -5,6 +5,7 @@
 
 #include "core/base/median.h"
 #include "core/base/units.h"
+#include "traces/store/kernelgroups.h"
 
 #include <fmt/format.h>
 
@@ -26,11 +27,11 @@ Class classOf(ActivityKind kind, bool communication)
     case ActivityKind::Kernel: return communication ? Class::Communication : Class::Compute;
     case ActivityKind::Memcpy:
     case ActivityKind::Memset: return Class::Copy;
+    case ActivityKind::Operator: return communication ? Class::Communication : Class::Compute; // of a host alone
     case ActivityKind::GpuRange:
     case ActivityKind::Synchronization:
     case ActivityKind::Runtime:
     case ActivityKind::Range:
-    case ActivityKind::Operator:
     case ActivityKind::Python:
     case ActivityKind::Overhead:
     case ActivityKind::Mark:
@@ -157,7 +158,8 @@ private:
     {
         if (gap.ended) {
             const Nanoseconds launched = m_launches.of(m_trace.tracks[gap.track], gap.slice);
-            gap.cause = launched > gap.start                 ? DeviceTimeCause::HostGap
+            gap.cause = device.device == hostDevice          ? DeviceTimeCause::HostGap // no operator ran
+                        : launched > gap.start               ? DeviceTimeCause::HostGap
                         : until - gap.start <= backToBackGap ? DeviceTimeCause::BackToBack
                                                              : DeviceTimeCause::Waiting;
         }
@@ -321,7 +323,7 @@ DeviceTimes deviceTimes(const StoredActivities& trace, const LaunchCalls& launch
 {
     std::vector<bool> collective(trace.strings.size());
     for (std::size_t name = 0; name < trace.strings.size(); ++name)
-        collective[name] = trace.strings[name].starts_with("nccl");
+        collective[name] = KernelGroups::standard().isCommunication(trace.strings[name]);
     std::map<std::pair<int, int>, std::vector<std::size_t>> tracks;
     for (std::size_t t = 0; t < trace.tracks.size(); ++t) {
         const Track& track = trace.tracks[t];
@@ -332,6 +334,11 @@ DeviceTimes deviceTimes(const StoredActivities& trace, const LaunchCalls& launch
         if (works)
             tracks[{lane.rank, lane.device}].push_back(t);
     }
+    if (tracks.empty()) // the host alone: its operators are what there is
+        for (std::size_t t = 0; t < trace.tracks.size(); ++t)
+            if (const Track& track = trace.tracks[t];
+                std::find(track.kind.begin(), track.kind.end(), ActivityKind::Operator) != track.kind.end())
+                tracks[{trace.lanes[track.lane].rank, hostDevice}].push_back(t);
     DeviceTimes times;
     times.from = from;
     times.to = std::max(from, to);
@@ -343,9 +350,10 @@ DeviceTimes deviceTimes(const StoredActivities& trace, const LaunchCalls& launch
         DeviceTime& device = times.devices.emplace_back();
         std::tie(device.rank, device.device) = which;
         const auto named = static_cast<std::size_t>(device.device);
-        device.name = named < trace.deviceNames.size() ? trace.deviceNames[named]
-                      : trace.ranks > 1                ? fmt::format("rank {}, GPU {}", device.rank, device.device)
-                                                       : fmt::format("GPU {}", device.device);
+        const std::string what = device.device == hostDevice ? "CPU" : fmt::format("GPU {}", device.device);
+        device.name = device.device >= 0 && named < trace.deviceNames.size() ? trace.deviceNames[named]
+                      : trace.ranks > 1 ? fmt::format("rank {}, {}", device.rank, what)
+                                        : what;
         HiddenTransfers own{trace.transfers.transfers, hidden, std::move(transfers[which])};
         Sweep(trace, collective, launches, std::move(own)).run(ofDevice, times.from, times.to, device, stopped);
     }

@@ -32,6 +32,9 @@ struct TraceStep {
 /// blocks; of a run of Pipewright its steps; empty when there are none. O(slices of ranges).
 std::vector<TraceStep> stepsOf(const StoredActivities& trace);
 
+/// In place of a GPU's number, where none was recorded: a process whose operators are its computing.
+inline constexpr int hostDevice = -1;
+
 struct DeviceTime {
     int rank = 0, device = 0;
     std::string name; ///< "GPU 0", "rank 1, GPU 0" of several ranks, or a run's own name
@@ -71,7 +74,8 @@ struct LinkTime { ///< of one LinkTransfers::Link, of the transfers that end in 
 
 struct DeviceTimes {
     Nanoseconds from = 0, to = 0;
-    std::vector<DeviceTime> devices; ///< by rank, then device; those with a kernel or copy anywhere in the trace
+    std::vector<DeviceTime> devices; ///< by rank, then device; those with a kernel or copy anywhere in the trace;
+                                     ///< without any, the processes with operators
     int straggler = -1;  ///< the device that the others wait for: its own time is 10 % above the median; -1: none
     double slowness = 1; ///< its own time against the median's
     DeviceTimeCause reason = DeviceTimeCause::Computing; ///< where it differs most from the median device

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "traces/export/activitypicture.h"
+#include "traces/store/kernelgroups.h"
 
 #include "core/exchange/picturetheme.h"
 #include "core/exchange/svgwriter.h"
@@ -37,7 +38,8 @@ std::string_view colourOf(const StoredActivities& trace, const Track& track, std
 {
     switch (track.kind[slice]) {
     case ActivityKind::Kernel:
-        return colourOf(trace.lanes[track.lane].communication || trace.strings[track.name[slice]].starts_with("nccl")
+        return colourOf(trace.lanes[track.lane].communication
+                                || KernelGroups::standard().isCommunication(trace.strings[track.name[slice]])
                             ? DeviceTimeCause::Communication
                             : DeviceTimeCause::Computing);
     case ActivityKind::Memcpy:

@@ -49,7 +49,7 @@ constexpr std::array<Member, 11> members{{{"ph", &ChromeEvent::phase},
                                           {"id2", &ChromeEvent::id},
                                           {"bind_id", nullptr}}};
 
-constexpr std::array<Member, 15> arguments{{{"correlation", &ChromeEvent::correlation},
+constexpr std::array<Member, 19> arguments{{{"correlation", &ChromeEvent::correlation},
                                             {"device", &ChromeEvent::device},
                                             {"stream", &ChromeEvent::stream},
                                             {"bytes", &ChromeEvent::bytes},
@@ -63,7 +63,11 @@ constexpr std::array<Member, 15> arguments{{{"correlation", &ChromeEvent::correl
                                             {"Dst Rank", &ChromeEvent::targetRank},
                                             {"name", &ChromeEvent::newName},
                                             {"labels", &ChromeEvent::newName},
-                                            {"sort_index", &ChromeEvent::sortIndex}}};
+                                            {"sort_index", &ChromeEvent::sortIndex},
+                                            {"Device Type", &ChromeEvent::deviceType},
+                                            {"Device Id", &ChromeEvent::deviceId},
+                                            {"Total Allocated", &ChromeEvent::totalAllocated},
+                                            {"Total Reserved", &ChromeEvent::totalReserved}}};
 
 template<std::size_t count>
 const Member* find(const std::array<Member, count>& table, const ondemand::raw_json_string& key)

@@ -15,7 +15,7 @@ struct ChromeEvent {
     std::string_view phase, name, category, time, duration, process, thread, id, bindingPoint;
     // of "args"; empty where there is none
     std::string_view correlation, device, stream, bytes, graphNode, collective, group, groupSize, elements, type,
-        sourceRank, targetRank, newName, sortIndex;
+        sourceRank, targetRank, newName, sortIndex, deviceType, deviceId, totalAllocated, totalReserved;
     std::vector<std::pair<std::string_view, double>> values; ///< of a counter
     bool repaired = false;
 };

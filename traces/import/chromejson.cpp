@@ -178,7 +178,12 @@ private:
         case 'i':
         case 'I':
         case 'R':
-        case 'n': setKind(add(event, *time, *time, phase == 'n'), ActivityKind::Mark); break;
+        case 'n':
+            if (event.name == "[memory]" && !event.totalAllocated.empty())
+                m_lanes.countMemory(event, *time);
+            else
+                setKind(add(event, *time, *time, phase == 'n'), ActivityKind::Mark);
+            break;
         case 'C':
             for (const auto& [name, value] : event.values)
                 m_lanes.count(event, name, *time, value);

@@ -4,11 +4,14 @@
 #include "traces/import/chromelanes.h"
 
 #include "core/base/diagnostic.h"
+#include "traces/store/kernelgroups.h"
+#include "traces/store/memorycounter.h"
 
 #include <algorithm>
 #include <charconv>
 #include <limits>
 #include <map>
+#include <numeric>
 #include <set>
 
 namespace pipewright {
@@ -150,6 +153,42 @@ void ChromeLanes::count(const ChromeEvent& event, std::string_view series, Nanos
     counter.value.push_back(value);
 }
 
+void ChromeLanes::countMemory(const ChromeEvent& event, Nanoseconds time)
+{
+    constexpr std::int64_t host = 0; // PyTorch's number for that kind of device
+    const bool onHost = numberOr(event.deviceType, host) == host;
+    const int device =
+        onHost ? -1 : static_cast<int>(std::clamp<std::int64_t>(numberOr(event.deviceId, 0), 0, 1'000'000));
+    const auto add = [&](const char* name, std::string_view text) {
+        TraceCounter& counter = m_memory[{device, name}];
+        counter.time.push_back(time);
+        counter.value.push_back(static_cast<double>(numberOr(text, 0)));
+    };
+    add(allocatedByPytorch, event.totalAllocated);
+    if (!onHost && !event.totalReserved.empty())
+        add(reservedByPytorch, event.totalReserved);
+}
+
+/// The profiler writes a thread's reports one after another, and threads take turns.
+void ChromeLanes::finishMemory()
+{
+    for (auto& [key, counter] : m_memory) {
+        std::vector<std::size_t> order(counter.time.size());
+        std::iota(order.begin(), order.end(), std::size_t{0});
+        std::stable_sort(order.begin(), order.end(),
+                         [&](std::size_t a, std::size_t b) { return counter.time[a] < counter.time[b]; });
+        TraceCounter sorted;
+        sorted.device = key.first;
+        sorted.name = key.second;
+        for (const std::size_t i : order) {
+            sorted.time.push_back(counter.time[i]);
+            sorted.value.push_back(counter.value[i]);
+        }
+        m_data.counters.push_back(std::move(sorted));
+    }
+    m_memory.clear();
+}
+
 void ChromeLanes::flow(const ChromeEvent& event, Nanoseconds time)
 {
     const End here{lane(event, false), time};
@@ -242,6 +281,7 @@ void ChromeLanes::finish()
         else if (counting.size() > 1 && process != m_processes.end() && !process->second.process.empty())
             counter.name = process->second.process + ", " + counter.name;
     }
+    finishMemory();
     markCommunicationStreams(m_data);
 }
 
@@ -271,13 +311,19 @@ Nanoseconds moveToZero(TraceData& data)
 
 void markCommunicationStreams(TraceData& data)
 {
+    const KernelGroups& groups = KernelGroups::standard();
+    std::vector<std::uint8_t> communicates(data.strings.size());
+    for (std::size_t name = 0; name < communicates.size(); ++name)
+        communicates[name] = groups.isCommunication(data.strings.text(static_cast<std::uint32_t>(name)));
     std::vector<std::uint8_t> kernels(data.lanes.size(), 0), others(data.lanes.size(), 0);
     for (const Activity& activity : data.activities)
         if (activity.kind() == ActivityKind::Kernel)
-            (data.strings.text(activity.name).starts_with("nccl") ? kernels : others)[activity.lane] = 1;
-    for (std::size_t i = 0; i < data.lanes.size(); ++i)
-        data.lanes[i].communication =
-            data.lanes[i].kind == TraceLane::Kind::Stream && kernels[i] != 0 && others[i] == 0;
+            (communicates[activity.name] ? kernels : others)[activity.lane] = 1;
+    for (std::size_t i = 0; i < data.lanes.size(); ++i) {
+        TraceLane& lane = data.lanes[i];
+        lane.communication = lane.kind == TraceLane::Kind::Stream
+                             && ((kernels[i] != 0 && others[i] == 0) || groups.isCommunicationStream(lane.name));
+    }
 }
 
 } // namespace pipewright

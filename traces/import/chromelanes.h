@@ -6,7 +6,10 @@
 #include "traces/import/chromeevent.h"
 #include "traces/store/activity.h"
 
+#include <map>
+#include <string_view>
 #include <unordered_map>
+#include <utility>
 
 namespace pipewright {
 
@@ -24,6 +27,8 @@ public:
     void beginAsync(const ChromeEvent& event, std::size_t activity);
     bool endAsync(const ChromeEvent& event, Nanoseconds time);
     void count(const ChromeEvent& event, std::string_view series, Nanoseconds time, double value);
+    /// PyTorch's allocator says how much is allocated (memorycounter.h).
+    void countMemory(const ChromeEvent& event, Nanoseconds time);
     void flow(const ChromeEvent& event, Nanoseconds time);
 
     /// Names the lanes, closes open slices at the trace's end and joins the arrows; counts those that do not match.
@@ -42,6 +47,7 @@ private:
     std::uint32_t newLane(const ChromeEvent& event);
     void closeOpen();
     void joinFlows();
+    void finishMemory();
 
     TraceData& m_data;
     std::string m_key;
@@ -53,7 +59,8 @@ private:
     std::vector<std::vector<std::size_t>> m_open; ///< per lane
     std::unordered_map<std::string, std::vector<std::size_t>> m_openAsync;
     std::unordered_map<std::string, std::size_t> m_counters;
-    std::vector<std::string> m_counterProcess; ///< per counter
+    std::vector<std::string> m_counterProcess;                         ///< per counter
+    std::map<std::pair<int, std::string_view>, TraceCounter> m_memory; ///< by device and name
     std::unordered_map<std::string, End> m_flowFrom;
     std::vector<std::pair<std::string, End>> m_flowTo;
     std::string m_lastLaneKey;
@@ -62,7 +69,7 @@ private:
 
 /// Shifts all times so that the first is 0; returns what was subtracted.
 Nanoseconds moveToZero(TraceData& data);
-/// Marks the streams that run only NCCL kernels.
+/// Marks the streams that run only kernels of communication, or that a rule names (kernelgroups.h).
 void markCommunicationStreams(TraceData& data);
 
 } // namespace pipewright

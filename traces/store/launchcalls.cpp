@@ -29,11 +29,13 @@ LaunchCalls::LaunchCalls(const StoredActivities& trace, const std::function<bool
         const std::size_t before = m_calls.size();
         for (std::size_t i = 0; i < track.size(); ++i)
             if (track.kind[i] == ActivityKind::Runtime && track.correlation[i] != 0)
-                m_calls.emplace_back(key(track.lane, track.correlation[i]), track.start[i]);
+                m_calls.emplace_back(key(track.lane, track.correlation[i]), Call{track.start[i], track.end[i]});
         if (m_calls.size() > before)
             callers[trace.lanes[track.lane].rank].insert(m_process[track.lane]);
     }
-    std::sort(m_calls.begin(), m_calls.end());
+    std::sort(m_calls.begin(), m_calls.end(), [](const auto& a, const auto& b) {
+        return std::pair(a.first, a.second.start) < std::pair(b.first, b.second.start);
+    });
     // PyTorch's profiler writes the device's number as the process of a stream. If one process of the rank makes calls,
     // the calls are its own; with several it is ambiguous.
     for (std::size_t lane = 0; lane < trace.lanes.size(); ++lane)
@@ -42,14 +44,14 @@ LaunchCalls::LaunchCalls(const StoredActivities& trace, const std::function<bool
             m_process[lane] = *ofRank.begin();
 }
 
-Nanoseconds LaunchCalls::of(const Track& track, std::size_t slice) const
+LaunchCalls::Call LaunchCalls::callOf(const Track& track, std::size_t slice) const
 {
     if (track.correlation.empty() || track.correlation[slice] == 0 || track.lane >= m_process.size())
-        return unknown;
+        return {};
     const std::uint64_t wanted = key(track.lane, track.correlation[slice]);
     const auto call = std::lower_bound(m_calls.begin(), m_calls.end(), wanted,
                                        [](const auto& entry, std::uint64_t value) { return entry.first < value; });
-    return call != m_calls.end() && call->first == wanted ? call->second : unknown;
+    return call != m_calls.end() && call->first == wanted ? call->second : Call{};
 }
 
 } // namespace pipewright

@@ -2,6 +2,7 @@
 #include "traces/store/recordedactivities.h"
 
 #include "core/base/diagnostic.h"
+#include "traces/store/kernelgroups.h"
 
 #include <SQLiteCpp/SQLiteCpp.h>
 
@@ -203,13 +204,17 @@ private:
         }
     }
 
-    /// Streams whose kernels are all NCCL's.
+    /// Streams whose kernels all communicate.
     void nameCommunication()
     {
+        std::vector<std::uint8_t> communicates(m_data.strings.size());
+        for (std::size_t name = 0; name < communicates.size(); ++name)
+            communicates[name] =
+                KernelGroups::standard().isCommunication(m_data.strings.text(static_cast<std::uint32_t>(name)));
         std::vector<int> others(m_data.lanes.size(), 0), own(m_data.lanes.size(), 0);
         for (const Activity& a : m_data.activities)
             if (a.kind() == ActivityKind::Kernel)
-                ++(m_data.strings.text(a.name).starts_with("nccl") ? own : others)[a.lane];
+                ++(communicates[a.name] ? own : others)[a.lane];
         for (std::size_t lane = 0; lane < m_data.lanes.size(); ++lane)
             m_data.lanes[lane].communication = own[lane] > 0 && others[lane] == 0;
     }

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Recordings without a design in words and JSON: kernels by name and group, launches and their queues, memory, and how
+// two recordings differ.
+#pragma once
+
+#include "app/stretchchoice.h"
+
+#include "core/json/jsonvalue.h"
+#include "traces/analysis/kerneltable.h"
+#include "traces/analysis/launchqueue.h"
+#include "traces/analysis/rangetimes.h"
+
+#include <string>
+#include <vector>
+
+namespace pipewright::app {
+
+/// What an allocator reported in a stretch.
+struct CounterPeak {
+    int rank = 0, device = -1;
+    std::string name;
+    double first = 0, highest = 0, last = 0;
+    Nanoseconds highestAt = 0;
+};
+/// Counters of bytes that have a value in the stretch.
+std::vector<CounterPeak> memoryPeaks(const StoredActivities& trace, Nanoseconds from, Nanoseconds to);
+
+JsonValue toJson(const KernelTable& table);
+JsonValue toJson(const std::vector<LaunchQueue>& queues);
+JsonValue toJson(const std::vector<CounterPeak>& peaks);
+JsonValue toJson(const std::vector<RangeTime>& ranges);
+void print(const KernelTable& table, std::size_t names);
+void print(const std::vector<LaunchQueue>& queues);
+void print(const std::vector<CounterPeak>& peaks);
+void print(const std::vector<RangeTime>& ranges); ///< those that most was launched in
+
+/// `compare TRACE TRACE`: the same stretch, or the same step, of both.
+void compareRecordings(const std::string& before, const std::string& after, int step, const StretchChoice& choice,
+                       bool json);
+
+} // namespace pipewright::app
