@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "app/cancel.h"
 #include "app/command.h"
 #include "app/progress.h"
 #include "app/terminal.h"
@@ -68,23 +67,10 @@ Json toJson(const ImportedTrace& imported, const std::string& output)
     return object;
 }
 
-/// Reports every whole percent once; the first Ctrl-C stops the work.
-WorkProgress reportTo(ProgressPrinter& printer)
-{
-    return {[&printer, shown = -1, cancelled = cancelOnSignals()](double fraction) mutable {
-        const int percent = std::clamp(static_cast<int>(fraction * 100), 0, 100);
-        if (percent != std::exchange(shown, percent))
-            printer.show(
-                percent / 100.0, [&] { return fmt::format("import {} %", percent); },
-                [&] { return fmt::format("{{\"progress\":{:.2f}}}", percent / 100.0); });
-        return !cancelled->load();
-    }};
-}
-
 ImportedTrace importReporting(const ImportCommandOptions& options)
 {
     ProgressPrinter printer(options.progress);
-    const WorkProgress progress = reportTo(printer);
+    const WorkProgress progress = percentsOn(printer, "import");
     ImportedTrace imported = importTraces(options.files, options.output, options.force, progress);
     progress.report(1);
     return imported;

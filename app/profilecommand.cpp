@@ -8,11 +8,18 @@
 #include "core/base/outputfile.h"
 #include "core/base/textfile.h"
 #include "core/base/units.h"
+#include "core/presets/modelfile.h"
+#include "executor/torch/python.h"
 #include "executor/torch/torchprofile.h"
+#include "traces/analysis/layerranges.h"
+#include "traces/import/traceimport.h"
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <filesystem>
 #include <memory>
+#include <optional>
 
 namespace pipewright::app {
 
@@ -24,32 +31,49 @@ struct ProfileCommandOptions {
         command
             .option("--torch", profile.module,
                     "your model: FILE.py:build returns its layers in order; the file has batch(step) and "
-                    "loss(output, target) too")
-            .required()
+                    "loss(output, target) too; PyTorch measures them")
             .typeName("FILE.py:NAME");
+        command
+            .option(
+                "--trace", trace,
+                "a recorded run on one device whose layers have ranges (record_function, NVTX): a trace of PyTorch's "
+                "profiler, a SQLite export of Nsight Systems, or one that was imported")
+            .typeName("FILE");
         command.option("-o,--output", output, "the model to write, for --model: .json, or .csv with spread and peak")
             .required()
             .typeName("FILE");
         command
+            .option("--layers", ranges.layers,
+                    "of a trace: which ranges are layers, a regular expression such as \"block [0-9]+|head\" (the "
+                    "outermost of which a forward pass has several)")
+            .typeName("EXPRESSION");
+        command
+            .option("--model", model,
+                    "of a trace without the allocator's reports: bytes are those of this model, of as many layers")
+            .typeName("MODEL");
+        measuring = command.group("With --torch", {});
+        measuring
             .option("--microbatches", profile.microbatches,
                     "batch(0) is cut into so many, and one is measured; as many as the design's (1)")
             .range(1, 1 << 20)
             .typeName("M");
-        command.option("--seconds", profile.seconds, "for each layer, at least (0.5)").typeName("X");
-        command.option("--device", profile.device, "host, cuda, or auto: the GPU where there is one")
+        measuring.option("--seconds", profile.seconds, "for each layer, at least (0.5)").typeName("X");
+        measuring.option("--device", profile.device, "host, cuda, or auto: the GPU where there is one")
             .typeName("DEVICE");
-        command.option("--python", profile.python, "the Python that has PyTorch (python3)").typeName("PROGRAM");
-        command.option("--seed", profile.seed, "of parameters and data").typeName("N");
+        measuring.option("--python", profile.python, "the Python that has PyTorch (python3)").typeName("PROGRAM");
+        measuring.option("--seed", profile.seed, "of parameters and data").typeName("N");
         command.flag("--force", force, "replace the file if it exists");
         command.option("--progress", progress, "auto, bar, json (lines on standard error) or none").typeName("STYLE");
         command.flag("--json", json, "print one JSON object");
     }
+    Command measuring{nullptr};
     TorchProfileOptions profile;
-    std::string output, progress = "auto";
+    LayerRangeOptions ranges;
+    std::string trace, model, output, progress = "auto";
     bool force = false, json = false;
 };
 
-Json toJson(const TorchProfile& profile, const std::string& output)
+Json toJson(const LayerProfile& profile, const std::string& output)
 {
     Json layers = Json::array();
     for (std::size_t i = 0; i < profile.layers.size(); ++i) {
@@ -70,34 +94,80 @@ Json toJson(const TorchProfile& profile, const std::string& output)
     }
     return {{"model", output},
             {"device", profile.device},
-            {"torch", profile.torch},
+            {"tool", profile.tool},
             {"microbatch_size", profile.shape.microbatchSize},
+            {"estimated", profile.estimated},
+            {"unknown", profile.unknown},
             {"layers", std::move(layers)}};
 }
 
-void print(const TorchProfile& profile, const std::string& output)
+void print(const LayerProfile& profile, const std::string& output)
 {
-    printText("{} layers on {}, PyTorch {}, {} rows per microbatch\n\n", profile.layers.size(), profile.device,
-              profile.torch, profile.shape.microbatchSize);
-    TextTable table({"layer", "F", "I", "W", "B", "saved", "parameters", "output", "spread"});
+    printText("{} layers on {}, {}\n\n", profile.layers.size(), profile.device, profile.tool);
+    const auto isIn = [](const std::vector<std::string>& list, const char* column) {
+        return std::find(list.begin(), list.end(), column) != list.end();
+    };
+    const auto titled = [&](const char* title, const char* column) {
+        return title + std::string(isIn(profile.estimated, column) ? " (estimated)" : "");
+    };
+    const auto size = [&](Bytes bytes, const char* column) {
+        return isIn(profile.unknown, column) ? std::string("not known") : formatSize(bytes);
+    };
+    TextTable table({"layer", "F", titled("I", "input_grad"), titled("W", "weight_grad"), "B", titled("saved", "saved"),
+                     titled("parameters", "parameters"), titled("output", "output"), "spread"});
     for (std::size_t i = 0; i < profile.layers.size(); ++i) {
         const KnownLayer& layer = profile.shape.table[i];
         table.addRow({layer.name, formatDuration(layer.forward), formatDuration(layer.inputGrad),
-                      formatDuration(layer.weightGrad), formatDuration(layer.backward), formatSize(layer.saved),
-                      formatSize(layer.parameters), formatSize(layer.output),
+                      formatDuration(layer.weightGrad), formatDuration(layer.backward), size(layer.saved, "saved"),
+                      size(layer.parameters, "parameters"), size(layer.output, "output"),
                       fmt::format("{:.1f} %", profile.layers[i].spread * 100)});
     }
     table.print();
     printText("\n{}: pipewright new zb-h1 --model {} …\n", output, output);
 }
 
-int runProfile(const ProfileCommandOptions& given)
+void write(const LayerProfile& profile, const ProfileCommandOptions& given, const std::string& of)
 {
-    checkProgressStyle(given.progress);
-    checkOutput(given.output, given.force);
-    const bool csv = extensionOf(given.output) == "csv";
-    if (!csv && extensionOf(given.output) != "json")
-        throw Error(given.output, "what kind of file is this to be?", "end its name in .json or .csv");
+    writeFileAtomically(given.output,
+                        extensionOf(given.output) == "csv" ? layerTableText(profile)
+                                                           : modelFileText(profile, profile.origin(of)),
+                        given.force);
+    for (const std::string& note : profile.notes)
+        printDiagnostics({{Severity::Note, "profile", note, {}}});
+    if (given.json)
+        printJson(toJson(profile, given.output));
+    else
+        print(profile, given.output);
+}
+
+int profileTrace(const ProfileCommandOptions& given)
+{
+    if (const std::string option = given.measuring.firstGiven(); !option.empty())
+        throw Error(option, "a trace was recorded already", "leave it out, or measure with --torch");
+    LayerRangeOptions options = given.ranges;
+    std::optional<ModelFile> model;
+    if (!given.model.empty()) {
+        model = loadModel(given.model);
+        options.model = &model->shape;
+    }
+    options.name = std::filesystem::path(given.trace).stem().string();
+    const RunFolder folder;
+    std::string stored = given.trace;
+    if (isForeignTrace(given.trace)) {
+        stored = folder.file("trace.db");
+        ProgressPrinter printer(given.progress);
+        const WorkProgress progress = percentsOn(printer, "import");
+        printDiagnostics(importTraces({given.trace}, stored, false, progress).report.diagnostics(given.trace));
+    }
+    write(layersOfRanges(readActivities(stored), given.trace, options), given,
+          std::filesystem::path(given.trace).filename().string());
+    return exitSuccess;
+}
+
+int profileModule(const ProfileCommandOptions& given)
+{
+    if (!given.ranges.layers.empty() || !given.model.empty())
+        throw Error(given.model.empty() ? "--layers" : "--model", "is about ranges of a trace", "give --trace FILE");
     TorchProfileOptions options = given.profile;
     ProgressPrinter printer(given.progress);
     options.cancel = cancelOnSignals();
@@ -117,25 +187,32 @@ int runProfile(const ProfileCommandOptions& given)
                            {}}});
         return exitFinding;
     }
-    writeFileAtomically(given.output, csv ? layerTableText(profile) : modelFileText(profile, profile.origin(options)),
-                        given.force);
-    for (const std::string& note : profile.notes)
-        printDiagnostics({{Severity::Note, "profile", note, {}}});
+    write(profile, given, options.module);
     if (options.microbatches == 1)
         printDiagnostics({{Severity::Note, "--microbatches", "the whole batch was measured as one microbatch",
                            "give as many as the design's to measure one of them"}});
-    if (given.json)
-        printJson(toJson(profile, given.output));
-    else
-        print(profile, given.output);
     return exitSuccess;
+}
+
+int runProfile(const ProfileCommandOptions& given)
+{
+    checkProgressStyle(given.progress);
+    checkOutput(given.output, given.force);
+    if (extensionOf(given.output) != "csv" && extensionOf(given.output) != "json")
+        throw Error(given.output, "what kind of file is this to be?", "end its name in .json or .csv");
+    if (given.profile.module.empty() == given.trace.empty())
+        throw Error("profile", given.trace.empty() ? "of what?" : "--torch and --trace together",
+                    "give --torch FILE.py:build to measure, or --trace FILE of a recorded run");
+    return given.trace.empty() ? profileModule(given) : profileTrace(given);
 }
 
 } // namespace
 
 void addProfileCommand(CommandLine& line, int& exitCode)
 {
-    Command command = line.add("profile", "Measures the layers of your PyTorch module and writes a model of them");
+    Command command = line.add(
+        "profile",
+        "Measures the layers of your PyTorch module, or reads them from a recorded run, and writes a model of them");
     const auto options = std::make_shared<ProfileCommandOptions>(command);
     command.onCall([options, &exitCode] { exitCode = runProfile(*options); });
 }

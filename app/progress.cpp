@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "app/progress.h"
 
+#include "app/cancel.h"
 #include "app/terminal.h"
 
 #include "core/base/diagnostic.h"
@@ -9,6 +10,7 @@
 
 #include <algorithm>
 #include <unistd.h>
+#include <utility>
 
 namespace pipewright::app {
 
@@ -62,6 +64,18 @@ void ProgressPrinter::writeLine(const std::string& object)
 {
     if (m_style == Style::Json)
         printError("{}\n", object);
+}
+
+WorkProgress percentsOn(ProgressPrinter& printer, std::string what)
+{
+    return {[&printer, what = std::move(what), shown = -1, cancelled = cancelOnSignals()](double fraction) mutable {
+        const int percent = std::clamp(static_cast<int>(fraction * 100), 0, 100);
+        if (percent != std::exchange(shown, percent))
+            printer.show(
+                percent / 100.0, [&] { return fmt::format("{} {} %", what, percent); },
+                [&] { return fmt::format("{{\"progress\":{:.2f}}}", percent / 100.0); });
+        return !cancelled->load();
+    }};
 }
 
 } // namespace pipewright::app

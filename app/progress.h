@@ -3,6 +3,8 @@
 // printed into a file or pipe by default. The command provides the text.
 #pragma once
 
+#include "traces/store/progress.h"
+
 #include <functional>
 #include <mutex>
 #include <string>
@@ -35,5 +37,8 @@ private:
     std::mutex m_mutex;
     std::size_t m_drawn = 0; ///< length of the bar's current line; guarded by m_mutex
 };
+
+/// Reports every whole percent of work on a trace once, as "import 12 %"; the first Ctrl-C stops the work.
+WorkProgress percentsOn(ProgressPrinter& printer, std::string what);
 
 } // namespace pipewright::app

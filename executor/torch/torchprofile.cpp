@@ -4,8 +4,6 @@
 #include "core/base/diagnostic.h"
 #include "core/base/textfile.h"
 #include "core/json/jsonvalue.h"
-#include "core/json/prettyjson.h"
-#include "core/presets/modeljson.h"
 #include "core/workload/layertable.h"
 #include "executor/torch/python.h"
 #include "executor/torch/rankprocesses.h"
@@ -13,7 +11,6 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include <algorithm>
 #include <filesystem>
 
 namespace pipewright {
@@ -64,7 +61,7 @@ private:
             profile.notes.push_back(report["note"]);
         if (report.contains("hello")) {
             profile.device = report.at("device");
-            profile.torch = report.at("torch");
+            profile.tool = "PyTorch " + report.at("torch").get<std::string>();
             m_layers = report.at("layers");
             m_rows = report.at("rows");
             m_type = report.at("data_type") == "bf16" ? DataType::Bf16 : DataType::Fp32;
@@ -120,39 +117,6 @@ TorchProfile profileWithTorch(const TorchProfileOptions& options)
         }
     }
     return reports.result();
-}
-
-std::string TorchProfile::origin(const TorchProfileOptions& options) const
-{
-    double worst = 0;
-    for (const ProfiledLayer& layer : layers)
-        worst = std::max(worst, layer.spread);
-    return fmt::format("measured: {} on {}, PyTorch {}, {} rows per microbatch, spread up to {:.1f} %", options.module,
-                       device, torch, shape.microbatchSize, worst * 100);
-}
-
-std::string modelFileText(const TorchProfile& profile, const std::string& origin)
-{
-    nlohmann::ordered_json json{{"title", profile.shape.name}};
-    json.update(shapeToJson(profile.shape));
-    json["origin"] = origin;
-    return prettyJson(json);
-}
-
-std::string layerTableText(const TorchProfile& profile)
-{
-    std::string text = "layer,forward,input_grad,weight_grad,backward,saved,saved_for_weight_grad,parameters,output,"
-                       "spread,peak,rounds\n";
-    for (std::size_t i = 0; i < profile.shape.table.size(); ++i) {
-        const KnownLayer& layer = profile.shape.table[i];
-        const ProfiledLayer& measured = profile.layers[i];
-        text += fmt::format("{},{},{},{},{},{},{},{},{},{:.1f} %,{},{}\n", layer.name, exactDuration(layer.forward),
-                            exactDuration(layer.inputGrad), exactDuration(layer.weightGrad),
-                            exactDuration(layer.backward), exactSize(layer.saved), exactSize(layer.savedForWeightGrad),
-                            exactSize(layer.parameters), exactSize(layer.output), measured.spread * 100,
-                            measured.peak < 0 ? "" : exactSize(measured.peak), measured.rounds);
-    }
-    return text;
 }
 
 } // namespace pipewright

@@ -45,9 +45,9 @@ private slots:
         QCOMPARE(told, (QStringList{"1/2 Embed", "2/2 Head"}));
         QCOMPARE(profile.notes, std::vector<std::string>{"of several types"});
         QCOMPARE(profile.layers[1].peak, Bytes(700));
-        QVERIFY(profile.origin(options).find("spread up to 25.0 %") != std::string::npos);
+        QVERIFY(profile.origin(options.module).find("spread up to 25.0 %") != std::string::npos);
         const ModelFile file = csv ? readModelFile(layerTableText(profile), "net.csv")
-                                   : readModelFile(modelFileText(profile, profile.origin(options)), "net.json");
+                                   : readModelFile(modelFileText(profile, profile.origin(options.module)), "net.json");
         QCOMPARE(file.shape.table, profile.shape.table);
         QCOMPARE(file.shape.table[1].backward, Nanoseconds(2900));
         QCOMPARE(file.shape.table[1].savedForWeightGrad, Bytes(32));
