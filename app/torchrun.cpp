@@ -60,7 +60,14 @@ TorchRunOptions::TorchRunOptions(Command command)
                 "your model: FILE.py:build returns its layers in order, or build(stage) one stage; the file has "
                 "batch(step) and loss(output, target) too, and may have optimizer(parameters)")
         .typeName("FILE.py:NAME");
-    m_group.option("--ranks", m_ranks, "processes: as many as the design has devices").typeName("N");
+    m_group.option("--ranks", m_ranks, "processes: as many as the design has devices, times --replicas").typeName("N");
+    m_group
+        .option(
+            "--replicas", m_replicas,
+            "copies of the pipeline, each with rows of its own; your file's replicate(module, mesh) joins those of a "
+            "stage, as with DistributedDataParallel or fully_shard (1)")
+        .range(1, 1 << 16)
+        .typeName("N");
     m_group.flag("--synthetic-stages", m_synthetic, "stages that take the design's times, without a module");
     m_group.option("--python", m_python, "the Python that has PyTorch (python3)").typeName("PROGRAM");
     m_group.flag("--print-command", m_printCommand,
@@ -95,6 +102,7 @@ TorchOptions TorchRunOptions::complete(TorchOptions common) const
     common.module = m_module;
     common.syntheticStages = m_synthetic;
     common.ranks = m_ranks;
+    common.replicas = m_replicas;
     common.python = m_python;
     return common;
 }
@@ -110,9 +118,11 @@ int TorchRunOptions::run(const std::string& designFile, TorchOptions common, con
         const std::string job = options.trace + ".job.json", folder = options.trace + ".ranks";
         writeFileAtomically(job, torchJob(located.design, options, notes), options.overwriteTrace);
         printDiagnostics(located.locate(notes));
-        printText("{}pipewright run {} --backend torch --steps {} --collect {} -o {}\n",
-                  torchCommandText(options, located.design.schedule.devices(), job, folder), designFile, options.steps,
-                  folder, options.trace);
+        printText("{}pipewright run {} --backend torch --steps {}{} --collect {} -o {}\n",
+                  torchCommandText(options, located.design.schedule.devices() * options.replicas, job, folder),
+                  designFile, options.steps,
+                  options.replicas > 1 ? fmt::format(" --replicas {}", options.replicas) : std::string(), folder,
+                  options.trace);
         return exitSuccess;
     }
     ProgressPrinter printer(progress);

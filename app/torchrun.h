@@ -22,7 +22,7 @@ private:
 
     Command m_command, m_group;
     std::string m_module, m_python = "python3", m_collect;
-    int m_ranks = 0;
+    int m_ranks = 0, m_replicas = 1;
     bool m_synthetic = false, m_printCommand = false;
 };
 

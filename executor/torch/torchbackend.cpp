@@ -54,7 +54,7 @@ struct Recording {
                 header.deviceNames.push_back(fmt::format("rank {}", device));
             trace.emplace(options.trace, options.overwriteTrace, design, program, std::move(header), options.tell);
         }
-        records.emplace(program, trace ? &*trace : nullptr);
+        records.emplace(program, trace ? &*trace : nullptr, options.replicas);
         records->result().maths = options.syntheticStages ? "synthetic" : "module";
         records->result().trace = options.trace;
     }
@@ -181,7 +181,8 @@ RunResult runWithTorch(const Design& design, const TorchOptions& options)
     const std::string job = torchJob(design, options, notes);
     const RunFolder folder;
     writeFileAtomically(folder.file("job.json"), job, false);
-    const std::vector<ProcessToStart> wanted = processesOf(options, design.schedule.devices(), folder);
+    const std::vector<ProcessToStart> wanted =
+        processesOf(options, design.schedule.devices() * options.replicas, folder);
     Recording recording(design, options);
     RunResult& result = recording.records->result();
     result.notes = std::move(notes);
@@ -195,7 +196,7 @@ RunResult collectTorchRun(const Design& design, const std::string& folder, const
     Diagnostics notes;
     torchJob(design, options, notes);
     Recording recording(design, options);
-    for (int rank = 0; rank < design.schedule.devices(); ++rank) {
+    for (int rank = 0; rank < design.schedule.devices() * options.replicas; ++rank) {
         const std::string path = fmt::format("{}/rank{}.jsonl", folder, rank);
         if (!std::filesystem::exists(path))
             throw Error(path, "is missing", "the folder holds what every rank recorded: rank0.jsonl and on");

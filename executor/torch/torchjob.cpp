@@ -33,10 +33,21 @@ std::string firstBlock(const Schedule& schedule, Asked asked)
 void requirePossible(const Design& design, const TorchOptions& options)
 {
     const Schedule& schedule = design.schedule;
-    if (options.ranks != 0 && options.ranks != schedule.devices())
+    const int ranks = schedule.devices() * options.replicas;
+    if (options.ranks != 0 && options.ranks != ranks)
         throw Error("--ranks",
-                    fmt::format("{} ranks, and the design has {} devices", options.ranks, schedule.devices()),
+                    options.replicas > 1
+                        ? fmt::format("{} ranks, and {} copies of {} devices are {}", options.ranks, options.replicas,
+                                      schedule.devices(), ranks)
+                        : fmt::format("{} ranks, and the design has {} devices", options.ranks, schedule.devices()),
                     "every device is a rank: leave it out, or make the design for so many devices");
+    if (options.replicas > 1 && options.syntheticStages)
+        throw Error("--replicas", "stages that take the design's times have no gradients to share",
+                    "give your module with --module");
+    if (options.replicas > 1 && hasUpdates(schedule))
+        throw Error("--replicas",
+                    "the weights of this schedule are updated amid the step, where gradients are not summed",
+                    "take a family that updates at the step's end, such as 1f1b");
     if (hasUpdates(schedule)) {
         if (!schedule.dataParallelDevices.empty() || schedule.shardedStates)
             throw Error(firstBlock(schedule, [](const Block& block) { return block.op == Op::U; }),
@@ -116,6 +127,7 @@ std::string torchJob(const Design& design, const TorchOptions& options, Diagnost
     job["version"] = 1;
     job["steps"] = options.steps;
     job["ranks"] = design.schedule.devices();
+    job["replicas"] = options.replicas;
     job["stages"] = design.schedule.stages();
     job["microbatches"] = design.schedule.microbatches;
     job["device_of_stage"] = design.schedule.deviceOfStage;

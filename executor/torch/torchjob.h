@@ -18,7 +18,8 @@ struct TorchOptions {
     int steps = 1;
     std::string module;           ///< FILE.py:build; empty with `syntheticStages`
     bool syntheticStages = false; ///< stages that take the times of the design's costs
-    int ranks = 0;                ///< 0: one per device
+    int ranks = 0;                ///< 0: one per device and replica
+    int replicas = 1;             ///< copies of the pipeline, joined by the person's replicate(module, mesh)
     std::string python = "python3";
     std::string device = "auto"; ///< auto, host or cuda
     std::uint64_t seed = 1;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "executor/torch/torchrecords.h"
 
+#include "core/design/blockparts.h"
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
@@ -24,14 +26,15 @@ constexpr Nanoseconds inFlight = 50'000; ///< a shorter wait is the call itself
 
 } // namespace
 
-TorchRecords::TorchRecords(const Program& program, RecordSink* sink) : m_sink(sink), m_ranks(program.devices.size())
+TorchRecords::TorchRecords(const Program& program, RecordSink* sink, int replicas)
+    : m_sink(sink), m_ranks(program.devices.size() * static_cast<std::size_t>(replicas))
 {
     m_result.backend = "torch";
     m_result.devices = static_cast<int>(program.devices.size());
     for (const Program::Device& device : program.devices)
         m_result.predictedPeakBytes.push_back(device.peakBytes);
-    m_result.clockOffsets.assign(m_ranks.size(), 0);
-    m_result.clockUncertainties.assign(m_ranks.size(), 0);
+    m_result.clockOffsets.assign(program.devices.size(), 0);
+    m_result.clockUncertainties.assign(program.devices.size(), 0);
     for (TaskId id = 0; id < program.tasks.size(); ++id) {
         const Task& task = program.tasks[id];
         m_deviceOf.push_back(task.device);
@@ -81,7 +84,30 @@ void TorchRecords::takeBlocks(int rank, int step, const void* json)
         return;
     m_sink->append(tasks);
     m_sink->append(memory);
+    if (const std::vector<GpuRecord> exchanges = exchangesOf(rank, step, json); !exchanges.empty())
+        m_sink->append(exchanges);
     m_sink->commit();
+}
+
+/// What the replicas of a device did together, under the block in which it began.
+std::vector<GpuRecord> TorchRecords::exchangesOf(int rank, int step, const void* json) const
+{
+    std::vector<GpuRecord> exchanges;
+    for (const Json& row : static_cast<const Json*>(json)->value("exchanges", Json::array())) {
+        GpuRecord& exchange = exchanges.emplace_back();
+        exchange.step = step;
+        exchange.kind = GpuRecord::Kind::Part;
+        exchange.name = row.at(0).get<std::string>() + " over replicas";
+        exchange.bytes = row.at(1);
+        if (row.at(2).is_string())
+            exchange.task = taskOf(rank, row.at(2), row.at(3), row.at(4));
+        exchange.start = row.at(5);
+        exchange.end = row.at(6);
+        exchange.device = 0;
+        exchange.stream = static_cast<std::int32_t>(PartStream::Communication);
+        exchange.toDevice = rank;
+    }
+    return exchanges;
 }
 
 void TorchRecords::take(int rank, const std::string& line)
@@ -96,12 +122,15 @@ void TorchRecords::take(int rank, const std::string& line)
         if (report.contains("hello")) {
             from.here = true;
             from.name = report.value("name", "");
-            m_result.clockOffsets[static_cast<std::size_t>(rank)] = report.value("offset", Nanoseconds{0});
-            m_result.clockUncertainties[static_cast<std::size_t>(rank)] = report.value("uncertainty", Nanoseconds{0});
+            if (isRecorded(rank)) {
+                m_result.clockOffsets[static_cast<std::size_t>(rank)] = report.value("offset", Nanoseconds{0});
+                m_result.clockUncertainties[static_cast<std::size_t>(rank)] =
+                    report.value("uncertainty", Nanoseconds{0});
+            }
         }
         if (report.contains("note"))
             m_result.notes.push_back({Severity::Note, "module", report["note"], {}});
-        if (report.contains("blocks"))
+        if (report.contains("blocks") && isRecorded(rank))
             takeBlocks(rank, report.at("step"), &report);
         if (report.contains("end")) {
             const int number = report.at("step");
@@ -109,8 +138,10 @@ void TorchRecords::take(int rank, const std::string& line)
             Step& step = m_steps[number];
             step.start = step.ended == 0 ? start : std::min(step.start, start);
             step.end = std::max(step.end, end);
-            if (const Json loss = report.value("loss", Json()); loss.is_number())
-                step.loss = loss;
+            if (const Json loss = report.value("loss", Json()); loss.is_number()) {
+                step.loss = (step.losses == 0 ? 0 : step.loss * step.losses) + loss.get<double>();
+                step.loss /= ++step.losses; // the mean over the replicas, each with rows of its own
+            }
             if (++step.ended == static_cast<int>(m_ranks.size())) {
                 m_result.stepTimes.push_back(step.end - step.start);
                 m_result.losses.push_back(step.loss);
@@ -122,8 +153,8 @@ void TorchRecords::take(int rank, const std::string& line)
                 m_steps.erase(number);
             }
         }
-        if (report.contains("peak")) {
-            m_result.peakBytes.resize(m_ranks.size(), 0);
+        if (report.contains("peak") && isRecorded(rank)) {
+            m_result.peakBytes.resize(static_cast<std::size_t>(m_result.devices), 0);
             m_result.peakBytes[static_cast<std::size_t>(rank)] = report["peak"];
         }
         if (report.contains("gradients")) {

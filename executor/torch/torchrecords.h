@@ -27,8 +27,9 @@ struct RankFailure {
 
 class TorchRecords {
 public:
-    /// `sink` gets the records; null: they are only checked.
-    TorchRecords(const Program& program, RecordSink* sink);
+    /// `sink` gets the records; null: they are only checked. Of several replicas of the pipeline, whose ranks come one
+    /// replica after the other, the first one's are recorded.
+    TorchRecords(const Program& program, RecordSink* sink, int replicas = 1);
 
     /// Throws Error (where = the rank) for a line that is no report, or of a block that is not this rank's.
     void take(int rank, const std::string& line);
@@ -53,7 +54,7 @@ private:
         Nanoseconds start = 0, end = 0;
     };
     struct Step {
-        int ended = 0;
+        int ended = 0, losses = 0;
         std::map<TaskId, Nanoseconds> blockEnds; ///< of what makes the values that ranks wait for
         std::vector<Wait> waits;
         Nanoseconds start = 0, end = 0;
@@ -61,6 +62,8 @@ private:
     };
     TaskId taskOf(int rank, const std::string& op, int stage, int microbatch) const;
     void takeBlocks(int rank, int step, const void* json);
+    std::vector<GpuRecord> exchangesOf(int rank, int step, const void* json) const;
+    bool isRecorded(int rank) const { return rank < m_result.devices; }
     void writeTransfers(int step);
 
     RecordSink* m_sink;

@@ -36,16 +36,18 @@ def _compare(runner, gathered):
         with torch.no_grad():
             for name, parameter in module.named_parameters():
                 parameter.copy_(parameters[stage][name])
-    count, loss = job["microbatches"], source.loss()
-    inputs, targets = source.batch(job["steps"] - 1)
-    pieces = [value.to(runner.device).chunk(count) for value in inputs]
-    wanted = targets.to(runner.device).chunk(count)
-    for microbatch in range(count):
-        runner.stream.line(at=f"the whole module, microbatch {microbatch}")
-        value = tuple(piece[microbatch] for piece in pieces)
-        for module in modules:
-            value = module(*value) if isinstance(value, tuple) else module(value)
-        loss(value, wanted[microbatch]).backward()
+    copies, loss = job["replicas"], source.loss()
+    count = job["microbatches"] * copies
+    for copy in range(copies):
+        inputs, targets = source.batch((job["steps"] - 1) * copies + copy)
+        pieces = [value.to(runner.device).chunk(job["microbatches"]) for value in inputs]
+        wanted = targets.to(runner.device).chunk(job["microbatches"])
+        for microbatch in range(job["microbatches"]):
+            runner.stream.line(at=f"the whole module, microbatch {microbatch}")
+            value = tuple(piece[microbatch] for piece in pieces)
+            for module in modules:
+                value = module(*value) if isinstance(value, tuple) else module(value)
+            loss(value, wanted[microbatch]).backward()
     worst, equal, bound = 0.0, True, 0.0
     for stage, module in enumerate(modules):
         for name, parameter in module.named_parameters():

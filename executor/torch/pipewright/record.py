@@ -81,7 +81,8 @@ class Recorder:
         self._stream, self._clock, self._offset = stream, clock, offset_ns
         self.on = False
         self.at = ""
-        self._blocks, self._waits, self._memory = [], [], []
+        self.within = None  # the block that runs
+        self._blocks, self._waits, self._memory, self._exchanges = [], [], [], []
 
     def begin_step(self):
         self._clock.begin_step()
@@ -111,6 +112,16 @@ class Recorder:
         if self.on:
             self._waits.append([what, stage, microbatch, begin, self._clock.now()])
 
+    def exchange_begins(self, name):
+        """Something that the copies of a device do together, in or between blocks."""
+        return (name, self.within, self._clock.now()) if self.on else None
+
+    def exchange_ends(self, begun, size):
+        """From any thread; `begun` is what exchange_begins() returned."""
+        if begun is not None:
+            name, within, begin = begun
+            self._exchanges.append([name, size, *(within or [None, 0, 0]), begin, self._clock.now()])
+
     def _memory_now(self, mark):
         allocated = self._clock.allocated()
         if self.on and allocated is not None:
@@ -120,10 +131,11 @@ class Recorder:
         """Sends what there is; also of a step that broke off."""
         read = lambda mark: self._clock.read(mark) + self._offset
         timed = lambda rows: [[*row[:3], read(row[3]), read(row[4])] for row in rows]
-        if self._blocks or self._waits:
+        if self._blocks or self._waits or self._exchanges:
             self._stream.line(step=step, blocks=timed(self._blocks), waits=timed(self._waits),
+                              exchanges=[[*row[:5], read(row[5]), read(row[6])] for row in self._exchanges],
                               memory=[[read(mark), size] for mark, size in self._memory])
-        self._blocks, self._waits, self._memory = [], [], []
+        self._blocks, self._waits, self._memory, self._exchanges = [], [], [], []
 
     def end_step(self, step, begin, end, loss):
         self.flush(step)

@@ -22,6 +22,7 @@ import traceback
 
 from .errors import Refused
 from .record import Clock, DeviceClock, Recorder, Stream, clock_offset
+from .replicas import plain_name, whole
 
 
 def ranks_of_environment():
@@ -59,8 +60,10 @@ class Runner:
         self.torch, self.dist, self.job, self.stream = torch, dist, job, stream
         self.schedules, self.pipelining = schedules, pipelining
         self.rank, self.ranks, self.local = ranks_of_environment()
-        if self.ranks != job["ranks"]:
-            raise Refused("ranks", f"{self.ranks} processes, and the design has {job['ranks']} devices", "start as many")
+        if self.ranks != job["ranks"] * job["replicas"]:
+            copies = f" in {job['replicas']} copies" if job["replicas"] > 1 else ""
+            raise Refused("ranks", f"{self.ranks} processes, and the design has {job['ranks']} devices{copies}", "start as many")
+        self.design_rank = self.rank % job["ranks"]
         # What went wrong is said once, by the program, and not with the whole schedule.
         logging.getLogger("torch.distributed.pipelining").setLevel(logging.CRITICAL)
         self.device = self._device()
@@ -100,15 +103,22 @@ class Runner:
         self.dist.init_process_group(backend, rank=self.rank, world_size=self.ranks, timeout=timeout, **where)
         # For barriers, objects and clocks; what the stages hand on goes its own way.
         self.talk = self.dist.new_group(backend="gloo", timeout=timeout)
+        self.replicas = None
+        if self.job["replicas"] > 1:
+            from .replicas import Replicas
+
+            self.replicas = Replicas(self.torch, self.dist, self.job, self.rank, self.device, backend, timeout)
 
     def prepare(self):
         job, torch = self.job, self.torch
-        mine = [stage for stage, rank in enumerate(job["device_of_stage"]) if rank == self.rank]
+        mine = [stage for stage, rank in enumerate(job["device_of_stage"]) if rank == self.design_rank]
         self.modules = self.source.stages(mine)
         for note in self.source.notes if self.rank == 0 else []:
             self.stream.line(note=note)
         for stage in mine:
             self.modules[stage].to(self.device)
+        if self.replicas is not None:
+            self.modules = self.replicas.join(self.source, self.modules, self.recorder)
         self.first, self.last = 0 in mine, job["stages"] - 1 in mine
         self.optimizers = {}
         for stage in mine:
@@ -117,7 +127,8 @@ class Runner:
                 self.optimizers[stage] = self.source.optimizer(parameters)
         pipeline_stages = []
         for stage in mine:
-            made = self.pipelining.PipelineStage(self.modules[stage], stage, job["stages"], self.device)
+            made = self.pipelining.PipelineStage(self.modules[stage], stage, job["stages"], self.device,
+                                                  group=None if self.replicas is None else self.replicas.pipeline)
             if self.device.type == "cpu" and hasattr(made, "_get_init_p2p_neighbors_ops"):
                 made._get_init_p2p_neighbors_ops = lambda: []  # gloo connects by itself, and not with itself
             self._watch(made)
@@ -154,6 +165,7 @@ class Runner:
 
         def timed(op, microbatch, call):
             recorder.say(f"{op}{index}.{microbatch}")
+            recorder.within = [op, index, microbatch]
             begin = recorder.border()
             pace = self.source.pace(op, index)
             started = time.monotonic_ns()
@@ -163,6 +175,7 @@ class Runner:
                     self.torch.cuda.synchronize(self.device)
                 self.stages_of.sleep_until(started + pace)
             recorder.block(op, index, microbatch, begin)
+            recorder.within = None
             return result
 
         def forward_one_chunk(microbatch, *arguments, **named):
@@ -206,7 +219,7 @@ class Runner:
     def _step(self, number):
         """One pass of the schedule; the mean loss where the last stage is."""
         job = self.job
-        inputs, targets = self.source.batch(number)
+        inputs, targets = self.source.batch(self._rows_of(number))
         losses = []
         arguments = {"target": targets.to(self.device), "losses": losses} if self.last else {}
         if "return_outputs" in inspect.signature(self.schedule.step).parameters:
@@ -217,6 +230,10 @@ class Runner:
         self.recorder.begin_step()
         self.schedule.step(*([value.to(self.device) for value in inputs] if self.first else []), **arguments)
         return begin, losses
+
+    def _rows_of(self, step):
+        """The number that batch() is asked for: every copy has rows of its own."""
+        return step if self.replicas is None else step * self.replicas.count + self.replicas.number
 
     def _forget_gradients(self):
         for module in self.modules.values():
@@ -262,21 +279,22 @@ class Runner:
         self.stream.line(done=True)
 
     def _named(self, value):
-        return {stage: {name: value(parameter) for name, parameter in module.named_parameters()}
+        return {stage: {plain_name(name): value(parameter) for name, parameter in module.named_parameters()}
                 for stage, module in self.modules.items()}
 
     def _parameters(self):
-        return self._named(lambda parameter: parameter.detach().to("cpu", copy=True))
+        return self._named(lambda parameter: whole(parameter.detach()).to("cpu", copy=True))
 
     def _gradients(self):
-        return self._named(lambda parameter: None if parameter.grad is None else parameter.grad.to("cpu", copy=True))
+        return self._named(lambda parameter: None if parameter.grad is None else whole(parameter.grad).to("cpu", copy=True))
 
     def _check(self, before, gradients):
         from . import check
 
         self.stream.line(at="comparing the gradients with the whole module's")
         gathered = [None] * self.ranks if self.rank == 0 else None
-        self.dist.gather_object((before, gradients), gathered, group=self.talk, dst=0)
+        first = self.rank < self.job["ranks"]  # the copies have the same, which is their point
+        self.dist.gather_object((before, gradients) if first else ({}, {}), gathered, group=self.talk, dst=0)
         if self.rank == 0:
             self.stream.line(gradients=check.against_whole_module(self, gathered))
 

@@ -50,6 +50,9 @@ class Source:
     def optimizer(self, parameters):
         return self.module.optimizer(parameters)
 
+    def replicate(self, module, mesh):
+        return self.module.replicate(module, mesh)
+
     def pace(self, op, stage):
         return None
 

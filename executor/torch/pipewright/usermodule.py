@@ -3,7 +3,7 @@
 
 `build()` returns the model as a list of layers (or an nn.Sequential), `build(stage)` or `build(stage, stages)` one stage.
 Beside it the file has `batch(step)`, which returns the inputs and the targets of a whole step, and `loss(output, target)`,
-a mean over the rows. `optimizer(parameters)` is optional.
+a mean over the rows. `optimizer(parameters)` is optional, and `replicate(module, mesh)` is for copies of the pipeline.
 """
 
 import importlib.util
@@ -104,6 +104,12 @@ class UserModule:
 
     def loss(self):
         return self._function("loss", "returns the mean loss of a microbatch: loss(output, target)")
+
+    def replicate(self, module, mesh):
+        """A stage, joined with its copies, whose ranks are those of the mesh."""
+        function = self._function("replicate", "joins the copies of a stage, such as replicate(module, mesh): "
+                                  "return DistributedDataParallel(module, process_group=mesh.get_group())")
+        return self._call(function, module, mesh)
 
     def optimizer(self, parameters):
         import torch

@@ -33,7 +33,7 @@ step() {
   0) say '{"step":'$s',"blocks":[["F",0,0,'$t','$((t+100))'],["F",0,1,'$((t+100))','$((t+200))'],["B",0,0,'$((t+600))','$((t+800))'],["B",0,1,'$((t+800))','$((t+1000))']],"waits":[["B",0,0,'$((t+200))','$((t+600))']],"memory":[['$t',64]]}'
      say '{"step":'$s',"start":'$t',"end":'$((t+1000))',"loss":null}' ;;
   1) say '{"step":'$s',"blocks":[["F",1,0,'$((t+100))','$((t+200))'],["B",1,0,'$((t+200))','$((t+400))'],["F",1,1,'$((t+400))','$((t+500))'],["B",1,1,'$((t+500))','$((t+700))']],"waits":[]}'
-     say '{"step":'$s',"start":'$((t+1))',"end":'$((t+700))',"loss":'$((4 - s))'}' ;;
+     say '{"step":'$s',"start":'$((t+1))',"end":'$((t+700))',"loss":'$((20 * ${COPY:-0} + 4 - s))'}' ;;
   esac
 }
 )";
@@ -117,6 +117,38 @@ say '{"done":true}'
             QVERIFY(timeline.end[task] - timeline.start[task] == (program.tasks[task].op == Op::F ? 100 : 200));
         }
         QCOMPARE(blocks, 8);
+    }
+
+    void whatReplicasExchangeIsRecordedUnderItsBlock()
+    {
+        // Ranks 2 and 3 are the second copy of the pipeline; its loss is 20 more.
+        const FakePython python("COPY=$((RANK / 2)) RANK=$((RANK % 2))\n" + hello + R"(step 0
+[ $RANK = 0 ] && say '{"step":1,"blocks":[],"waits":[],"exchanges":[["all_reduce",512,"B",0,1,20900,21500]]}'
+step 1
+say '{"done":true}'
+)");
+        TorchOptions options = optionsFor(python);
+        options.replicas = 2;
+        const Design design = twoStages();
+        const RunResult result = runWithTorch(design, options);
+        QCOMPARE(result.devices, 2);
+        QCOMPARE(result.losses, (std::vector<double>{14, 13})); // the mean of 4 and 24, of 3 and 23
+        const TraceReader trace(options.trace);
+        const Program program = compile(design.schedule, design.costs, design.dataflow);
+        QCOMPARE(trace.steps().size(), std::size_t(2));
+        const GpuWork work = trace.gpuWork(program, 1);
+        QCOMPARE(work.slices.size(), std::size_t(1)); // the first copy's alone
+        QCOMPARE(work.names[work.slices[0].name], std::string("all_reduce over replicas"));
+        QCOMPARE(program.label(work.slices[0].task), std::string("B0.1"));
+        QCOMPARE(work.slices[0].end - work.slices[0].start, Nanoseconds(600));
+
+        options.ranks = 3;
+        compare(faultOf(design, options), "3 ranks, and 2 copies of 2 devices are 4");
+        options.ranks = 0;
+        options.syntheticStages = true;
+        compare(faultOf(design, options), "--replicas");
+        options.syntheticStages = false;
+        compare(faultOf(familyDesign("pipedream", 2, 2), options), "updated amid the step");
     }
 
     void theJobHoldsTheOrderOfBlocksAndTransfers()
