@@ -11,6 +11,7 @@
 #include "core/base/outputfile.h"
 #include "core/base/textfile.h"
 #include "core/predict/stability.h"
+#include "core/predict/stepcosts.h"
 #include "core/predict/toytraining.h"
 #include "core/program/compile.h"
 #include "executor/experiment/experimentreport.h"
@@ -51,6 +52,9 @@ struct Options {
             .typeName("FILE");
         command.option("--table", table, "a row per design, means over the seeds and their spread").typeName("CSV");
         command.option("--database", database, "add the results to a SQLite file, run by run").typeName("DB");
+        command.flag(
+            "--costs", costs,
+            "no training: what each design takes per training step, as in the table of Cyclic Data Parallelism");
         command.option("--toy", toy, "a number per stage instead: chain (y = w...w x), quadratic (w^2/2) or slope")
             .typeName("MODEL");
         command.option("--inputs", inputs, "toy chain: x of microbatch 0, 1, … (1)").delimiter(',').typeName("X,X,…");
@@ -71,7 +75,7 @@ struct Options {
     double learningRate = 0, momentum = 0, start = 0.5, target = 1, dampening = 0, beta2 = 0.999, epsilon = 1e-8;
     std::vector<double> inputs{1};
     CommandOption rate, momentumOption;
-    bool json = false, force = false;
+    bool json = false, force = false, costs = false;
 };
 
 std::optional<Optimizer> optimizerOf(const Options& given)
@@ -160,6 +164,44 @@ void runToys(const Options& given)
     }
     if (given.json)
         printJson(object);
+}
+
+/// What the designs take per training step: predicted, of the costs that they have.
+void showCosts(const Options& given)
+{
+    refuseAll(given,
+              {"--output", "--table", "--database", "--force", "--steps", "--seeds", "--data", "--progress", "--module",
+               "--python", "--toy"},
+              "is about training, and --costs only predicts", "leave it out");
+    Json object{{"costs", Json::array()}};
+    TextTable table({"design", "devices", "activations, fullest device", "all devices", "parameters, fullest device",
+                     "gradients moved", "weights moved", "boundaries moved", "transfers in a row"});
+    for (const std::string& file : given.files) {
+        const LocatedDesign located = readLocatedDesign(file);
+        const Prediction prediction = predictOrFind(located);
+        const StepCosts costs = stepCosts(prediction.program, prediction.timeline);
+        object["costs"].push_back({{"design", file},
+                                   {"name", located.design.name},
+                                   {"devices", costs.devices},
+                                   {"updates", costs.updates},
+                                   {"activation_bytes", costs.activations},
+                                   {"all_activation_bytes", costs.allActivations},
+                                   {"parameter_bytes", costs.parameters},
+                                   {"gradient_traffic_bytes", costs.gradientTraffic},
+                                   {"weight_traffic_bytes", costs.weightTraffic},
+                                   {"boundary_traffic_bytes", costs.boundaryTraffic},
+                                   {"transfers_in_a_row", costs.transfersInRow}});
+        table.addRow({located.design.name, std::to_string(costs.devices), formatSize(costs.activations),
+                      formatSize(costs.allActivations), formatSize(costs.parameters), formatSize(costs.gradientTraffic),
+                      formatSize(costs.weightTraffic), formatSize(costs.boundaryTraffic),
+                      std::to_string(costs.transfersInRow)});
+    }
+    if (given.json) {
+        printJson(object);
+        return;
+    }
+    printText("predicted, per update of every stage:\n\n");
+    table.print();
 }
 
 std::string spread(const Spread& value, int seeds)
@@ -378,7 +420,9 @@ void addExperimentCommand(CommandLine& line, int& exitCode)
     const auto options = std::make_shared<Options>(command);
     command.onCall([options, &exitCode] {
         exitCode = exitSuccess;
-        if (options->toy.empty())
+        if (options->costs)
+            showCosts(*options);
+        else if (options->toy.empty())
             exitCode = runTraining(*options);
         else
             runToys(*options);

@@ -48,6 +48,9 @@ struct ExperimentRun {
     /// most.
     std::vector<double> predictionErrors{}, staleErrors{};
     std::vector<Bytes> weightBytes{};
+    /// Per update: share of the rows that got the largest output for their class, as their forwards saw it; empty where
+    /// it is not recorded.
+    std::vector<double> accuracies{};
     bool readsAgree = true;                     ///< every block read the version that was compiled
     std::optional<bool> bitEqual{};             ///< whether the final weights are those of the reference of this seed
     std::vector<std::vector<float>> parameters; ///< per stage, at the end

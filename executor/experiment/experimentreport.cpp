@@ -99,10 +99,16 @@ std::string curvesCsv(const std::vector<ExperimentRun>& runs)
         text += "," + csvCell(fmt::format("{} seed {}", run.name, run.seed));
         rows = std::max(rows, run.losses.size());
     }
+    for (const ExperimentRun& run : runs)
+        if (!run.accuracies.empty())
+            text += "," + csvCell(fmt::format("{} seed {} accuracy", run.name, run.seed));
     for (std::size_t row = 0; row < rows; ++row) {
         text += fmt::format("\n{}", row);
         for (const ExperimentRun& run : runs)
             text += row < run.losses.size() ? fmt::format(",{:.9g}", run.losses[row]) : ",";
+        for (const ExperimentRun& run : runs)
+            if (!run.accuracies.empty())
+                text += row < run.accuracies.size() ? fmt::format(",{:.9g}", run.accuracies[row]) : ",";
     }
     return text + "\n";
 }
@@ -161,6 +167,7 @@ JsonValue toJson(const ExperimentRun& run)
                      {"stages", run.stages},
                      {"classifies", run.classifies},
                      {"loss", run.losses},
+                     {"accuracy", run.accuracies},
                      {"final_loss", run.finalLoss},
                      {"held_back_loss", run.heldBackLoss},
                      {"held_back_accuracy", run.heldBackAccuracy},
@@ -208,6 +215,7 @@ ExperimentRun experimentRunFrom(const nlohmann::json& object)
     run.devices = object.value("devices", 0);
     run.stages = object.value("stages", 0);
     run.classifies = object.value("classifies", false);
+    run.accuracies = object.value("accuracy", std::vector<double>());
     if (const auto losses = object.find("loss"); losses != object.end())
         for (const auto& loss : *losses)
             run.losses.push_back(loss.is_number() ? loss.get<double>() : NAN);

@@ -80,6 +80,8 @@ void take(const Json& report, ExperimentRun& run)
     const auto number = [](const Json& value) { return value.is_number() ? value.get<double>() : std::nan(""); };
     for (const Json& loss : report.at("losses"))
         run.losses.push_back(number(loss));
+    for (const Json& accuracy : report.value("accuracies", Json::array()))
+        run.accuracies.push_back(number(accuracy));
     const std::size_t last = std::max<std::size_t>(1, run.losses.size() / 10);
     run.finalLoss = std::accumulate(run.losses.end() - static_cast<std::ptrdiff_t>(last), run.losses.end(), 0.0)
                     / static_cast<double>(last);

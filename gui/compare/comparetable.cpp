@@ -2,6 +2,7 @@
 #include "gui/compare/comparetable.h"
 
 #include "core/predict/spread.h"
+#include "core/predict/stepcosts.h"
 #include "core/predict/throughput.h"
 #include "gui/document/document.h"
 #include "gui/widgets/labels.h"
@@ -16,6 +17,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <type_traits>
 
 namespace pipewright {
 
@@ -70,6 +72,34 @@ QString countDifference(double now, double reference)
     if (now == reference)
         return QObject::tr("unchanged");
     return (now > reference ? QStringLiteral("+") : QStringLiteral("\u2212")) + count(std::abs(now - reference));
+}
+
+using AllCosts = std::map<const Prediction*, StepCosts>;
+
+std::shared_ptr<const AllCosts> costsOf(const std::vector<ComparedSchedule>& schedules)
+{
+    auto costs = std::make_shared<AllCosts>();
+    for (const ComparedSchedule& schedule : schedules)
+        if (schedule.prediction)
+            (*costs)[schedule.prediction] = stepCosts(schedule.prediction->program, schedule.prediction->timeline);
+    return costs;
+}
+
+/// Of the table of costs of Cyclic Data Parallelism.
+template<typename Field>
+Row costRow(const QString& name, const QString& definition, const std::shared_ptr<const AllCosts>& costs,
+            Field StepCosts::*field)
+{
+    constexpr bool bytes = std::is_same_v<Field, Bytes>;
+    return {name,
+            definition,
+            [costs, field](const ComparedSchedule& schedule) -> std::optional<double> {
+                const auto found = costs->find(schedule.prediction);
+                return found == costs->end() ? std::nullopt : std::optional(double(found->second.*field));
+            },
+            bytes ? size : count,
+            bytes ? sizeDifference : countDifference,
+            -1};
 }
 
 template<typename Read>
@@ -154,6 +184,24 @@ std::vector<Row> rowsFor(const std::vector<ComparedSchedule>& schedules)
                         return s.prediction ? std::optional(double(s.prediction->transferred)) : std::nullopt;
                     },
                     size, sizeDifference, -1});
+    const std::shared_ptr<const AllCosts> costs = costsOf(schedules);
+    rows.push_back(costRow(QObject::tr("activations"), QObject::tr("Kept for backwards at most, on the fullest device"),
+                           costs, &StepCosts::activations));
+    rows.push_back(costRow(QObject::tr("activations, all devices"),
+                           QObject::tr("Kept for backwards on all devices together, at the fullest moment"), costs,
+                           &StepCosts::allActivations));
+    rows.push_back(costRow(QObject::tr("parameters"),
+                           QObject::tr("Weights with their older and predicted copies, on the device that has most"),
+                           costs, &StepCosts::parameters));
+    rows.push_back(costRow(QObject::tr("gradients moved"),
+                           QObject::tr("Gradient sums between devices, per update of all stages"), costs,
+                           &StepCosts::gradientTraffic));
+    rows.push_back(costRow(QObject::tr("weights moved"),
+                           QObject::tr("Weights between devices, per update of all stages"), costs,
+                           &StepCosts::weightTraffic));
+    rows.push_back(costRow(QObject::tr("transfers in a row"),
+                           QObject::tr("The most that follow one another with no block between them"), costs,
+                           &StepCosts::transfersInRow));
     std::size_t devices = 0;
     for (const ComparedSchedule& schedule : schedules)
         if (schedule.prediction)

@@ -52,6 +52,14 @@ def plain(stages, updates, batch):
     return {"order": [order], "batches": batches}
 
 
+def classifies(output, targets):
+    return output.dim() == 2 and targets.dim() == 1 and not targets.dtype.is_floating_point
+
+
+def share_right(output, targets):
+    return float((output.argmax(dim=1) == targets).double().mean())
+
+
 class LocalRunner(VersionedRunner):
     """All ranks of a design in one process."""
 
@@ -97,6 +105,7 @@ class LocalRunner(VersionedRunner):
         self.local, self.kept, self.reads, self.rows = {}, {}, [], {}
         self.shapes = None
         self.losses = [[] for _ in self.batches[-1]]
+        self.right = [[] for _ in self.batches[-1]]
         for block in self.order:
             op, stage, microbatch = block["op"], block["stage"], block["microbatch"]
             if op == "F":
@@ -131,6 +140,8 @@ class LocalRunner(VersionedRunner):
             self.kept[stage, microbatch] = (given, output)
             return [(False, stage + 1, microbatch, output)]
         loss = self.loss(output, targets)
+        if classifies(output, targets):
+            self.right[self.update_of[microbatch]].append(share_right(output, targets))
         self.kept[stage, microbatch] = (given, loss)
         return [loss.detach()]
 
@@ -151,8 +162,7 @@ class LocalRunner(VersionedRunner):
                 output = self.modules[stage](*value)
                 value = (output,)
             loss = float(self.loss(output, targets))
-        classes = output.dim() == 2 and targets.dim() == 1 and not targets.dtype.is_floating_point
-        return loss, float((output.argmax(dim=1) == targets).double().mean()) if classes else None
+        return loss, share_right(output, targets) if classifies(output, targets) else None
 
     def report(self):
         """What the program makes a row of its table of."""
@@ -171,7 +181,8 @@ class LocalRunner(VersionedRunner):
             for parameter in self.versions[stage].newest:
                 digest.update(parameter.detach().contiguous().numpy().tobytes() if hasattr(parameter, "numpy") else b"")
         size = [sum(p.numel() * p.element_size() for p in self.versions[stage].newest) for stage in range(stages)]
-        return {"losses": losses, "held_back_loss": loss, "held_back_accuracy": accuracy, "reads_agree": agree,
+        accuracies = [mean(each) for each in self.right] if any(self.right) else []
+        return {"losses": losses, "accuracies": accuracies, "held_back_loss": loss, "held_back_accuracy": accuracy, "reads_agree": agree,
                 "copies": [self.versions[stage].most_copies for stage in range(stages)], "weight_bytes": size,
                 "prediction_rmse": [mean([error for error, _ in each]) for each in errors],
                 "unpredicted_rmse": [mean([stale for _, stale in each]) for each in errors],

@@ -6,6 +6,7 @@
 
 #include "core/families/workers.h"
 #include "core/predict/evaluator.h"
+#include "core/predict/stepcosts.h"
 #include "core/program/compile.h"
 #include "core/program/deadlock.h"
 #include "core/program/weightreport.h"
@@ -61,6 +62,7 @@ private Q_SLOTS:
     void cyclicFreshness();
     void cyclicCounts();
     void cyclicMemory();
+    void costsPerStepAreThoseOfTheTable();
     void gradientsPassFromWorkerToWorker();
     void shardedStatesHop();
     void noSlackIsExposedTransfer();
@@ -186,6 +188,45 @@ void tst_cyclic::cyclicMemory()
         QCOMPARE(one.program.devices[0].peakActivations * n, double(n * (n + 1) / 2));
         QCOMPARE(base.program.devices[0].peakActivations * n, double(n * n));
     }
+}
+
+// Table 1 of arXiv 2403.08837, as far as it follows from the schedule: a stage's activations of one microbatch and its
+// parameters are the units.
+void tst_cyclic::costsPerStepAreThoseOfTheTable()
+{
+    constexpr int n = 4;
+    const auto costsOf = [](const char* name, WorkerLayout layout) {
+        const bool cyclic = std::string_view(name) != "dp";
+        Compiled run = family(name, workersOn(layout, n, 5, cyclic));
+        for (StageCosts& stage : run.costs.stages)
+            stage.savedUntilInputGrad = 100, stage.savedUntilWeightGrad = stage.savedFromInputGrad = 0;
+        run.program = compile(run.schedule, run.costs);
+        return stepCosts(run.program, run.timeline);
+    };
+    const StepCosts alone = costsOf("dp", WorkerLayout::Single), cyclicAlone = costsOf("cdp-v2", WorkerLayout::Single);
+    QCOMPARE(alone.activations, Bytes(100 * n * n));
+    QCOMPARE(cyclicAlone.activations, Bytes(100 * n * (n + 1) / 2));
+    QCOMPARE(alone.gradientTraffic + alone.weightTraffic, Bytes(0));
+
+    const StepCosts together = costsOf("dp", WorkerLayout::Workers), cyclic = costsOf("cdp-v2", WorkerLayout::Workers);
+    QCOMPARE(together.activations, Bytes(100 * n)); // each worker has all of its microbatch either way
+    QCOMPARE(cyclic.activations, Bytes(100 * n));
+    QCOMPARE(together.allActivations, Bytes(100 * n * n));
+    QCOMPARE(cyclic.allActivations, Bytes(100 * n * (n + 1) / 2));
+    QCOMPARE(together.gradientTraffic, Bytes(1000 * n * (n - 1)));
+    QCOMPARE(cyclic.gradientTraffic, together.gradientTraffic); // as much, but spread
+    QVERIFY(cyclic.transfersInRow < together.transfersInRow);
+
+    QCOMPARE(costsOf("dp", WorkerLayout::Triangle).devices, n * n);
+    const StepCosts triangle = costsOf("cdp-v2", WorkerLayout::Triangle);
+    QCOMPARE(triangle.devices, n * (n + 1) / 2);
+    QCOMPARE(triangle.activations, Bytes(100));
+    QCOMPARE(triangle.parameters, Bytes(2000)); // and the older version
+
+    const StepCosts pipeline = costsOf("cdp-v2", WorkerLayout::Pipeline);
+    QCOMPARE(pipeline.activations, Bytes(100 * n)); // of stage 0
+    QCOMPARE(pipeline.allActivations, Bytes(100 * n * (n + 1) / 2));
+    QCOMPARE(pipeline.gradientTraffic, Bytes(0));
 }
 
 void tst_cyclic::gradientsPassFromWorkerToWorker()
