@@ -372,9 +372,8 @@ private:
                 m_recorder->record(std::move(seen));
                 if (m_timedWork)
                     m_recorder->record(m_timedWork->takeParts());
-            }
-            if (m_recorder)
                 m_recorder->record(StepRecord{step, outcome.start, outcome.end, outcome.loss, outcome.coreWait});
+            }
             if (m_posting) // should this process end amid the next step, its records of this one are not lost
                 m_recorder->flush();
             if (m_options.progress) {

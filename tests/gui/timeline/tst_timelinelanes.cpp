@@ -259,7 +259,6 @@ private Q_SLOTS:
         QCOMPARE(to->text(), QStringLiteral("7.5\u00a0ms"));
         type(from, "0s");
         QCOMPARE(range(), between(0, 15));
-        // What cannot be says why.
         for (const char* wrong : {"5 apples", "8ms", "7"}) {
             type(from, wrong);
             QVERIFY2(fault->isVisible() && !fault->text().isEmpty(), wrong);
@@ -296,7 +295,6 @@ private Q_SLOTS:
         QCOMPARE(stage.document.undoStack()->count(), 0);
     }
 
-    /// They run beside transfers and beside each other, so no chip has to stand behind another one.
     void theMenuKeyOpensTheMenuOfWhatWasChosenLast()
     {
         Stage stage;
