@@ -103,6 +103,23 @@ def run_family(pipewright, family):
             "noise": (max(steps) - min(steps)) / statistics.median(steps)}
 
 
+def copies(pipewright):
+    """Two copies of a pipeline of two, joined by DistributedDataParallel or sharded: one more thing that PyTorch does."""
+    for family, how in (("1f1b", "summed"), ("zb-h1", "sharded")):
+        file = f"{family}-copies.json"
+        pipewright.run("new", family, "--devices", "2", "--microbatches", "4", "--model", "model.json", "-o", file, "--force")
+        os.environ["OWN_MODEL_COPIES"] = how
+        report = pipewright.json(*pipewright.torch(file, "copies.db", "--steps", "2", "--replicas", "2", "--ranks", "4"))
+        check = report["gradient_check"]
+        assert check["max_relative_error"] <= check["within"], (how, check)
+        seen = json.loads(pipewright.run("query", "copies.db", "SELECT DISTINCT s.value FROM CUPTI_ACTIVITY_KIND_KERNEL JOIN "
+                                         "StringIds s ON s.id = demangledName", "--json")[0])["rows"]
+        assert any("over replicas" in row[0] for row in seen), seen
+    os.environ["OWN_MODEL_COPIES"] = "summed"
+    errors = pipewright.run(*pipewright.torch("zb-h1-copies.json", "copies.db", "--steps", "1", "--replicas", "2"), code=2)[1]
+    assert "backwards in two halves" in errors, errors
+
+
 def fails(pipewright, file, module, *parts, code=2, steps=3):
     errors = pipewright.run(*pipewright.torch(file, "failed.db", "--steps", str(steps), module=module), code=code)[1]
     for part in parts:
@@ -118,7 +135,7 @@ def everything_that_goes_wrong(pipewright):
     fails(pipewright, file, "build_hungry", "not enough memory")
     fails(pipewright, file, "build_network", "not a list of layers")
     fails(pipewright, file, "no_such_function", "has no function no_such_function")
-    fails(pipewright, design(pipewright, "pipedream", "--forward", "1ms"), "build", "updates every stage once")
+    fails(pipewright, design(pipewright, "pipedream", "--forward", "1ms"), "build", "weight policy follows SGD")
     wrong = design(pipewright, "gpipe", "--model", "llama-3-8b")
     fails(pipewright, wrong, "build", "returns 10 layers, and the design's model has 34")
     # Ctrl-C.
@@ -184,6 +201,8 @@ def main():
             measured[family] = run_family(pipewright, family)
             print(f"{family}: gradients are the whole module's; " + ", ".join(
                 f"{name} {value:.1%}" if name == "noise" else f"{name} {value:.1f} ms" for name, value in measured[family].items()))
+        copies(pipewright)
+        print("two copies have the gradients of the whole module over the rows of both")
         everything_that_goes_wrong(pipewright)
         print("every fault ends clearly, and nothing is left running")
         failed = synthetic(pipewright, options.families if options.timing else options.families[:1], options.timing)

@@ -63,6 +63,14 @@ def loss(output, target):
 # What goes wrong, for the tests of it.
 
 
+def replicate(module, mesh):
+    if os.environ.get("OWN_MODEL_COPIES") == "sharded":
+        from torch.distributed.fsdp import fully_shard
+
+        return fully_shard(module, mesh=mesh, reshard_after_forward=False) or module
+    return nn.parallel.DistributedDataParallel(module, process_group=mesh.get_group())
+
+
 class Changing(nn.Module):
     """Cuts its output, now and then."""
 
