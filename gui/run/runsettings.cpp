@@ -13,7 +13,7 @@
 #include <QCheckBox>
 #include <QComboBox>
 #include <QFileDialog>
-#include <QFormLayout>
+#include <QGridLayout>
 #include <QLabel>
 #include <QLineEdit>
 #include <QPushButton>
@@ -89,10 +89,11 @@ RunSettings::RunSettings(const QString& program, const RunChoice& choice, QWidge
 QWidget* RunSettings::buildForm()
 {
     auto* widget = new QWidget(this);
-    m_form = new QFormLayout(widget);
+    m_form = new QGridLayout(widget);
     m_form->setContentsMargins(0, 0, 0, 0);
     m_form->setHorizontalSpacing(16);
     m_form->setVerticalSpacing(8);
+    m_form->setColumnStretch(1, 1);
     const auto combo = [widget](const QString& name) {
         auto* field = new QComboBox(widget);
         field->setAccessibleName(name);
@@ -133,22 +134,37 @@ QWidget* RunSettings::buildForm()
     m_calibrate->setChecked(m_last.calibrate);
     m_calibrate->setToolTip(tr("Calibrate: one undo step after the run"));
 
-    const auto addRow = [this](const QString& text, QWidget* field) {
-        auto* label = makeCaption(text);
-        label->setBuddy(field);
-        m_form->addRow(label, field);
-    };
     addRow(tr("Backend"), m_backend);
-    m_form->addRow(nullptr, m_note);
+    addRow({}, m_note);
     addRow(tr("Steps"), m_steps);
     addRow(tr("Blocks"), m_blocks);
     addRow(tr("Data"), m_dataRow);
     addRow(tr("Transport"), m_transport);
     buildTorchFields(widget);
-    m_form->addRow(nullptr, m_calibrate);
+    addRow({}, m_calibrate);
     connect(m_backend, &QComboBox::currentIndexChanged, this, &RunSettings::refresh);
     connect(m_blocks, &QComboBox::currentIndexChanged, this, &RunSettings::refresh);
     return widget;
+}
+
+void RunSettings::addRow(const QString& text, QWidget* field)
+{
+    const int row = m_form->rowCount();
+    if (!text.isEmpty()) {
+        auto* label = makeCaption(text, TextSize::Normal, field->parentWidget());
+        label->setBuddy(field);
+        m_form->addWidget(label, row, 0);
+    }
+    m_form->addWidget(field, row, 1);
+}
+
+void RunSettings::showRow(QWidget* field, bool shown)
+{
+    int row = 0, column = 0, rows = 0, columns = 0;
+    m_form->getItemPosition(m_form->indexOf(field), &row, &column, &rows, &columns);
+    for (const int each : {0, 1})
+        if (QLayoutItem* item = m_form->itemAtPosition(row, each))
+            item->widget()->setVisible(shown);
 }
 
 void RunSettings::buildTorchFields(QWidget* form)
@@ -173,9 +189,9 @@ void RunSettings::buildTorchFields(QWidget* form)
     m_python->setAccessibleName(tr("Python"));
     m_python->setFixedWidth(runFieldWidth);
     m_python->setToolTip(tr("The Python that has PyTorch"));
-    m_form->addRow(makeCaption(tr("Module")), m_moduleRow);
-    m_form->addRow(nullptr, m_synthetic);
-    m_form->addRow(makeCaption(tr("Python")), m_python);
+    addRow(tr("Module"), m_moduleRow);
+    addRow({}, m_synthetic);
+    addRow(tr("Python"), m_python);
     connect(m_module, &QLineEdit::textChanged, this, &RunSettings::refresh);
     connect(m_synthetic, &QCheckBox::toggled, this, &RunSettings::refresh);
     connect(m_python, &QLineEdit::editingFinished, this, [this] {
@@ -308,10 +324,10 @@ void RunSettings::refresh()
     const bool torch = choice.isTorch(), trains = choice.blocks == RunChoice::Blocks::Train;
     for (QWidget* field :
          {static_cast<QWidget*>(m_moduleRow), static_cast<QWidget*>(m_synthetic), static_cast<QWidget*>(m_python)})
-        m_form->setRowVisible(field, torch);
-    m_form->setRowVisible(m_blocks, !torch);
-    m_form->setRowVisible(m_dataRow, !torch && trains);
-    m_form->setRowVisible(m_transport, !torch);
+        showRow(field, torch);
+    showRow(m_blocks, !torch);
+    showRow(m_dataRow, !torch && trains);
+    showRow(m_transport, !torch);
     m_moduleRow->setEnabled(!choice.syntheticStages);
     QStringList notes;
     for (const BackendChoice& each : m_backends)

@@ -15,7 +15,7 @@
 
 class QCheckBox;
 class QComboBox;
-class QFormLayout;
+class QGridLayout;
 class QLabel;
 class QLineEdit;
 class QPushButton;
@@ -44,6 +44,8 @@ Q_SIGNALS:
 private:
     QWidget* buildForm();
     void buildTorchFields(QWidget* form);
+    void addRow(const QString& text, QWidget* field); ///< no text: no label
+    void showRow(QWidget* field, bool shown);
     void takeBackends(const std::vector<BackendChoice>& backends);
     void fillBackends();
     const BackendChoice* chosen() const; ///< null before the backends are known
@@ -64,7 +66,7 @@ private:
     BackendQuery* m_query;
     QString m_program;
 
-    QFormLayout* m_form;
+    QGridLayout* m_form; ///< label and field by row; Qt 6.4 lays out hidden rows of a form wrongly when shown again
     QComboBox* m_backend;
     QLabel* m_note;
     QSpinBox* m_steps;

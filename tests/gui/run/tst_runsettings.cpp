@@ -201,11 +201,19 @@ private Q_SLOTS:
             }
             return cut.isEmpty();
         };
-        for (const int blocks : {1, 2, 0}) {
-            settings.blocks()->setCurrentIndex(blocks);
-            QVERIFY2(QTest::qWaitFor(isWhole, 5'000), qPrintable(cut)); // it is laid out anew
-            QCOMPARE(settings.dialog->width(), width);
-        }
+        const auto isLaidOut = [&] {
+            for (const QWidget* field : settings.dialog->findChildren<QWidget*>())
+                if (field->isVisible() && !field->accessibleName().isEmpty() && field->height() < 8)
+                    cut = field->accessibleName();
+            return cut.isEmpty();
+        };
+        for (const int blocks : {1, 2, 0})
+            for (const int backend : {2, 0}) { // PyTorch, whose rows are others, and back
+                settings.backend()->setCurrentIndex(backend);
+                settings.blocks()->setCurrentIndex(blocks);
+                QVERIFY2(QTest::qWaitFor([&] { return isWhole() && isLaidOut(); }, 5'000), qPrintable(cut));
+                QCOMPARE(settings.dialog->width(), width);
+            }
     }
 
     void whatPyTorchCannotRunIsSaidBefore()
