@@ -21,7 +21,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <string_view>
 
 using namespace pipewright;
 using namespace pipewright::test;
@@ -188,9 +187,11 @@ private Q_SLOTS:
     {
         QTest::addColumn<QString>("family");
         QTest::addColumn<bool>("tied");
-        for (const char* family : {"1f1b", "zb-h1", "interleaved-1f1b", "v-half"})
-            for (const bool tied : {false, true})
-                QTest::addRow("%s%s", family, tied ? " with a tied head" : "") << family << tied;
+        int row = 0;
+        for (const bool tied : {false, true})
+            for (const char* family : {"zb-h1", "1f1b", "interleaved-1f1b", "v-half"})
+                if (!leftOut(row++))
+                    QTest::addRow("%s%s", family, tied ? " with a tied head" : "") << family << tied;
     }
     void modelsOfTodayTrainInEveryFamily()
     {
@@ -203,8 +204,10 @@ private Q_SLOTS:
     void aTiedHeadIsSummedHoweverTheTwoSidesAreCut_data()
     {
         QTest::addColumn<QByteArray>("strategy");
+        int row = 0;
         for (const StrategyFacts& facts : strategies())
-            QTest::newRow(facts.name.data()) << QByteArray(facts.name.data());
+            if (!leftOut(row++))
+                QTest::newRow(facts.name.data()) << QByteArray(facts.name.data());
     }
     void aTiedHeadIsSummedHoweverTheTwoSidesAreCut()
     {
@@ -219,8 +222,10 @@ private Q_SLOTS:
     void skipConnectionsTrain_data()
     {
         QTest::addColumn<QString>("family");
-        for (const char* family : {"1f1b", "zb-h1", "interleaved-1f1b", "v-half"})
-            QTest::newRow(family) << family;
+        int row = 0;
+        for (const char* family : {"zb-h1", "1f1b", "interleaved-1f1b", "v-half"})
+            if (!leftOut(row++))
+                QTest::newRow(family) << family;
     }
     void skipConnectionsTrain()
     {
@@ -309,11 +314,10 @@ private Q_SLOTS:
     void stagesThatRecomputeTrainAlikeInLessMemory_data()
     {
         QTest::addColumn<QString>("family");
-        for (const char* family : {"gpipe", "zb-h1", "1f1b", "interleaved-1f1b", "v-half"}) {
-            QTest::newRow(family) << family;
-            if (threadSanitized && family == std::string_view("zb-h1"))
-                break;
-        }
+        int row = 0;
+        for (const char* family : {"gpipe", "1f1b", "zb-h1", "interleaved-1f1b", "v-half"})
+            if (!leftOut(row++))
+                QTest::newRow(family) << family;
     }
     void stagesThatRecomputeTrainAlikeInLessMemory()
     {
@@ -341,9 +345,10 @@ private Q_SLOTS:
     {
         QTest::addColumn<QByteArray>("name");
         QTest::addColumn<bool>("experts");
-        for (const StrategyFacts& facts : strategies())
-            for (const bool experts : {false, true}) {
-                if (threadSanitized && experts && facts.strategy != strategies().front().strategy)
+        int row = 0;
+        for (const bool experts : {false, true})
+            for (const StrategyFacts& facts : strategies()) {
+                if (leftOut(row++))
                     continue;
                 const QByteArray name(facts.name.data());
                 QTest::newRow(experts ? name + " with experts" : name) << name << experts;
