@@ -107,7 +107,6 @@ int main()
         check("feature bag gradient",
               FeatureBagWeightGrad{bag, hidden, some<std::int32_t>(tokens * bag), some(elements), some(elements)},
               elements * bag);
-        check("RMS norm weight gradient", tensorCall(TensorOperation::RmsNormWeightGrad, {rows, hidden}), elements);
         check("look-up gradient", tensorCall(TensorOperation::LookUpGrad, {rows, hidden, 0, 50257}), elements);
         check("repeated sums", tensorCall(TensorOperation::SumRepeated, {std::int64_t(elements), hidden}), elements);
         cuda::Products own({}, nullptr, 0);
