@@ -61,6 +61,19 @@ public:
         return process;
     }
 
+    /// The next whole line with `text` of the channel that is read; the last one where none comes any more.
+    static QByteArray lineWith(QProcess& process, const char* text)
+    {
+        QByteArray line;
+        while (!line.contains(text)) {
+            if (process.canReadLine())
+                line = process.readLine();
+            else if (!process.waitForReadyRead(60'000))
+                break;
+        }
+        return line;
+    }
+
     static Outcome finish(QProcess& process)
     {
         Outcome outcome;

@@ -201,9 +201,7 @@ private Q_SLOTS:
         const auto process = m_work.start("run design.json --backend mpi --steps 1000000 --maths timed --progress json "
                                           "--force -o signalled.db");
         process->setReadChannel(QProcess::StandardError);
-        QByteArray line;
-        while (!line.contains("\"step\"") && (process->canReadLine() || process->waitForReadyRead(60'000)))
-            line = process->readLine();
+        Workplace::lineWith(*process, "\"step\"");
         ::kill(static_cast<pid_t>(process->processId()), signal);
         const Outcome outcome = Workplace::finish(*process);
         QVERIFY2(outcome.code == 1 || outcome.code == 2, qPrintable(QString::number(outcome.code) + outcome.errors));

@@ -247,9 +247,7 @@ private Q_SLOTS:
         auto process = m_work.start(
             "experiment flush.json --steps 30 --seeds 1000 --database kept.db -o kept.csv --progress json");
         process->setReadChannel(QProcess::StandardError);
-        QByteArray line;
-        while (!line.contains("finished") && (process->canReadLine() || process->waitForReadyRead(60'000)))
-            line = process->readLine();
+        Workplace::lineWith(*process, "finished");
         ::kill(static_cast<pid_t>(process->processId()), SIGINT);
         const Outcome outcome = Workplace::finish(*process);
         QCOMPARE(outcome.code, 1);
@@ -317,9 +315,7 @@ private Q_SLOTS:
     {
         const auto process = startEndlessRun("removed.db");
         QVERIFY(QFile::remove(m_work.path("removed.db")));
-        QByteArray line;
-        while (!line.contains("was removed") && (process->canReadLine() || process->waitForReadyRead(60'000)))
-            line = process->readLine();
+        const QByteArray line = Workplace::lineWith(*process, "was removed");
         QVERIFY2(line.contains("removed.db: error:"), line.constData());
         QVERIFY2(line.contains("the run goes on without it"), line.constData());
         ::kill(static_cast<pid_t>(process->processId()), SIGINT);
