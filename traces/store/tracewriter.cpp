@@ -72,6 +72,7 @@ struct TraceWriter::Private {
             return;
         m_database.reset();
         m_file.keep();
+        m_named = true;
         openDatabase(m_file.target());
         m_database->exec("PRAGMA journal_mode = WAL");
         m_database->exec("PRAGMA synchronous = NORMAL");
@@ -142,7 +143,7 @@ struct TraceWriter::Private {
 
     void check() const
     {
-        if (m_published && !m_file.stillThere())
+        if (m_named && !m_file.stillThere())
             throw Error(m_path,
                         "the trace was removed, moved or replaced while it was written: "
                             + (m_committedSteps == 0 ? std::string("nothing of the run is recorded")
@@ -153,6 +154,7 @@ struct TraceWriter::Private {
     [[noreturn]] void fail(const SQLite::Exception& error)
     {
         m_failed = true;
+        check(); // of a file that is gone SQLite says that it cannot be opened, or read
         rethrow(m_path, error,
                 m_committedSteps == 0 ? "; it holds no step" : "; it holds its first " + stepsText(m_committedSteps));
     }
@@ -169,6 +171,7 @@ struct TraceWriter::Private {
     std::vector<TaskRecord> m_sorted; ///< kept between batches, so that appending allocates nothing
     std::int64_t m_steps = 0, m_committedSteps = 0;
     bool m_open = false, m_published = false;
+    bool m_named = false;  ///< it has the trace's name
     bool m_failed = false; ///< what is open is then rolled back, not committed
 };
 
