@@ -151,10 +151,16 @@ struct TraceWriter::Private {
                         "leave the trace in its place until the run has ended");
     }
 
-    [[noreturn]] void fail(const SQLite::Exception& error)
+    /// Before an error is told. Of a file that is gone SQLite says that it cannot be opened, or read.
+    void giveUp()
     {
         m_failed = true;
-        check(); // of a file that is gone SQLite says that it cannot be opened, or read
+        check();
+    }
+
+    [[noreturn]] void fail(const SQLite::Exception& error)
+    {
+        giveUp();
         rethrow(m_path, error,
                 m_committedSteps == 0 ? "; it holds no step" : "; it holds its first " + stepsText(m_committedSteps));
     }
@@ -211,6 +217,9 @@ try {
     d->m_insertRecord->flush();
 } catch (const SQLite::Exception& error) {
     d->fail(error);
+} catch (const Error&) { // a batch's
+    d->giveUp();
+    throw;
 }
 
 void TraceWriter::append(const std::vector<MemoryRecord>& records)
@@ -263,6 +272,9 @@ try {
     d->m_gpu->add(records);
 } catch (const SQLite::Exception& error) {
     d->fail(error);
+} catch (const Error&) {
+    d->giveUp();
+    throw;
 }
 
 void TraceWriter::commit()
