@@ -85,7 +85,7 @@ struct RunResult {
     int devices = 0;
     std::vector<Nanoseconds> stepTimes;
     std::vector<double> losses;         ///< NaN when the maths has none
-    std::vector<Nanoseconds> coreWaits; ///< per step, of all devices' threads for a processor core; -1: not known
+    std::vector<Nanoseconds> coreWaits; ///< per step, of a device's thread for a processor core; -1: not known
     std::vector<Bytes> peakBytes, predictedPeakBytes, arenaBytes; ///< per device
     std::vector<Bytes> hostBytes, predictedHostBytes; ///< per device: its peak in the host's memory, where it offloads
     std::vector<int> groups;                          ///< per device, where devices are members of groups

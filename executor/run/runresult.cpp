@@ -29,7 +29,7 @@ std::optional<double> RunResult::coreWaitShare() const
         if (coreWaits[step] < 0)
             return std::nullopt;
         waited += coreWaits[step];
-        all += devices * stepTimes[step];
+        all += stepTimes[step];
     }
     return all > 0 ? std::optional(static_cast<double>(waited) / static_cast<double>(all)) : std::nullopt;
 }

@@ -290,7 +290,7 @@ StepOutcome Runtime::runStep(int step)
     }
     outcome.cancelled = verdict == Verdict::Cancelled;
     if (!m_peers && !m_run.options.virtualClock)
-        outcome.coreWait = m_coreWait; // nobody writes it any more
+        outcome.coreWait = m_coreWait < 0 ? -1 : m_coreWait / static_cast<Nanoseconds>(m_actors.size());
     outcome.loss = outcome.cancelled ? noLoss : m_run.work->endStep(step);
     if (m_peers && !outcome.cancelled) {
         publish();

@@ -19,8 +19,8 @@ struct StepOutcome {
     Nanoseconds start = 0, end = 0;
     double loss = 0; ///< NaN when the maths has none
     bool cancelled = false;
-    /// Of all devices together, how long their threads waited for a processor core; -1 where the clock is virtual, the
-    /// kernel does not count it or other processes run devices.
+    /// How long a device's thread waited for a processor core, on average; -1 where the clock is virtual, the kernel
+    /// does not count it or other processes run devices.
     Nanoseconds coreWait = -1;
 };
 

@@ -35,19 +35,20 @@ StepLengths typicalSteps(const TraceReader& trace)
 /// Below it, waits for processor cores are not worth a word.
 constexpr double tellsOfWaits = 0.05;
 
-/// How much of `busy`, the time of all blocks in these steps, their threads waited for a processor core; unset: the
-/// trace does not know.
-std::optional<double> coreWaitShare(const TraceReader& trace, const std::vector<int>& steps, Nanoseconds busy)
+/// How much of their time in these steps the devices' threads waited for a processor core; unset: the trace does not
+/// know.
+std::optional<double> coreWaitShare(const TraceReader& trace, const std::vector<int>& steps)
 {
-    Nanoseconds waited = 0;
+    Nanoseconds waited = 0, all = 0;
     for (const StepRecord& step : trace.steps()) {
         if (!std::binary_search(steps.begin(), steps.end(), step.step))
             continue;
         if (step.coreWait < 0)
             return std::nullopt;
         waited += step.coreWait;
+        all += step.end - step.start;
     }
-    return busy > 0 ? std::optional(static_cast<double>(waited) / static_cast<double>(busy)) : std::nullopt;
+    return all > 0 ? std::optional(static_cast<double>(waited) / static_cast<double>(all)) : std::nullopt;
 }
 
 using Samples = std::vector<Nanoseconds>;
@@ -225,7 +226,6 @@ Calibration calibrate(const Design& design, const std::vector<NamedTrace>& trace
     for (const auto& [trace, traceName] : traces) {
         pytorch = pytorch && trace->header().tool == pytorchTool;
         const std::string& name = traceName;
-        Nanoseconds busy = 0;
         trace->eachStep(
             program, result.steps.emplace_back(typicalSteps(*trace)).typical, [&](int, const Timeline& timeline) {
                 refuseOtherOrder(program, timeline, name);
@@ -235,10 +235,9 @@ Calibration calibrate(const Design& design, const std::vector<NamedTrace>& trace
                         continue;
                     if (task.kind == TaskKind::Compute && isPass(task.op))
                         (task.op == Op::F ? stages[task.stage].forward : stages[task.stage].backward) = true;
-                    const Nanoseconds duration = timeline.end[id] - timeline.start[id];
-                    busy += duration;
                     if (pairs.ranTogether(timeline, id))
                         continue;
+                    const Nanoseconds duration = timeline.end[id] - timeline.start[id];
                     if (!isReduction(task.kind))
                         stages[task.stage].ofOp[indexOf(task.op)].push_back(
                             ofUsualMicrobatch(design.costs, task, duration));
@@ -250,7 +249,7 @@ Calibration calibrate(const Design& design, const std::vector<NamedTrace>& trace
                 gaps.add(timeline);
                 makespans.push_back(lengthOf(timeline));
             });
-        const std::optional<double> share = coreWaitShare(*trace, result.steps.back().typical, busy);
+        const std::optional<double> share = coreWaitShare(*trace, result.steps.back().typical);
         heldUp.push_back(share && *share >= tellsOfWaits ? fmt::format("{:.0f} %", 100 * *share) : "");
     }
 
@@ -292,11 +291,11 @@ Calibration calibrate(const Design& design, const std::vector<NamedTrace>& trace
             (i == 0 ? "" : ", ") + name + (trace->blockTime() == BlockTime::Kernels ? " (times of kernels)" : "");
         if (heldUp[i].empty())
             continue;
-        costs.source += " (held up: " + heldUp[i] + " of block time waited for a core)";
+        costs.source += " (held up: " + heldUp[i] + " of the time waited for a core)";
         result.notes.push_back(name + ": for " + heldUp[i]
-                               + " of their blocks' time devices waited for a processor core that other threads or "
-                                 "programs had: these costs are too long by about as much; record again when it is "
-                                 "quiet, or with no more devices than cores");
+                               + " of their time devices waited for a processor core that other threads or programs "
+                                 "had: these costs may be too long by as much; record again when it is quiet, or with "
+                                 "no more devices than cores");
     }
     return result;
 }

@@ -176,7 +176,7 @@ void ChromeLanes::finishMemory()
         std::vector<std::size_t> order(counter.time.size());
         std::iota(order.begin(), order.end(), std::size_t{0});
         std::stable_sort(order.begin(), order.end(),
-                         [&](std::size_t a, std::size_t b) { return counter.time[a] < counter.time[b]; });
+                         [&times = counter.time](std::size_t a, std::size_t b) { return times[a] < times[b]; });
         TraceCounter sorted;
         sorted.device = key.first;
         sorted.name = key.second;

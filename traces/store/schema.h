@@ -8,7 +8,7 @@
 //   TASKS    taskId, kind, op, stage …  the dictionary: one row per task of the Program
 //   RECORDS  step, taskId, deviceId …   one row per task that ran, clustered by step then task
 //   STEPS    step, start, end, loss,    one row per finished step; loss is NULL when there is none
-//            coreWait                   how long device threads waited for a core, all together; NULL: not known
+//            coreWait                   how long a device's thread waited for a core, on average; NULL: not known
 //   MEMORY   step, deviceId, start …    live bytes from `start` on
 //
 // A trace of another tool (activitystore.h), and a run on GPUs that CUPTI recorded (gputables.h), has those of the

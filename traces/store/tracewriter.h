@@ -60,7 +60,7 @@ struct StepRecord {
     std::int32_t step = 0;
     Nanoseconds start = 0, end = 0;
     double loss = 0;           ///< NaN when the maths has none
-    Nanoseconds coreWait = -1; ///< of all device threads together, for a processor core; -1: not known
+    Nanoseconds coreWait = -1; ///< of a device's thread for a processor core, on average; -1: not known
 };
 
 struct TraceHeader {

@@ -28,7 +28,7 @@ private:
 
     /// A trace of `design` whose steps ran exactly as the costs that `costsOfStep` gives for each of them.
     std::string record(const char* name, const Design& design, int steps, const std::function<Costs(int)>& costsOfStep,
-                       const std::function<Nanoseconds(Nanoseconds busy)>& coreWait = {})
+                       int percentWaited = -1)
     {
         const std::string path = m_folder / name;
         TraceWriter writer(path, design, predict(design).program, smallHeader());
@@ -42,10 +42,7 @@ private:
             Evaluator(program, real.costs).evaluate(timeline);
             const Nanoseconds end = *std::max_element(timeline.end.begin(), timeline.end.end());
             writer.append(recordsOf(program, timeline, step, clock));
-            Nanoseconds busy = 0;
-            for (TaskId task = 0; task < program.tasks.size(); ++task)
-                busy += moves(program.tasks[task].kind) ? 0 : timeline.end[task] - timeline.start[task];
-            writer.append(StepRecord{step, clock, clock + end, 0, coreWait ? coreWait(busy) : -1});
+            writer.append(StepRecord{step, clock, clock + end, 0, percentWaited < 0 ? -1 : end * percentWaited / 100});
             clock += end + 1'000;
         }
         writer.finish({0, 0}, 0, "{}");
@@ -184,7 +181,7 @@ private Q_SLOTS:
         QTest::addColumn<int>("percent");
         QTest::addColumn<QString>("said");
         QTest::newRow("quiet") << 4 << "";
-        QTest::newRow("busy") << 32 << " (held up: 32 % of block time waited for a core)";
+        QTest::newRow("busy") << 32 << " (held up: 32 % of the time waited for a core)";
     }
 
     void aTraceOfABusyMachineSaysSo()
@@ -193,8 +190,7 @@ private Q_SLOTS:
         QFETCH(QString, said);
         const Design design = smallDesign();
         const TraceReader trace(record(("busy" + std::to_string(percent) + ".db").c_str(), design, 3,
-                                       [&](int) { return realCosts(design); },
-                                       [&](Nanoseconds busy) { return busy * percent / 100; }));
+                                       [&](int) { return realCosts(design); }, percent));
         const Calibration calibration = calibrate(design, {{&trace, "a.db"}});
         QCOMPARE(calibration.design.costs.source, "measured: a.db" + said.toStdString());
         QCOMPARE(calibration.notes.size(), said.isEmpty() ? std::size_t{0} : std::size_t{1});
