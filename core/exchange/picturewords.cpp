@@ -57,12 +57,12 @@ std::string sizeOf(const PictureView& view)
                        plural(program.microbatches, "microbatch"));
 }
 
-// The fullest device, as predicted.
 std::string shownDevice(const PictureView& view, int device)
 {
     return deviceName(view.panel->design->cluster, device);
 }
 
+// The fullest device, as predicted.
 Number peakOf(const PictureView& view, bool withDevice)
 {
     int fullest = 0;

@@ -30,7 +30,7 @@ private slots:
                 QVERIFY2(QStringList({"svg", "title", "rect", "path", "line", "text"}).contains(name),
                          qPrintable(name));
             QVERIFY(svg.find(dark ? "#15171c" : "#f4f5f8") != std::string::npos);
-            QVERIFY(svg.find(">Device 2<") != std::string::npos);
+            QVERIFY(svg.find(">GPU 2<") != std::string::npos);
             QVERIFY(svg.find(">10 ms<") != std::string::npos);
             QVERIFY(svg.find(">4 microbatches<") == std::string::npos
                     && svg.find("4 microbatches") != std::string::npos);
