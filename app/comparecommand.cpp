@@ -9,6 +9,8 @@
 #include "app/table.h"
 #include "app/terminal.h"
 
+#include "core/base/beyondprediction.h"
+#include "traces/analysis/durationdifference.h"
 #include "traces/analysis/comparison.h"
 #include "traces/analysis/replay.h"
 #include "traces/analysis/runtorun.h"
@@ -59,8 +61,12 @@ void print(const RunToRun& runs, const Comparison& comparison)
 {
     printText("\nfrom run to run: {} in the first, {} in this one, changed by {}\n", formatDuration(runs.first),
               formatDuration(runs.second), signedPercent(runs.change));
-    printText("the prediction is off by {} against the first and {} against this one\n",
-              signedPercent(runs.errorOfFirst), signedPercent(comparison.makespanError));
+    const auto beyond = [&](Nanoseconds measured) {
+        return signedPercent(
+            beyondPrediction(static_cast<double>(measured), static_cast<double>(comparison.predictedMakespan)));
+    };
+    printText("against the prediction: {} in the first, {} in this one\n", beyond(runs.first),
+              beyond(comparison.measuredMakespan));
 }
 
 /// Whether the costs come from another run than this.
@@ -94,33 +100,39 @@ Json toJson(const Comparison& comparison)
     return object;
 }
 
-void print(const Program& program, const Comparison& comparison, const std::string& step)
+void print(const Prediction& prediction, const Comparison& comparison, const std::string& step)
 {
-    printText("{}: predicted {}, measured {}, error {}\n\n", step, formatDuration(comparison.predictedMakespan),
-              formatDuration(comparison.measuredMakespan), signedPercent(comparison.makespanError));
-    TextTable devices({"device", "busy predicted", "measured", "error", "peak predicted", "measured", "error"});
+    const auto beyond = [](auto measured, auto predicted) {
+        return signedPercent(beyondPrediction(static_cast<double>(measured), static_cast<double>(predicted)));
+    };
+    printText("{}: measured {}, {} of predicted {}\n\n", step, formatDuration(comparison.measuredMakespan),
+              beyond(comparison.measuredMakespan, comparison.predictedMakespan),
+              formatDuration(comparison.predictedMakespan));
+    TextTable devices(
+        {"device", "busy predicted", "measured", "difference", "peak predicted", "measured", "difference"});
     for (std::size_t device = 0; device < comparison.devices.size(); ++device) {
         const Comparison::Device& d = comparison.devices[device];
         devices.addRow({std::to_string(device), formatDuration(d.predictedBusy), formatDuration(d.measuredBusy),
-                        signedPercent(d.busyError), formatSize(d.predictedPeak),
+                        beyond(d.measuredBusy, d.predictedBusy), formatSize(d.predictedPeak),
                         d.measuredPeak ? formatSize(*d.measuredPeak) : "not recorded",
-                        d.peakError ? signedPercent(*d.peakError) : "-"});
+                        d.measuredPeak ? beyond(*d.measuredPeak, d.predictedPeak) : "-"});
     }
     devices.print();
     printText("\n{} blocks matched, {} not measured\n", comparison.matched, comparison.unmatched);
-    printText("start error     median {:>8}  95th percentile {:>8}  of the makespan\n",
+    printText("starts     median {:>8}  95th percentile {:>8}  apart, of the measured makespan\n",
               percent(comparison.startError.median), percent(comparison.startError.p95));
-    printText("duration error  median {:>8}  95th percentile {:>8}  of the block\n",
-              percent(comparison.durationError.median), percent(comparison.durationError.p95));
+    printText("durations  median {:>8}  of the predicted\n",
+              signedPercent(medianBeyond(comparison, prediction.timeline)));
     if (comparison.blocks.empty())
         return;
     printText("\nblocks furthest from their prediction:\n");
     constexpr std::size_t shown = 5;
-    TextTable blocks({"block", "device", "duration error", "measured - predicted"});
+    TextTable blocks({"block", "device", "difference", "measured - predicted"});
     for (std::size_t i = 0; i < std::min(shown, comparison.blocks.size()); ++i) {
         const Comparison::BlockError& block = comparison.blocks[i];
-        blocks.addRow({program.label(block.task), std::to_string(program.tasks[block.task].device),
-                       percent(block.durationError),
+        blocks.addRow({prediction.program.label(block.task),
+                       std::to_string(prediction.program.tasks[block.task].device),
+                       signedPercent(beyondPrediction(block, prediction.timeline)),
                        (block.contribution < 0 ? "-" : "+") + formatDuration(std::abs(block.contribution))});
     }
     blocks.print();
@@ -192,7 +204,7 @@ int compareFiles(const CompareOptions& options)
                                     {"error_against_first", runs->errorOfFirst}};
         printJson(object);
     } else {
-        print(prediction.program, comparison, chosen.name);
+        print(prediction, comparison, chosen.name);
         printBlockTimes(by, kernels);
         printText("\ncauses of the difference (more: pipewright explain):\n");
         constexpr std::size_t causesShown = 4;
@@ -215,7 +227,8 @@ int compareFiles(const CompareOptions& options)
                                 : "choose another step with --step"});
     if (options.tolerance >= 0 && !(std::abs(comparison.makespanError) <= options.tolerance))
         findings.push_back({Severity::Error, options.trace,
-                            fmt::format("the predicted makespan is off by {}", signedPercent(comparison.makespanError)),
+                            fmt::format("the predicted makespan is off by {} of the measured one",
+                                        percent(std::abs(comparison.makespanError))),
                             "calibrate the design with this trace: pipewright calibrate"});
     printDiagnostics(findings);
     return findings.empty() ? exitSuccess : exitFinding;

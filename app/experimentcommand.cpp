@@ -50,6 +50,11 @@ struct Options {
         command
             .option("-o,--output", outputs, "loss curves: a column per run (.csv) or a picture (.svg); may be repeated")
             .typeName("FILE");
+        command
+            .option("--curves", curves,
+                    "what a picture shows: loss, or of a module that classifies accuracy, the share of right answers "
+                    "(loss)")
+            .typeName("loss|accuracy");
         command.option("--table", table, "a row per design, means over the seeds and their spread").typeName("CSV");
         command.option("--database", database, "add the results to a SQLite file, run by run").typeName("DB");
         command.flag(
@@ -71,7 +76,7 @@ struct Options {
     std::vector<std::string> files, outputs;
     int steps = 100, seeds = 1;
     std::string backend = "host", module, python = "python3";
-    std::string data, optimizer, table, database, toy, progress = "auto";
+    std::string curves = "loss", data, optimizer, table, database, toy, progress = "auto";
     double learningRate = 0, momentum = 0, start = 0.5, target = 1, dampening = 0, beta2 = 0.999, epsilon = 1e-8;
     std::vector<double> inputs{1};
     CommandOption rate, momentumOption;
@@ -120,9 +125,11 @@ void refuseAll(const Options& given, std::initializer_list<const char*> options,
 /// The designs as they are, one run through each.
 void runToys(const Options& given)
 {
-    refuseAll(given, {"--output", "--table", "--database", "--force", "--steps", "--seeds", "--data", "--progress"},
-              "has no meaning for a toy, which is computed once and printed",
-              "leave it out, or train the designs themselves without --toy");
+    refuseAll(
+        given,
+        {"--output", "--curves", "--table", "--database", "--force", "--steps", "--seeds", "--data", "--progress"},
+        "has no meaning for a toy, which is computed once and printed",
+        "leave it out, or train the designs themselves without --toy");
     const ToyModel model = toyModel(given);
     ToyOptimizer settings;
     if (given.rate.given())
@@ -170,8 +177,8 @@ void runToys(const Options& given)
 void showCosts(const Options& given)
 {
     refuseAll(given,
-              {"--output", "--table", "--database", "--force", "--steps", "--seeds", "--data", "--progress", "--module",
-               "--python", "--toy"},
+              {"--output", "--curves", "--table", "--database", "--force", "--steps", "--seeds", "--data", "--progress",
+               "--module", "--python", "--toy"},
               "is about training, and --costs only predicts", "leave it out");
     Json object{{"costs", Json::array()}};
     TextTable table({"design", "devices", "activations, fullest device", "all devices", "parameters, fullest device",
@@ -248,13 +255,19 @@ void writeOutputs(const Options& given, const Experiment& experiment)
 {
     if (experiment.runs.empty())
         return;
+    const bool known = std::any_of(experiment.runs.begin(), experiment.runs.end(),
+                                   [](const ExperimentRun& run) { return !run.accuracies.empty(); });
+    const bool accuracy = given.curves == "accuracy" && known;
+    if (given.curves == "accuracy" && !known)
+        printDiagnostics({{Severity::Warning, "--curves", "the module does not classify, so its loss is drawn",
+                           "a classifier's output has a row of scores for each target, a number"}});
+    const auto picture = [&] {
+        return lossPicture(fmt::format("{} updates, {}", given.steps, experiment.runs.front().optimizer),
+                           accuracy ? accuracyCurves(experiment.runs) : lossCurves(experiment.runs), lightTheme, 0,
+                           accuracy ? "accuracy" : "loss");
+    };
     for (const std::string& path : given.outputs)
-        writeFileAtomically(path,
-                            extensionOf(path) == "csv" ? curvesCsv(experiment.runs)
-                                                       : lossPicture(fmt::format("{} updates, {}", given.steps,
-                                                                                 experiment.runs.front().optimizer),
-                                                                     lossCurves(experiment.runs)),
-                            given.force);
+        writeFileAtomically(path, extensionOf(path) == "csv" ? curvesCsv(experiment.runs) : picture(), given.force);
     if (!given.table.empty())
         writeFileAtomically(given.table, summaryCsv(summarise(experiment.runs)), given.force);
 }
@@ -347,6 +360,15 @@ void checkBackend(const Options& given)
 {
     if (given.backend != "host" && given.backend != "torch")
         throw Error("--backend", "\"" + given.backend + "\" runs no experiments", "use host or torch");
+    if (given.curves != "loss" && given.curves != "accuracy")
+        throw Error("--curves", "\"" + given.curves + "\" is not drawn", "use loss or accuracy");
+    if (given.command.given("--curves")
+        && std::all_of(given.outputs.begin(), given.outputs.end(),
+                       [](const std::string& path) { return extensionOf(path) == "csv"; }))
+        throw Error("--curves", "says what a picture shows, and none is written", "add -o FILE.svg");
+    if (given.curves == "accuracy" && given.backend == "host")
+        throw Error("--curves", "runs of built-in models know their accuracy on rows held back only, not by update",
+                    "leave it out, or train a module of yours with --backend torch");
     if (given.backend == "host") {
         refuseAll(given, {"--module", "--python"}, "is of experiments through PyTorch", "add --backend torch");
         return;

@@ -126,7 +126,7 @@ void print(const LayerProfile& profile, const std::string& output)
     printText("\n{}: pipewright new zb-h1 --model {} …\n", output, output);
 }
 
-void write(const LayerProfile& profile, const ProfileCommandOptions& given, const std::string& of)
+void writeProfile(const LayerProfile& profile, const ProfileCommandOptions& given, const std::string& of)
 {
     writeFileAtomically(given.output,
                         extensionOf(given.output) == "csv" ? layerTableText(profile)
@@ -159,8 +159,8 @@ int profileTrace(const ProfileCommandOptions& given)
         const WorkProgress progress = percentsOn(printer, "import");
         printDiagnostics(importTraces({given.trace}, stored, false, progress).report.diagnostics(given.trace));
     }
-    write(layersOfRanges(readActivities(stored), given.trace, options), given,
-          std::filesystem::path(given.trace).filename().string());
+    writeProfile(layersOfRanges(readActivities(stored), given.trace, options), given,
+                 std::filesystem::path(given.trace).filename().string());
     return exitSuccess;
 }
 
@@ -187,7 +187,7 @@ int profileModule(const ProfileCommandOptions& given)
                            {}}});
         return exitFinding;
     }
-    write(profile, given, options.module);
+    writeProfile(profile, given, options.module);
     if (options.microbatches == 1)
         printDiagnostics({{Severity::Note, "--microbatches", "the whole batch was measured as one microbatch",
                            "give as many as the design's to measure one of them"}});

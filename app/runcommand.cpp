@@ -91,13 +91,13 @@ struct RunCommandOptions {
             "--bf16, is a finding)");
         command
             .option("--dump", run.dump,
-                    "parameters before, during and after, the last step's gradients, all batches and losses, for "
-                    "comparison in another framework")
+                    "parameters before, during and after, the last step's gradients and predictions, all batches and "
+                    "losses, for comparison in another framework")
             .typeName("FILE.safetensors");
         command
             .option("--weights", run.weights,
-                    "begin with published weights: a safetensors file in the layout of GPT-2, Llama, Qwen, Mixtral or "
-                    "DeepSeek, or a folder of them (random ones)")
+                    "begin with published weights: a safetensors file in the layout of GPT-2, BERT, ViT, Llama, Qwen, "
+                    "Mixtral, DeepSeek, Gemma or GPT-OSS, or a folder of them (random ones)")
             .typeName("FILE|FOLDER");
         command.option("--save-weights", run.saveWeights, "write the trained weights in that layout")
             .typeName("FILE.safetensors");

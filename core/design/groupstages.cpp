@@ -299,16 +299,13 @@ Diagnostics whyNoMembers(const Design& design)
         }
     refuse(hasUpdates(schedule), "schedule", "groups do not run schedules that update amid the step",
            "use a synchronous family, such as 1f1b or zb-h1");
-    refuse(schedule.replicas() > 2, "schedule.placement", "groups run schedules with up to two replicas",
-           "use a family with fewer replicas");
     refuse(schedule.sequencePieces > 1, "schedule.sequence_pieces", "groups do not run pieces of sequences",
            "use a family with whole sequences");
     refuse(std::find(schedule.recompute.begin(), schedule.recompute.end(), Recompute::Selective)
                != schedule.recompute.end(),
-           "schedule.recompute", "groups make all of a stage's activations again, or none",
+           "schedule.recompute",
+           "a group's members keep nothing of attention's core, so there is nothing to make again selectively",
            "use full or none: --recompute full");
-    refuse(std::find(schedule.offload.begin(), schedule.offload.end(), true) != schedule.offload.end(),
-           "schedule.offload", "groups do not offload", "let every stage keep what it made: --offload none");
     refuse(!schedule.overlaps.empty(), "schedule.overlaps", "groups do not run overlapped pairs",
            "take the pairs apart");
     refuse(!schedule.transferOrder.empty(), "schedule.transfer_order",

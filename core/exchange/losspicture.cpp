@@ -61,8 +61,9 @@ double tickOf(double range)
 
 class LossDrawing {
 public:
-    LossDrawing(const std::string& title, const std::vector<LossSeries>& curves, const PictureTheme& theme, int window)
-        : m_theme(theme), m_svg(width, height, title)
+    LossDrawing(const std::string& title, const std::vector<LossSeries>& curves, const PictureTheme& theme, int window,
+                std::string_view quantity)
+        : m_theme(theme), m_quantity(quantity), m_svg(width, height, title)
     {
         std::size_t longest = 0;
         for (const LossSeries& curve : curves)
@@ -95,9 +96,10 @@ private:
                     low = std::min(low, shown.low[i]);
                     high = std::max(high, shown.high[i]);
                 }
-        // Diverging curves are cut off at twice the initial loss, so that the others stay readable.
+        // Diverging losses are cut off at twice the initial one, so that the others stay readable. Shares do not
+        // diverge.
         for (const Shown& shown : m_shown)
-            if (!shown.mean.empty() && std::isfinite(shown.mean.front())) {
+            if (m_quantity == "loss" && !shown.mean.empty() && std::isfinite(shown.mean.front())) {
                 high = std::min(high, 2 * shown.mean.front());
                 break;
             }
@@ -136,7 +138,7 @@ private:
         for (double update = 0; update <= m_updates; update += step)
             m_svg.text(xOf(update), plot.bottom() + 18, fmt::format("{:.4g}", update),
                        {.colour = m_theme.dim, .mono = true, .anchor = Anchor::Middle});
-        m_svg.text(plot.x, 44, fmt::format("loss{}", m_window > 1 ? fmt::format(", mean of {} updates", m_window) : ""),
+        m_svg.text(plot.x, 44, m_quantity + (m_window > 1 ? fmt::format(", mean of {} updates", m_window) : ""),
                    {.colour = m_theme.dim});
         m_svg.text(plot.right(), plot.bottom() + 36, "updates", {.colour = m_theme.dim, .anchor = Anchor::End});
     }
@@ -195,6 +197,7 @@ private:
     }
 
     const PictureTheme& m_theme;
+    std::string m_quantity;
     SvgWriter m_svg;
     std::vector<Shown> m_shown;
     int m_window = 1;
@@ -218,9 +221,9 @@ std::vector<double> movingAverage(const std::vector<double>& values, int window)
 }
 
 std::string lossPicture(const std::string& title, const std::vector<LossSeries>& curves, const PictureTheme& theme,
-                        int window)
+                        int window, std::string_view quantity)
 {
-    return LossDrawing(title, curves, theme, window).finish();
+    return LossDrawing(title, curves, theme, window, quantity).finish();
 }
 
 } // namespace pipewright

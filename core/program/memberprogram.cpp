@@ -6,11 +6,14 @@
 #include "core/program/memberprogram.h"
 
 #include "core/program/liveness.h"
+#include "core/program/memberwriter.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <map>
 #include <optional>
 #include <utility>
 
@@ -18,9 +21,12 @@ namespace pipewright {
 
 namespace {
 
-/// Buffers of one stage and microbatch on one member; where the stage recomputes, R's in place of F's.
+/// Buffers of one stage and microbatch on one member; where the stage recomputes, R's in place of F's, and where they
+/// were in the host's memory meanwhile those in which they came back.
 struct MemberCell {
     BufferId savedUntilInputGrad = none, savedUntilWeightGrad = none, savedFromInputGrad = none;
+    std::array<BufferId, 2> onHost{none, none};
+    TaskId offload = none, reload = none;
 };
 
 /// A piece of a stage's output, or of its gradient, where its consumer reads it.
@@ -30,10 +36,11 @@ struct Arrived {
     TaskId transfer = none; ///< none: it was made there
 };
 
-class MemberCompilation {
+class MemberCompilation : MemberWriter {
 public:
     MemberCompilation(const Program& groups, const GroupStages& stages, const Costs& costs)
-        : m_groups(groups), m_stages(stages), m_costs(costs), m_last(static_cast<std::size_t>(stages.members()), none)
+        : MemberWriter(stages), m_groups(groups), m_costs(costs),
+          m_last(static_cast<std::size_t>(stages.members()), none)
     {
         for (std::size_t device = 0; device < stages.membersOfDevice.size(); ++device) {
             m_first.push_back(static_cast<int>(m_made.program.groupOfDevice.size()));
@@ -47,6 +54,11 @@ public:
         m_gradients.resize(stages.edges.size() * microbatches);
         for (int copy = 0; copy < static_cast<int>(stages.stages.size()); ++copy)
             m_edges.emplace_back(stages, copy);
+        m_lastCopy.resize(m_last.size(), {none, none});
+        if (!groups.offload.empty())
+            for (const Program::ExtraDependency& one : groups.extraDependencies)
+                if (one.after != none && groups.tasks[one.after].kind == TaskKind::Offload) // none: a pin
+                    m_offloadsBefore.emplace(one.task, one.after);
     }
 
     MemberProgram run()
@@ -91,56 +103,6 @@ private:
             }
     }
 
-    BufferId addBuffer(BufferKind kind, int device, int copy, int microbatch, Bytes bytes, int consumer = -1,
-                       bool skip = false)
-    {
-        m_made.program.buffers.push_back({bytes, kind, static_cast<std::uint16_t>(copy / m_stages.perReplica), device,
-                                          copy % m_stages.perReplica, microbatch, consumer, skip});
-        return static_cast<BufferId>(m_made.program.buffers.size() - 1);
-    }
-
-    TaskId begin(TaskKind kind, Op op, int copy, int microbatch, int device, int peer, Nanoseconds duration, int part)
-    {
-        Program& program = m_made.program;
-        program.tasks.push_back({kind, op, static_cast<std::uint16_t>(copy / m_stages.perReplica),
-                                 copy % m_stages.perReplica, microbatch, device, peer});
-        program.partOfTask.push_back(part);
-        program.afterOnDevice.push_back(none);
-        program.afterData.push_back(none);
-        program.operandBegin.push_back(static_cast<std::uint32_t>(program.operands.size()));
-        m_made.durations.push_back(duration);
-        m_made.blockOfTask.push_back(m_block);
-        return static_cast<TaskId>(program.tasks.size() - 1);
-    }
-    void endReads()
-    {
-        m_made.program.operandSplit.push_back(static_cast<std::uint32_t>(m_made.program.operands.size()));
-    }
-    void operand(BufferId buffer)
-    {
-        if (buffer != none)
-            m_made.program.operands.push_back(buffer);
-    }
-    BufferId write(BufferKind kind, int device, int copy, int microbatch, Bytes bytes, int consumer = -1,
-                   bool skip = false)
-    {
-        if (bytes <= 0)
-            return none;
-        const BufferId buffer = addBuffer(kind, device, copy, microbatch, bytes, consumer, skip);
-        operand(buffer);
-        return buffer;
-    }
-    void waitFor(TaskId task, TaskId input)
-    {
-        if (input == none)
-            return;
-        TaskId& first = m_made.program.afterData[task];
-        if (first == none)
-            first = input;
-        else if (first != input)
-            m_made.program.extraDependencies.push_back({task, input, 0});
-    }
-
     void add(const Task& task)
     {
         switch (task.kind) {
@@ -149,11 +111,11 @@ private:
         case TaskKind::Transfer: addTransfers(task); return;
         case TaskKind::Reduce: addSum(task, m_stages.copyOf(task.stage, task.replica)); return;
         case TaskKind::ReplicaSum: addSum(task, m_stages.copyOf(task.stage, 0)); return;
+        case TaskKind::Offload:
+        case TaskKind::Reload: addHostCopies(task); return;
         case TaskKind::PutInPlace:
         case TaskKind::SetOut:
-        case TaskKind::Collective:
-        case TaskKind::Offload:
-        case TaskKind::Reload: break;
+        case TaskKind::Collective: break;
         }
         throw Error(m_groups.label(m_block), "is no task of a group's members", "use a cluster without groups");
     }
@@ -271,6 +233,65 @@ private:
         }
     }
 
+    /// To the host's memory, or back: of every member what it keeps itself, behind its last copy in that direction.
+    void addHostCopies(const Task& task)
+    {
+        const int copy = copyOf(task);
+        const bool leaves = task.kind == TaskKind::Offload;
+        for (int m = 0; m < m_stages.membersOf(copy); ++m) {
+            const int device = deviceOf(copy, m);
+            MemberCell& cell = cells(task)[static_cast<std::size_t>(m)];
+            std::array<BufferId, 2> from = cell.onHost, to{none, none};
+            if (leaves)
+                from = {cell.savedUntilInputGrad, cell.savedUntilWeightGrad};
+            Bytes bytes = 0;
+            for (const BufferId buffer : from)
+                bytes += buffer == none ? 0 : m_made.program.buffers[buffer].bytes;
+            if (bytes == 0)
+                continue;
+            const TaskId id =
+                begin(task.kind, Op::F, copy, task.microbatch, device, -1, m_costs.hostLink->transferTime(bytes), 0);
+            m_made.program.afterOnDevice[id] =
+                std::exchange(m_lastCopy[static_cast<std::size_t>(device)][leaves ? 0 : 1], id);
+            waitFor(id, cell.offload);
+            waitFor(id, m_last[static_cast<std::size_t>(device)]);
+            waitForOffloads(id, m);
+            for (const BufferId buffer : from)
+                operand(buffer);
+            endReads();
+            constexpr BufferKind kinds[2][2] = {
+                {BufferKind::ReloadedUntilInputGrad, BufferKind::ReloadedUntilWeightGrad},
+                {BufferKind::OffloadedUntilInputGrad, BufferKind::OffloadedUntilWeightGrad}};
+            for (std::size_t i = 0; i < from.size(); ++i)
+                if (from[i] != none)
+                    to[i] = write(kinds[leaves ? 1 : 0][i], device, copy, task.microbatch,
+                                  m_made.program.buffers[from[i]].bytes);
+            if (leaves) {
+                cell.offload = id;
+                cell.onHost = to;
+                m_offloadOf[{m_block, m}] = id;
+            } else {
+                cell.reload = id;
+                cell.savedUntilInputGrad = to[0];
+                cell.savedUntilWeightGrad = to[1];
+            }
+        }
+    }
+
+    /// Those of this member for which the groups' task waits, since what left is freed before it.
+    void waitForOffloads(TaskId id, int member)
+    {
+        const auto wait = [&](TaskId offload) {
+            if (const auto own = m_offloadOf.find({offload, member}); own != m_offloadOf.end())
+                waitFor(id, own->second);
+        };
+        if (m_groups.afterData[m_block] != none)
+            wait(m_groups.afterData[m_block]);
+        const auto [first, last] = m_offloadsBefore.equal_range(m_block);
+        for (auto one = first; one != last; ++one)
+            wait(one->second);
+    }
+
     void addBlock(const Task& task)
     {
         const int copy = copyOf(task);
@@ -289,10 +310,12 @@ private:
                 const TaskId id = begin(TaskKind::Compute, task.op, copy, task.microbatch, device, -1,
                                         scaled(pass.parts[part][static_cast<std::size_t>(m)]), static_cast<int>(part));
                 m_made.program.afterOnDevice[id] = std::exchange(m_last[static_cast<std::size_t>(device)], id);
-                if (isFirst)
+                if (isFirst) {
                     readArrived(id, task, m);
+                    waitForOffloads(id, m);
+                }
                 if (isFirst || isLast)
-                    readKept(task, m);
+                    readKept(id, task, m);
                 if (isLast && !isFirst)
                     for (const BufferId buffer : used[static_cast<std::size_t>(m)])
                         operand(buffer);
@@ -360,14 +383,18 @@ private:
         return found;
     }
 
-    void readKept(const Task& task, int member)
+    void readKept(TaskId id, const Task& task, int member)
     {
         if (task.op == Op::F || task.op == Op::R)
             return;
         const MemberCell& cell = cells(task)[static_cast<std::size_t>(member)];
-        if (makesInputGrad(task.op))
+        waitFor(id, cell.reload);
+        if (makesInputGrad(task.op)) {
             operand(cell.savedUntilInputGrad);
+            operand(cell.onHost[0]); // ends here too, since the copy back has certainly ended
+        }
         operand(cell.savedUntilWeightGrad);
+        operand(cell.onHost[1]);
         if (!makesInputGrad(task.op))
             operand(cell.savedFromInputGrad);
     }
@@ -430,15 +457,15 @@ private:
     }
 
     const Program& m_groups;
-    const GroupStages& m_stages;
     const Costs& m_costs;
-    MemberProgram m_made;
-    TaskId m_block = 0;                                       ///< of the groups' Program, that is being taken apart
     std::vector<int> m_first;                                 ///< per group: its first member
     std::vector<TaskId> m_last;                               ///< per member
     std::vector<TaskId> m_makerOf;                            ///< per buffer that is handed over
     std::vector<CopyEdges> m_edges;                           ///< per copy of a stage
     std::vector<std::vector<MemberCell>> m_cells;             ///< per copy and microbatch, then member
+    std::vector<std::array<TaskId, 2>> m_lastCopy;            ///< per member: to the host's memory, and back
+    std::multimap<TaskId, TaskId> m_offloadsBefore;           ///< of the groups' tasks
+    std::map<std::pair<TaskId, int>, TaskId> m_offloadOf;     ///< a member's, of the groups'
     std::vector<std::vector<Arrived>> m_outputs, m_gradients; ///< per edge and microbatch
 };
 

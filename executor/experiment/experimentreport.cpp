@@ -132,7 +132,9 @@ std::string summaryCsv(const std::vector<ExperimentSummary>& lines)
     return text;
 }
 
-std::vector<LossSeries> lossCurves(const std::vector<ExperimentRun>& runs)
+namespace {
+
+std::vector<LossSeries> curvesOf(const std::vector<ExperimentRun>& runs, std::vector<double> ExperimentRun::*values)
 {
     std::vector<LossSeries> curves;
     for (const ExperimentRun& run : runs) {
@@ -140,9 +142,21 @@ std::vector<LossSeries> lossCurves(const std::vector<ExperimentRun>& runs)
         LossSeries& curve = curves[run.design];
         curve.name = run.name;
         curve.reference = run.reference;
-        curve.seeds.push_back(run.losses);
+        curve.seeds.push_back(run.*values);
     }
     return curves;
+}
+
+} // namespace
+
+std::vector<LossSeries> lossCurves(const std::vector<ExperimentRun>& runs)
+{
+    return curvesOf(runs, &ExperimentRun::losses);
+}
+
+std::vector<LossSeries> accuracyCurves(const std::vector<ExperimentRun>& runs)
+{
+    return curvesOf(runs, &ExperimentRun::accuracies);
 }
 
 JsonValue toJson(const ExperimentRun& run)

@@ -35,6 +35,7 @@ std::vector<ExperimentSummary> summarise(const std::vector<ExperimentRun>& runs)
 std::string curvesCsv(const std::vector<ExperimentRun>& runs);       ///< a row per update, a column per run
 std::string summaryCsv(const std::vector<ExperimentSummary>& lines); ///< a row per design
 std::vector<LossSeries> lossCurves(const std::vector<ExperimentRun>& runs);
+std::vector<LossSeries> accuracyCurves(const std::vector<ExperimentRun>& runs); ///< the share of right answers
 
 JsonValue toJson(const ExperimentRun& run); ///< losses that are not finite are null
 

@@ -8,6 +8,7 @@
 #include "core/schedule/weightplan.h"
 #include "core/workload/parallelism.h"
 #include "core/workload/transformer.h"
+#include "executor/run/grouprun.h"
 #include "executor/run/machinefit.h"
 #include "executor/run/trainabledesign.h"
 #include "executor/sharding/grouptraining.h"
@@ -86,12 +87,11 @@ void noteOfGroups(const Design& design, const RunMeans& means, Diagnostics& foun
     if (!hasGroups(design))
         return;
     const Diagnostics why = whyNoMembers(design);
-    if (means.backend != "host")
-        note(found, "cluster.devices",
-             fmt::format("the {} backend runs every group as one device, with the times of its members", means.backend),
-             "use --backend host to run member by member");
-    else if (!why.empty())
+    if (!why.empty())
         note(found, why.front().where, "every group runs as one device: " + why.front().what, why.front().hint);
+    else if (!runsMembers(design, means))
+        note(found, "cluster.devices", "GPUs run every group as one device, with the times of its members",
+             "use --backend host, or mpi without GPUs, to run member by member");
 }
 
 } // namespace

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "executor/run/gradientcheck.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -123,6 +125,28 @@ GradientCheck checkLastStep(const LastStep& last, const TrainingWork& work, doub
     reference.startAt(last.number, parameters);
     reference.step(accumulationOrder(last.program));
     return compareGradients(work, reference, bound);
+}
+
+void noteOfGradients(const GradientCheck& check, Diagnostics& notes)
+{
+    if (!check.holds())
+        notes.push_back({Severity::Error, check.worst,
+                         fmt::format("its gradient differs from the sequential reference's by {:.3g} relative, and "
+                                     "{:.3g} is the most for this precision",
+                                     check.maxRelativeError, check.within),
+                         "this is a fault of the program or of the machine: please report it with the design"});
+}
+
+void checkReads(const TrainingWork& work, const Program& program, Diagnostics& notes)
+{
+    const VersionedWeights& versions = work.versions();
+    if (const TaskId wrong = versions.firstDifference(); wrong != none)
+        throw Error(program.label(wrong),
+                    fmt::format("read version {} predicted by {}, and version {} by {} was compiled",
+                                versions.readings()[wrong].version, versions.readings()[wrong].steps,
+                                program.weights[wrong].version, program.weights[wrong].steps),
+                    "this is a fault of the program: please report it with the design");
+    notes.push_back({Severity::Note, "weights", "every block read the version that the schedule says", {}});
 }
 
 } // namespace pipewright

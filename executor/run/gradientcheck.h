@@ -38,6 +38,13 @@ struct LastStep {
 /// With the sequential run; where weights are updated amid the step, with the lagged one.
 GradientCheck checkLastStep(const LastStep& last, const TrainingWork& work, double bound);
 
+/// Of a check that does not hold: an error more.
+void noteOfGradients(const GradientCheck& check, Diagnostics& notes);
+
+/// Where stages are updated amid the step: which version every block really read. Throws Error for another than the
+/// compiled one.
+void checkReads(const TrainingWork& work, const Program& program, Diagnostics& notes);
+
 /// One tensor more. A NaN is as wrong as it can be, and so is anything where the reference is zero throughout.
 void addTensor(GradientCheck& check, std::string_view name, std::span<const float> ours, std::span<const float> theirs);
 

@@ -14,9 +14,9 @@
 
 namespace pipewright {
 
-/// Whether this backend runs the members of the design's groups, and not each group as one device: processes do where
-/// they train.
-bool runsMembers(const Design& design, const std::string& backend, bool trains);
+/// Whether the members of the design's groups run, each on its own, and not every group as one device: on GPUs they do
+/// not.
+bool runsMembers(const Design& design, const RunMeans& means);
 
 /// Devices, or processes, that a run of the design takes.
 int devicesOfRun(const Design& design, const RunMeans& means);
@@ -66,8 +66,9 @@ private:
     std::map<std::pair<std::int32_t, TaskId>, Block> m_blocks;
 };
 
-/// The last step's gradients against one device that has the whole model.
+/// The last step's gradients against one device that has the whole model. Differences that rounding alone makes of
+/// gradients of the usual size are none: a key's bias has no gradient but these.
 GradientCheck checkGroupGradients(const sharding::WholeTensors& gradients, const sharding::ReferenceStep& reference,
-                                  double bound);
+                                  double bound, DataType stored);
 
 } // namespace pipewright

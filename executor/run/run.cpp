@@ -56,7 +56,7 @@ public:
     {
         if (options.steps < 1)
             throw Error("steps", "a run has at least one step");
-        requireParameters(options, m_trains, m_groups.has_value());
+        requireParameters(options, m_trains);
         for (const Fault& fault : m_groups ? options.runtime.faults : std::vector<Fault>())
             requirePlace(fault, m_program, options.steps, "--inject");
         if (m_trains && !m_groups)
@@ -70,7 +70,7 @@ public:
         m_result.devices = m_backend->devices();
         m_result.groups.assign(m_program.groupOfDevice.begin(), m_program.groupOfDevice.end());
         m_result.predictedPeakBytes = predictedPeaks();
-        if (m_groups && m_peers && m_result.speaks)
+        if (m_groups && m_trains && m_peers && m_result.speaks)
             noteCopies(*m_groups, design, m_result.notes);
         makeWork();
         m_result.maths = m_work->name();
@@ -111,23 +111,13 @@ public:
             m_result.notes.insert(m_result.notes.end(), why.begin(), why.end());
         }
         if (!m_result.cancelled && m_trains && m_program.versioned())
-            checkReads();
-        if (!m_result.cancelled && m_trains && m_options.checkGradients && m_result.speaks)
+            checkReads(*m_trainingWork, m_program, m_result.notes);
+        if (!m_result.cancelled && m_trains && m_options.checkGradients && m_result.speaks) {
             checkGradients();
-        if (m_dump && !m_result.cancelled) {
-            if (!m_peers) {
-                m_trainingWork->fetch(m_trainingWork->kindOfParameters());
-                m_trainingWork->fetch(BufferKind::Gradients);
-            }
-            if (m_result.speaks) {
-                m_dump->addParameters("after");
-                if (!m_program.versioned())
-                    m_dump->addGradients();
-                m_dump->write(m_options.dump, m_options.overwriteTrace);
-            }
+            noteOfGradients(*m_result.gradients, m_result.notes);
         }
-        if (m_trains && !m_options.saveWeights.empty() && !m_result.cancelled && m_result.speaks)
-            saveWeights(*m_trainingWork, *m_design.workload, m_options.saveWeights, m_options.overwriteTrace);
+        if (!m_result.cancelled && m_result.speaks)
+            writeParameters();
         if (m_trace)
             m_trace->finish(m_result, m_groups ? m_groups->shownOf(m_result.peakBytes) : m_result.peakBytes);
         return std::move(m_result);
@@ -137,7 +127,7 @@ private:
     /// Of a design with groups that this backend runs member by member.
     static std::optional<GroupRun> groupsOf(const Design& design, const RunOptions& options, bool trains)
     {
-        if (!runsMembers(design, options.backend, trains))
+        if (!runsMembers(design, meansOf(options)))
             return std::nullopt;
         return GroupRun(trains ? design : scaledDesign(design, options), trains, options.backend == "mpi");
     }
@@ -202,9 +192,20 @@ private:
         OptimizerSettings optimizer;
         optimizer.kind = m_program.versioned() ? m_program.weightPolicy.optimizer : workload.optimizer;
         m_training.emplace(Training{loadData(m_options, workload.shape, m_result.notes), optimizer});
+        TrainingWork::Start start;
+        if (!m_options.weights.empty())
+            start = startFromWeights(workload, m_options.weights, m_result.notes);
+        if (!m_options.saveWeights.empty())
+            checkWeightsOutput(workload, m_options.saveWeights, m_options.overwriteTrace);
+        if (!m_options.dump.empty()) {
+            checkOutput(m_options.dump, m_options.overwriteTrace);
+            m_dump.emplace(m_design, m_groups ? m_groups->groups : m_program, m_training->optimizer, *m_training->data,
+                           m_options.steps);
+        }
         if (m_groups) {
             auto work = std::make_unique<sharding::GroupTraining>(m_design, m_groups->stages, optimizer,
                                                                   *m_training->data, m_options.seed);
+            work->setStart(std::move(start));
             m_groupTraining = work.get();
             m_work = std::move(work);
             return;
@@ -212,17 +213,11 @@ private:
         auto work = std::make_unique<TrainingWork>(workload, m_design.layersPerStage, m_program.microbatches, optimizer,
                                                    *m_training->data, m_options.seed, microbatchesPerUpdate(m_program),
                                                    m_program.recompute);
-        if (!m_options.weights.empty())
-            startFromWeights(*work, workload, m_options.weights, m_result.notes);
-        if (!m_options.saveWeights.empty())
-            checkWeightsOutput(workload, m_options.saveWeights, m_options.overwriteTrace);
+        work->setStart(std::move(start));
+        if (m_dump)
+            work->keepProbabilities();
         m_trainingWork = work.get();
         m_work = std::move(work);
-        if (!m_options.dump.empty()) {
-            checkOutput(m_options.dump, m_options.overwriteTrace);
-            m_dump.emplace(m_design, m_program, m_training->optimizer, *m_trainingWork, *m_training->data,
-                           m_options.steps);
-        }
     }
 
     RuntimeOptions runtimeOptions() const
@@ -303,7 +298,7 @@ private:
         if (m_trains && m_options.checkGradients)
             fetchBuffers(m_program.versioned() ? kindOfParameters() : BufferKind::Gradients);
         if (m_dump || !m_options.saveWeights.empty())
-            fetchBuffers(m_trainingWork->kindOfParameters());
+            fetchBuffers(kindOfParameters());
         if (m_dump)
             fetchBuffers(BufferKind::Gradients);
         const auto self = static_cast<std::size_t>(m_peers->self());
@@ -335,10 +330,7 @@ private:
     {
         // The reference costs about as much as all devices' work of a step on one thread.
         const bool checks = m_trains && m_options.checkGradients;
-        if (m_dump) {
-            bring(m_trainingWork->kindOfParameters());
-            m_dump->addParameters("first");
-        }
+        dumpParameters("first");
         const double checkWeight = checks ? m_result.devices : 0;
         for (int step = 0; step < m_options.steps; ++step) {
             if (checks && step + 1 == m_options.steps) {
@@ -350,10 +342,8 @@ private:
                 else if (m_result.speaks)
                     keepStart();
             }
-            if (m_dump && step + 1 == m_options.steps) {
-                bring(m_trainingWork->kindOfParameters());
-                m_dump->addParameters("last");
-            }
+            if (step + 1 == m_options.steps)
+                dumpParameters("last");
             if (m_recorder)
                 m_recorder->makeRoom(recordsPerStep(m_program));
             const StepOutcome outcome = runtime.runStep(step);
@@ -393,9 +383,46 @@ private:
             m_trainingWork->fetch(kind);
     }
 
+    void dumpParameters(const char* when)
+    {
+        if (!m_dump)
+            return;
+        bring(kindOfParameters());
+        if (m_result.speaks)
+            m_dump->addParameters(when, broughtParameters());
+    }
+
+    StageValues broughtParameters() const
+    {
+        return m_groupTraining ? stageValues(m_design, m_groupTraining->parameters())
+                               : stageValues(*m_trainingWork, false);
+    }
+
+    /// What the run ended with: of other processes it is here already.
+    void writeParameters()
+    {
+        if (!m_dump && m_options.saveWeights.empty())
+            return;
+        if (!m_peers) {
+            bring(kindOfParameters());
+            bring(BufferKind::Gradients);
+        }
+        const StageValues parameters = broughtParameters();
+        if (!m_options.saveWeights.empty())
+            saveWeights(parameters, *m_design.workload, m_options.saveWeights, m_options.overwriteTrace);
+        if (!m_dump)
+            return;
+        m_dump->addParameters("after", parameters);
+        m_dump->addProbabilities(m_trainingWork);
+        if (!m_program.versioned())
+            m_dump->addGradients(m_groupTraining ? stageValues(m_design, m_groupTraining->gradients())
+                                                 : stageValues(*m_trainingWork, true));
+        m_dump->write(m_options.dump, m_options.overwriteTrace);
+    }
+
     BufferKind kindOfParameters() const
     {
-        return m_trainingWork ? m_trainingWork->kindOfParameters() : BufferKind::Parameters;
+        return m_trainingWork ? m_trainingWork->kindOfParameters() : m_groupTraining->kindOfParameters();
     }
 
     void keepStart()
@@ -420,29 +447,14 @@ private:
         return static_cast<int>(each) * (m_options.steps - 1);
     }
 
-    /// Where stages are updated amid the step: which version every block really read.
-    void checkReads()
-    {
-        const VersionedWeights& versions = m_trainingWork->versions();
-        if (const TaskId wrong = versions.firstDifference(); wrong != none)
-            throw Error(m_program.label(wrong),
-                        fmt::format("read version {} predicted by {}, and version {} by {} was compiled",
-                                    versions.readings()[wrong].version, versions.readings()[wrong].steps,
-                                    m_program.weights[wrong].version, m_program.weights[wrong].steps),
-                        "this is a fault of the program: please report it with the design");
-        m_result.notes.push_back(
-            {Severity::Note, "weights", "every block read the version that the schedule says", {}});
-    }
-
     void checkGradients()
     {
         if (m_groups) {
             const sharding::StepData data = sharding::sampleStep(*m_training->data, m_design.workload->shape,
                                                                  m_options.steps - 1, m_program.microbatches);
-            m_result.gradients =
-                checkGroupGradients(m_groupTraining->gradients(), sharding::referenceStep(m_design, m_groupStart, data),
-                                    m_options.gradientBound);
-            noteOfGradients();
+            m_result.gradients = checkGroupGradients(
+                m_groupTraining->gradients(), sharding::referenceStep(m_design, m_groupStart, data),
+                gradientBoundOf(m_options, m_design.workload->shape), m_design.workload->shape.dataType);
             return;
         }
         if (!m_peers)
@@ -451,18 +463,6 @@ private:
         m_result.gradients = checkLastStep({workload, m_design, m_program, m_training->optimizer, *m_training->data,
                                             m_options.seed, m_options.steps - 1, m_lastStart},
                                            *m_trainingWork, gradientBoundOf(m_options, m_design.workload->shape));
-        noteOfGradients();
-    }
-
-    void noteOfGradients()
-    {
-        if (!m_result.gradients->holds())
-            m_result.notes.push_back(
-                {Severity::Error, m_result.gradients->worst,
-                 fmt::format("its gradient differs from the sequential reference's by {:.3g} relative, and {:.3g} is "
-                             "the most for this precision",
-                             m_result.gradients->maxRelativeError, m_result.gradients->within),
-                 "this is a fault of the program or of the machine: please report it with the design"});
     }
 
     const RunOptions& m_options;

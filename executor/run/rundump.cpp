@@ -8,37 +8,82 @@
 
 namespace pipewright {
 
+namespace {
+
+/// One call per stage, with its layout.
+template<class Visit>
+void forEachLayout(const Design& design, Visit visit)
+{
+    int first = 0;
+    for (const int layers : design.layersPerStage) {
+        visit(ParameterLayout(*design.workload, first, first + layers));
+        first += layers;
+    }
+}
+
+} // namespace
+
+StageValues stageValues(const TrainingWork& work, bool gradients)
+{
+    StageValues values;
+    for (int stage = 0; stage < work.stages(); ++stage) {
+        const std::span<const float> of = gradients ? work.gradients(stage) : work.parameters(stage);
+        values.emplace_back(of.begin(), of.end());
+    }
+    return values;
+}
+
+StageValues stageValues(const Design& design, const sharding::WholeTensors& tensors)
+{
+    StageValues values;
+    forEachLayout(design, [&](const ParameterLayout& layout) {
+        values.push_back(sharding::inLayout(tensors, design.workload->shape, layout));
+    });
+    return values;
+}
+
 RunDump::RunDump(const Design& design, const Program& program, const OptimizerSettings& optimizer,
-                 const TrainingWork& work, const TrainingData& data, int steps)
-    : m_design(design), m_program(program), m_optimizer(optimizer), m_work(work), m_data(data), m_steps(steps)
+                 const TrainingData& data, int steps)
+    : m_design(design), m_program(program), m_optimizer(optimizer), m_data(data), m_steps(steps)
 {
 }
 
-void RunDump::addTensors(const std::string& prefix, bool gradients)
+void RunDump::addTensors(const std::string& prefix, const StageValues& values)
 {
-    int first = 0;
-    for (int stage = 0; stage < m_work.stages(); ++stage) {
-        const int layers = m_design.layersPerStage[static_cast<std::size_t>(stage)];
-        const ParameterLayout layout(*m_design.workload, first, first + layers);
-        first += layers;
-        const std::span<const float> values = gradients ? m_work.gradients(stage) : m_work.parameters(stage);
+    std::size_t stage = 0;
+    forEachLayout(m_design, [&](const ParameterLayout& layout) {
+        const std::span<const float> of = values[stage++];
         for (const Parameter& parameter : layout.parameters()) {
             std::vector<std::int64_t> shape{parameter.rows, parameter.columns};
             if (parameter.rows == 1)
                 shape.erase(shape.begin());
-            m_file.add(prefix + parameter.name, shape, parameter.in(values));
+            m_file.add(prefix + parameter.name, shape, parameter.in(of));
         }
-    }
+    });
 }
 
-void RunDump::addParameters(const std::string& when)
+void RunDump::addParameters(const std::string& when, const StageValues& parameters)
 {
-    addTensors("parameters." + when + "/", false);
+    addTensors("parameters." + when + "/", parameters);
 }
 
-void RunDump::addGradients()
+void RunDump::addGradients(const StageValues& gradients)
 {
-    addTensors("gradients/", true);
+    addTensors("gradients/", gradients);
+}
+
+void RunDump::addProbabilities(const TrainingWork* work)
+{
+    std::vector<float> all;
+    if (work)
+        for (const std::vector<float>& each : work->probabilities())
+            all.insert(all.end(), each.begin(), each.end());
+    if (all.empty())
+        return;
+    const std::int64_t microbatches = m_program.microbatches;
+    const std::int64_t targets = m_design.workload->shape.targets();
+    m_file.add("probabilities", {microbatches, targets, static_cast<std::int64_t>(all.size()) / microbatches / targets},
+               std::span<const float>(all));
 }
 
 void RunDump::addBatches()

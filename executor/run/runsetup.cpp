@@ -89,18 +89,14 @@ std::unique_ptr<Backend> backendFor(const RunOptions& options, int devices)
     return memory > 0 ? createHostBackend(devices, memory) : createHostBackend(devices);
 }
 
-void requireParameters(const RunOptions& options, bool trains, bool groups)
+void requireParameters(const RunOptions& options, bool trains)
 {
     for (const auto& [option, value] : {std::pair{"--dump", &options.dump},
                                         {"--weights", &options.weights},
-                                        {"--save-weights", &options.saveWeights}}) {
+                                        {"--save-weights", &options.saveWeights}})
         if (!value->empty() && !trains)
             throw Error(option, "the blocks are timed, and there are no parameters",
                         "run a design that trains (`check --for` says why one does not)");
-        if (!value->empty() && groups)
-            throw Error(option, "the parameters of a group lie in pieces on its members",
-                        "leave it out, or take a cluster without groups");
-    }
 }
 
 } // namespace pipewright

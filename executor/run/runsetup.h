@@ -36,6 +36,6 @@ Design scaledDesign(const Design& design, const RunOptions& options);
 std::unique_ptr<Backend> backendFor(const RunOptions& options, int devices);
 
 /// Throws Error where an option is about parameters, and there are none, or in pieces.
-void requireParameters(const RunOptions& options, bool trains, bool groups);
+void requireParameters(const RunOptions& options, bool trains);
 
 } // namespace pipewright

@@ -3,6 +3,7 @@
 
 #include "core/base/outputfile.h"
 #include "core/base/textfile.h"
+#include "executor/run/publishedparts.h"
 #include "executor/run/publishedweights.h"
 
 #include <fmt/format.h>
@@ -20,7 +21,7 @@ ParameterLayout wholeModel(const Workload& workload)
 
 } // namespace
 
-void startFromWeights(TrainingWork& work, const Workload& workload, const std::string& path, Diagnostics& notes)
+TrainingWork::Start startFromWeights(const Workload& workload, const std::string& path, Diagnostics& notes)
 {
     const auto file = std::make_shared<SafetensorsFile>(SafetensorsFile::open(path));
     if (const auto unused = unusedTensors(*file, workload.shape, wholeModel(workload)); !unused.empty())
@@ -29,9 +30,9 @@ void startFromWeights(TrainingWork& work, const Workload& workload, const std::s
                          fmt::format("{} of its tensors are of no parameter of the model, such as \"{}\"",
                                      unused.size(), unused.front()),
                          {}});
-    work.setStart([file, shape = workload.shape](const ParameterLayout& layout, std::span<float> parameters) {
+    return [file, shape = workload.shape](const ParameterLayout& layout, std::span<float> parameters) {
         readPublished(*file, shape, layout, parameters);
-    });
+    };
 }
 
 void checkWeightsOutput(const Workload& workload, const std::string& path, bool overwrite)
@@ -42,14 +43,12 @@ void checkWeightsOutput(const Workload& workload, const std::string& path, bool 
         publishedParts(workload.shape, parameter);
 }
 
-void saveWeights(TrainingWork& work, const Workload& workload, const std::string& path, bool overwrite)
+void saveWeights(const std::vector<std::vector<float>>& parameters, const Workload& workload, const std::string& path,
+                 bool overwrite)
 {
-    work.fetch(BufferKind::Parameters);
     std::vector<float> all;
-    for (int stage = 0; stage < work.stages(); ++stage) {
-        const auto parameters = work.parameters(stage);
-        all.insert(all.end(), parameters.begin(), parameters.end());
-    }
+    for (const std::vector<float>& stage : parameters)
+        all.insert(all.end(), stage.begin(), stage.end());
     Safetensors file;
     file.setMetadata("format", "pt");
     addPublished(file, workload.shape, wholeModel(workload), all);

@@ -296,14 +296,16 @@ Meeting& Actor::meetingOfGroup() const
 bool Actor::collective(const PlannedInstruction& instruction)
 {
     const Task& task = m_run.program->tasks[instruction.task];
-    Meeting& meeting = meetingOfGroup();
-    m_meetings.store(meeting.rounds(), std::memory_order_relaxed);
-    setState(State::WaitsForMembers);
-    const auto latest = meeting.meet(m_clock, m_run.stopped);
+    // The last member to come never says that it waits: the others, who do, would seem to wait for nobody.
+    const auto latest = meetingOfGroup().meet(m_clock, m_run.stopped, [this](std::uint64_t round) {
+        m_meetings.store(round, std::memory_order_relaxed);
+        setState(State::WaitsForMembers);
+    });
     if (!latest)
         return false;
     setState(State::Running);
     makeProgress();
+    m_run.work->meet(contextOf(instruction));
     const Nanoseconds start = m_run.options.virtualClock ? *latest : now();
     m_run.work->collective(contextOf(instruction));
     if (m_run.options.virtualClock)

@@ -6,7 +6,8 @@
 
 namespace pipewright {
 
-std::optional<Nanoseconds> Meeting::meet(Nanoseconds clock, const std::atomic<bool>& stopped)
+std::optional<Nanoseconds> Meeting::meet(Nanoseconds clock, const std::atomic<bool>& stopped,
+                                         const std::function<void(std::uint64_t round)>& waits)
 {
     std::unique_lock lock(m_mutex);
     m_latest = m_come == 0 ? clock : std::max(m_latest, clock);
@@ -19,6 +20,7 @@ std::optional<Nanoseconds> Meeting::meet(Nanoseconds clock, const std::atomic<bo
     }
     constexpr auto pollInterval = std::chrono::milliseconds(20); // how late a stop may be noticed
     const std::uint64_t round = m_round;
+    waits(round);
     while (!m_changed.wait_for(lock, pollInterval, [&] { return m_round != round; }))
         if (stopped.load(std::memory_order_relaxed))
             return std::nullopt;

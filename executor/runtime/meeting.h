@@ -8,6 +8,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
+#include <functional>
 #include <mutex>
 #include <optional>
 
@@ -17,8 +18,10 @@ class Meeting {
 public:
     explicit Meeting(int members) : m_members(members) {}
 
-    /// Nothing when `stopped` turned true before all had come; the meeting is then of no further use.
-    std::optional<Nanoseconds> meet(Nanoseconds clock, const std::atomic<bool>& stopped);
+    /// Nothing when `stopped` turned true before all had come; the meeting is then of no further use. Who has to wait
+    /// is told before anybody can end that, with rounds() as it is until then; the last to come never waits.
+    std::optional<Nanoseconds> meet(Nanoseconds clock, const std::atomic<bool>& stopped,
+                                    const std::function<void(std::uint64_t round)>& waits);
     /// How often all have come. From any thread.
     std::uint64_t rounds() const { return m_round.load(std::memory_order_seq_cst); }
 

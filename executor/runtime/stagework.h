@@ -57,6 +57,9 @@ public:
     /// Whether compute() of this task only issues, and the same in every step.
     virtual bool repeats(const Task&) const { return false; }
     virtual void update(const TaskContext& context) = 0;
+    /// Before a collective: until members that are processes of their own have come too, unless collective() waits for
+    /// them itself.
+    virtual void meet(const TaskContext&) {}
     /// Called by every member of the group, each from its own thread, when all have come.
     virtual void collective(const TaskContext&) {}
     /// The part of a stage's gradient sums that this reduction adds up: a shared parameter's, or all of it

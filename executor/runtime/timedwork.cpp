@@ -4,6 +4,7 @@
 #include "core/predict/busqueues.h"
 #include "core/predict/evaluator.h"
 #include "executor/runtime/clock.h"
+#include "executor/runtime/peers.h"
 
 #include <algorithm>
 #include <cmath>
@@ -78,6 +79,15 @@ TimedWork::TimedWork(std::vector<Nanoseconds> durations, Pace pace) : m_duration
 
 void TimedWork::prepare(const Program& program, std::span<const Region> regions)
 {
+    if (Peers* const peers = m_backend ? m_backend->peers() : nullptr; peers && !program.groupOfDevice.empty()) {
+        const auto groupOf = [&](int device) { return program.groupOfDevice[static_cast<std::size_t>(device)]; };
+        for (int device = 0; device < peers->count(); ++device)
+            if (device != peers->self() && groupOf(device) == groupOf(peers->self()))
+                m_others.push_back(device);
+        m_received.resize(m_others.size());
+        if (!m_others.empty())
+            m_exchange = peers->createExchange(m_others);
+    }
     if (m_pace != Pace::Burn)
         return;
     constexpr Bytes page = 4096;
@@ -88,6 +98,25 @@ void TimedWork::prepare(const Program& program, std::span<const Region> regions)
         for (Bytes at = 0; regions[b].data != nullptr && at < regions[b].bytes; at += page)
             regions[b].data[at] = std::byte{1};
     }
+}
+
+double TimedWork::endStep(int)
+{
+    if (m_exchange)
+        m_exchange->endStep();
+    return noLoss;
+}
+
+void TimedWork::meet(const TaskContext& context)
+{
+    if (!m_exchange)
+        return;
+    m_exchange->beginGroup();
+    for (std::size_t other = 0; other < m_others.size(); ++other) {
+        m_exchange->send(*context.stream, {&m_here, 1}, m_others[other]);
+        m_exchange->receive(*context.stream, {&m_received[other], 1}, m_others[other]);
+    }
+    m_exchange->endGroup();
 }
 
 void TimedWork::runOnTwoStreams(const Program& program, std::map<TaskId, PairTimes::Plan> pairs)

@@ -5,11 +5,13 @@
 
 #include "core/design/costs.h"
 #include "executor/runtime/bus.h"
+#include "executor/runtime/collectives.h"
 #include "executor/runtime/partedpairs.h"
 #include "executor/runtime/stagework.h"
 #include "traces/store/tracewriter.h"
 
 #include <map>
+#include <memory>
 #include <mutex>
 #include <set>
 #include <vector>
@@ -48,10 +50,11 @@ public:
     /// Burning work touches every page once, so that a run needs the memory that it says it needs.
     void prepare(const Program& program, std::span<const Region> regions) override;
     void beginStep(int) override {}
-    double endStep(int) override { return noLoss; }
+    double endStep(int) override;
     void compute(const TaskContext& context) override;
     bool endsWithFirst(TaskId second) const override { return m_seconds.contains(second); }
     void update(const TaskContext& context) override { spend(context); }
+    void meet(const TaskContext& context) override;
     void collective(const TaskContext& context) override { spend(context); }
     Region sharedPart(const Task&, const BufferView& gradients) override { return gradients.region; }
     void reduce(const TaskContext& context, Region, Region, bool) override { spend(context); }
@@ -71,6 +74,10 @@ private:
     std::vector<GpuRecord> m_partsDone;
     Pace m_pace;
     Backend* m_backend = nullptr;
+    std::vector<int> m_others; ///< of this process's group, in theirs
+    std::unique_ptr<Exchange> m_exchange;
+    float m_here = 0;              ///< what is sent to say so
+    std::vector<float> m_received; ///< of the others
 };
 
 } // namespace pipewright

@@ -78,8 +78,9 @@ public:
     StageCosts bytes(int stateValues)
     {
         StageCosts found;
-        found.parameters = found.gradients = static_cast<Bytes>(m_member.parameterCount() * sizeof(float));
-        found.optimizerState = found.parameters * stateValues;
+        found.parameters = m_member.bytesOf(m_member.parameterCount());
+        found.gradients = static_cast<Bytes>(m_member.parameterCount() * sizeof(float));
+        found.optimizerState = found.gradients * (stateValues + (m_member.isNarrow() ? 1 : 0)); // and master copies
         found.workspaceForward = run(Op::F);
         (m_recomputes ? found.recomputedUntilWeightGrad : found.savedUntilWeightGrad) = recompute(found);
         found.workspaceInputGrad = run(Op::I);
@@ -105,8 +106,8 @@ private:
     {
         GroupMember::Block block;
         block.op = op;
-        const Region parameters = nowhere(0);
-        block.parameters = block.gradients = {reinterpret_cast<float*>(parameters.data), m_member.parameterCount()};
+        block.parameters = nowhere(0);
+        block.gradients = {reinterpret_cast<float*>(block.parameters.data), m_member.parameterCount()};
         block.saved = nowhere(1);
         block.savedFromInputGrad = nowhere(2);
         block.workspace = nowhere(3);

@@ -27,6 +27,14 @@ bool countsOnce(const ShardingInstruction& instruction, std::size_t operand)
     return rules()[static_cast<std::size_t>(instruction.rule)].operands[operand].need == Need::Once;
 }
 
+Operands pointersTo(const std::vector<Tensor>& tensors)
+{
+    Operands pointers;
+    for (const Tensor& tensor : tensors)
+        pointers.push_back(&tensor);
+    return pointers;
+}
+
 } // namespace
 
 GroupMember::GroupMember(int member, MemberDevice& device, const Theory& theory, const SharedStage& stage,
@@ -44,7 +52,8 @@ GroupMember::GroupMember(int member, MemberDevice& device, const Theory& theory,
 GroupMember::GroupMember(int member, MemberDevice& device, const Theory& theory, const SharedStage& stage,
                          MemberCollectives& collectives, bool alone, CopyEdges edges, int microbatches)
     : m_member(member), m_device(device), m_theory(theory), m_stage(stage), m_collectives(collectives), m_alone(alone),
-      m_edges(std::move(edges)), m_passes(memberPasses(stage.plan.program, stage.graph)), m_full(m_passes.inputGrad),
+      m_narrow(!alone && stage.graph.bytesPerElement == pipewright::bytesOf(DataType::Bf16)), m_edges(std::move(edges)),
+      m_passes(memberPasses(stage.plan.program, stage.graph)), m_full(m_passes.inputGrad),
       m_microbatches(static_cast<std::size_t>(microbatches))
 {
     m_full.insert(m_full.end(), m_passes.weightGrad.begin(), m_passes.weightGrad.end());
@@ -111,8 +120,11 @@ void GroupMember::begin(const Block& block)
     m_seen.clear();
     if (block.op == Op::F || block.op == Op::R) {
         kept() = {};
+        kept().region = block.saved;
         m_kept.rewind(block.saved);
     }
+    if (makesInputGrad(block.op) || makesWeightGrad(block.op))
+        moveKept(block.saved);
     if (makesInputGrad(block.op))
         m_keptGradients.rewind(block.savedFromInputGrad);
     if (makesInputGrad(block.op)) {
@@ -195,7 +207,7 @@ void GroupMember::run(const MemberStep& step)
         const Cut cut = cutOf(instruction.after);
         kept().values[instruction.after] = keep(sharding::cut(m_device, value(instruction.before.front()), cut.dim,
                                                               cut.first(m_member), cut.length(m_member)),
-                                                m_kept);
+                                                instruction.after, m_kept);
         return;
     }
     case MemberStepKind::Exchange: exchange(instruction); return;
@@ -205,6 +217,7 @@ void GroupMember::run(const MemberStep& step)
     case MemberStepKind::ReceivedSum:
     case MemberStepKind::ParameterSum: {
         const Tensor part = takeGradient(instruction.after);
+        m_collectives.narrow(m_member) = step.kind == MemberStepKind::ReceivedSum && m_narrow;
         m_gradients[instruction.after] = m_collectives.allReduce(m_member, part);
         return;
     }
@@ -243,11 +256,11 @@ Shape GroupMember::shapeOf(const Property& property) const
     return shape;
 }
 
-Operands GroupMember::operandsOf(const ShardingInstruction& instruction)
+std::vector<Tensor> GroupMember::operandsOf(const ShardingInstruction& instruction)
 {
-    Operands operands;
+    std::vector<Tensor> operands;
     for (const Property& property : instruction.before)
-        operands.push_back(&value(property));
+        operands.push_back(value(property));
     return operands;
 }
 
@@ -267,25 +280,6 @@ LocalPart GroupMember::partOf(const ShardingInstruction& instruction) const
     return part;
 }
 
-/// In kept memory; what lies there, or among the parameters, is not copied.
-Tensor GroupMember::keep(Tensor tensor, KeptMemory& memory)
-{
-    const auto isIn = [&tensor](std::span<const float> values) {
-        return tensor.data.data() >= values.data() && tensor.data.data() < values.data() + values.size();
-    };
-    if (isAlone() || m_block.keepsNothing)
-        return tensor;
-    if (tensor.elements() == 0 || memory.owns(tensor.data.data()) || m_kept.owns(tensor.data.data())
-        || isIn(m_block.parameters)) {
-        tensor.memory.reset();
-        return tensor;
-    }
-    std::byte* const data = memory.take(tensor.data.size_bytes());
-    const std::span<float> here(reinterpret_cast<float*>(data), tensor.elements());
-    m_device.operations().copy(std::span<const float>(tensor.data), here);
-    return {std::move(tensor.shape), here, nullptr};
-}
-
 Region GroupMember::regionOf(const Tensor& tensor) const
 {
     return {reinterpret_cast<std::byte*>(tensor.data.data()), static_cast<Bytes>(tensor.data.size_bytes())};
@@ -297,9 +291,15 @@ void GroupMember::load(const ShardingInstruction& instruction)
     Tensor tensor{shapeOf(stored), {}, nullptr};
     if (const auto parameter = m_parameterAt.find(stored); parameter != m_parameterAt.end()) {
         const MemberParameter& place = m_parameters[parameter->second];
-        tensor.data = m_block.parameters.subspan(place.offset, place.count);
+        std::byte* const data = m_block.parameters.data + bytesOf(place.offset);
+        if (m_narrow) {
+            kept().values[stored] = {std::move(tensor), {reinterpret_cast<std::uint16_t*>(data), place.count}};
+            return;
+        }
+        tensor.data = {reinterpret_cast<float*>(data), place.count};
     } else if (m_receivedLoad == stored && !isAlone()) {
-        tensor = keep(assembled(stored, m_edges.in, &StageEdge::output), m_kept);
+        kept().values[stored] = keep(assembled(stored, m_edges.in, &StageEdge::output), stored, m_kept);
+        return;
     } else if (product(tensor.shape.begin(), tensor.shape.end()) > 0) {
         const HostTensor piece = pieceOf(m_data(m_stage.graph.node(stored.tensor), m_block.microbatch), stored);
         if (isAlone() || m_block.keepsNothing) {
@@ -310,7 +310,7 @@ void GroupMember::load(const ShardingInstruction& instruction)
             m_device.device().write(m_device.stream(), regionOf(tensor), piece.data.data());
         }
     }
-    kept().values[stored] = std::move(tensor);
+    kept().values[stored] = {std::move(tensor)};
 }
 
 void GroupMember::compute(const ShardingInstruction& instruction)
@@ -318,15 +318,17 @@ void GroupMember::compute(const ShardingInstruction& instruction)
     if (isHandOver(instruction))
         return;
     const Node& node = m_stage.graph.node(instruction.tensor);
+    const std::vector<Tensor> operands = operandsOf(instruction);
     kept().values[instruction.after] =
-        keep(forward(m_device, node, operandsOf(instruction), partOf(instruction)), m_kept);
+        keep(forward(m_device, node, pointersTo(operands), partOf(instruction)), instruction.after, m_kept);
 }
 
 void GroupMember::exchange(const ShardingInstruction& instruction)
 {
     const Property &from = instruction.before.front(), &to = instruction.after;
-    const Tensor& mine = value(from);
+    const Tensor mine = value(from);
     const bool exact = movesExactPieces(instruction, true);
+    m_collectives.narrow(m_member) = isRounded(from.tensor);
     Tensor result;
     switch (instruction.action) {
     case Action::AllGather: result = m_collectives.allGather(m_member, mine, cutOf(from, exact)); break;
@@ -336,7 +338,7 @@ void GroupMember::exchange(const ShardingInstruction& instruction)
     case Action::Load:
     case Action::Slice: break;
     }
-    kept().values[to] = keep(std::move(result), m_kept);
+    kept().values[to] = keep(std::move(result), to, m_kept);
 }
 
 void GroupMember::exchangeGrad(const ShardingInstruction& instruction)
@@ -344,6 +346,7 @@ void GroupMember::exchangeGrad(const ShardingInstruction& instruction)
     const Property &from = instruction.before.front(), &to = instruction.after;
     const Tensor grad = takeGradient(to);
     const bool exact = movesExactPieces(instruction, false);
+    m_collectives.narrow(m_member) = hasRoundedGradient(to);
     switch (instruction.action) {
     case Action::AllGather: addGradient(from, m_collectives.reduceScatter(m_member, grad, cutOf(from, exact))); break;
     case Action::AllReduce: addGradient(from, m_collectives.allReduce(m_member, grad)); break;
@@ -373,6 +376,8 @@ Tensor GroupMember::takeGradient(const Property& property)
         gradient = std::move(found->second);
         m_gradients.erase(found);
     }
+    if (hasRoundedGradient(property) && gradient.elements() > 0)
+        m_device.operations().run(kernels::RoundToBf16{gradient.data});
     if (isAlone())
         m_seen.try_emplace(property, gradient);
     return gradient;
@@ -415,22 +420,24 @@ void GroupMember::inputGrad(const ShardingInstruction& instruction)
     if (inputs) {
         LocalPart part = partOf(instruction);
         part.weightGrads = false;
+        const std::vector<Tensor> operands = operandsOf(instruction);
         addOperandGradients(instruction,
-                            backward(m_device, m_stage.graph.node(instruction.tensor), operandsOf(instruction),
+                            backward(m_device, m_stage.graph.node(instruction.tensor), pointersTo(operands),
                                      value(instruction.after), grad, part),
                             false);
     }
     if (parameters)
-        kept().gradients[instruction.after] = keep(std::move(grad), m_keptGradients);
+        kept().gradients[instruction.after] = keep(std::move(grad), instruction.after, m_keptGradients);
 }
 
 void GroupMember::weightGrad(const ShardingInstruction& instruction)
 {
     LocalPart part = partOf(instruction);
     part.inputGrads = false;
+    const std::vector<Tensor> operands = operandsOf(instruction);
     addOperandGradients(instruction,
-                        backward(m_device, m_stage.graph.node(instruction.tensor), operandsOf(instruction),
-                                 value(instruction.after), kept().gradients.at(instruction.after), part),
+                        backward(m_device, m_stage.graph.node(instruction.tensor), pointersTo(operands),
+                                 value(instruction.after), widened(kept().gradients.at(instruction.after)), part),
                         true);
 }
 
@@ -438,21 +445,22 @@ void GroupMember::gatherFactors(const ShardingInstruction& instruction)
 {
     const bool exact = movesExactPieces(instruction, false);
     const Property& input = instruction.before.front();
+    m_collectives.narrow(m_member) = m_narrow;
     m_factorRows = m_collectives.allGather(m_member, value(input), cutOf(input, exact));
-    m_factorGrads =
-        m_collectives.allGather(m_member, kept().gradients.at(instruction.after), cutOf(instruction.after, exact));
+    m_factorGrads = m_collectives.allGather(m_member, widened(kept().gradients.at(instruction.after)),
+                                            cutOf(instruction.after, exact));
 }
 
 /// Everyone has the rows of the input and of the result's gradient, and makes the whole weight gradient of them.
 void GroupMember::factorGrad(const ShardingInstruction& instruction)
 {
-    Operands operands = operandsOf(instruction);
-    operands[0] = &m_factorRows;
+    std::vector<Tensor> operands = operandsOf(instruction);
+    operands[0] = m_factorRows;
     const Node& node = m_stage.graph.node(instruction.tensor);
     LocalPart part;
     part.inputGrads = false;
     std::vector<Tensor> found =
-        backward(m_device, node, operands, Tensor{node.shape, {}, nullptr}, m_factorGrads, part);
+        backward(m_device, node, pointersTo(operands), Tensor{node.shape, {}, nullptr}, m_factorGrads, part);
     for (std::size_t o = 1; o < found.size(); ++o)
         addGradient(instruction.before[o], std::move(found[o]));
     m_factorRows = m_factorGrads = {};

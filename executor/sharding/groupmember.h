@@ -21,6 +21,12 @@
 
 namespace pipewright::sharding {
 
+/// A value that a member keeps: as it is computed with, or narrowed to bf16.
+struct KeptTensor {
+    Tensor wide; ///< without data where there is `narrow`
+    std::span<std::uint16_t> narrow{};
+};
+
 /// Where a parameter that a member has, or a piece of it, lies among the member's parameters.
 struct MemberParameter {
     Property stored;
@@ -40,6 +46,9 @@ public:
 
     const std::vector<MemberParameter>& parameters() const { return m_parameters; }
     std::size_t parameterCount() const { return m_parameterCount; }
+    /// Whether parameters, and what is kept and handed over, are bf16: with fp32 copies for what is computed.
+    bool isNarrow() const { return m_narrow; }
+    Bytes bytesOf(std::size_t values) const { return static_cast<Bytes>(values) * (m_narrow ? 2 : 4); }
     /// What the member has of a leaf: [first, first + length) of its dimension, or all of it.
     HostTensor pieceOf(const HostTensor& whole, const Property& stored) const;
 
@@ -54,7 +63,8 @@ public:
     struct Block {
         Op op = Op::F;
         int microbatch = 0;
-        std::span<float> parameters, gradients;
+        Region parameters; ///< as they are stored
+        std::span<float> gradients;
         Region saved, savedFromInputGrad, workspace;
         std::vector<Region> arrived, handed;
         float lossWeight = 1;      ///< of the loss, in what the gradients are of
@@ -72,7 +82,8 @@ public:
     /// After an F in the stage with the loss: what this member has to add to it.
     double loss() const { return m_loss; }
     // Of a program on its own, after its backward.
-    const std::map<Property, Tensor>& values() const { return m_microbatches.front().values; }
+    const Tensor& valueOf(const Property& property) const { return m_microbatches.front().values.at(property).wide; }
+    const std::map<Property, KeptTensor>& values() const { return m_microbatches.front().values; }
     /// What came back to each property, before any sum over members.
     const std::map<Property, Tensor>& seenGradients() const { return m_seen; }
     /// What goes back to the stage before; null: there is none.
@@ -85,14 +96,15 @@ public:
 
 private:
     struct Kept { ///< of a microbatch
-        std::map<Property, Tensor> values, gradients;
+        std::map<Property, KeptTensor> values, gradients;
+        Region region; ///< where the values lie
     };
     const ShardingInstruction& at(const MemberStep& step) const
     {
         return m_stage.plan.program.instructions[static_cast<std::size_t>(step.instruction)];
     }
     Kept& kept() { return m_microbatches[static_cast<std::size_t>(m_block.microbatch)]; }
-    const Tensor& value(const Property& property) { return kept().values.at(property); }
+    Tensor value(const Property& property) { return widened(kept().values.at(property)); }
     GroupMember(int member, MemberDevice& device, const Theory& theory, const SharedStage& stage,
                 MemberCollectives& collectives, bool alone, CopyEdges edges, int microbatches);
     bool isAlone() const { return m_alone; }
@@ -117,9 +129,18 @@ private:
     Leaf leafOf(const Property& property) const { return m_stage.graph.node(property.tensor).leaf; }
     Cut cutOf(const Property& property, bool exact = false) const;
     std::vector<std::int64_t> firstOf(const Property& property) const;
-    Operands operandsOf(const ShardingInstruction& instruction);
+    std::vector<Tensor> operandsOf(const ShardingInstruction& instruction);
     LocalPart partOf(const ShardingInstruction& instruction) const;
-    Tensor keep(Tensor tensor, KeptMemory& memory);
+    bool isRounded(int tensor) const { return m_narrow && !staysExact(m_stage.graph.node(tensor)); }
+    bool hasRoundedGradient(const Property& property) const
+    {
+        return isRounded(property.tensor) && leafOf(property) != Leaf::Parameter;
+    }
+    void moveKept(Region to);
+    KeptTensor keep(Tensor tensor, const Property& property, KeptMemory& memory);
+    Tensor widened(const KeptTensor& tensor);
+    Tensor widened(Shape shape, std::span<const std::uint16_t> values);
+    void narrow(const Tensor& tensor, std::span<std::uint16_t> values);
     Tensor takeGradient(const Property& property);
     void addGradient(const Property& property, Tensor gradient);
     using Pieces = std::vector<BoundaryPiece> StageEdge::*;
@@ -134,6 +155,7 @@ private:
     const SharedStage& m_stage;
     MemberCollectives& m_collectives;
     bool m_alone; ///< no pipeline
+    bool m_narrow;
     CopyEdges m_edges;
     MemberPasses m_passes;
     MemberPass m_full;                               ///< input gradient, then weight gradient

@@ -8,7 +8,6 @@
 #include "executor/runtime/peers.h"
 #include "executor/sharding/onedevice.h"
 #include "executor/training/blockmemory.h"
-#include "executor/training/counterrandom.h"
 
 #include <fmt/format.h>
 
@@ -25,24 +24,6 @@ namespace {
 float lossWeight(const ModelShape& shape, int microbatches)
 {
     return 1.0f / static_cast<float>(shape.tokens() * microbatches);
-}
-
-HostTensor initialValue(const Node& node, std::uint64_t seed)
-{
-    HostTensor value(node.shape);
-    const std::string& name = node.name;
-    if (name.ends_with(".bias"))
-        return value;
-    if (name.ends_with(".gain")) {
-        std::fill(value.data.begin(), value.data.end(), 1.0f);
-        return value;
-    }
-    const bool table = name.ends_with(".table");
-    const double deviation = table ? 0.02 : 1 / std::sqrt(static_cast<double>(node.shape.back()));
-    const CounterRandom random(seed, name);
-    for (std::size_t i = 0; i < value.elements(); ++i)
-        value.data[i] = static_cast<float>(deviation * random.normal(i));
-    return value;
 }
 
 HostTensor asFloats(std::span<const std::int32_t> values, const ModelShape& shape)
@@ -73,8 +54,16 @@ std::vector<LayerSkip> skipsOf(const Design& design)
 struct GroupTraining::Member {
     GroupMember work;
     StageOptimizer optimizer;
-    std::span<float> parameters, gradients, state; ///< empty: another process's
-    BufferId parametersBuffer = none, gradientsBuffer = none;
+    Region parameters;                          ///< as they are stored
+    std::span<float> masters, gradients, state; ///< empty: another process's. Masters: the parameters, in fp32
+    BufferId mastersBuffer = none, gradientsBuffer = none;
+
+    /// To where they are computed with.
+    void store(const kernels::Operations& on) const
+    {
+        if (work.isNarrow())
+            on.run(kernels::Narrow{masters, {reinterpret_cast<std::uint16_t*>(parameters.data), masters.size()}});
+    }
     std::vector<double> losses; ///< per microbatch: what this member has to add
 };
 
@@ -86,7 +75,6 @@ Diagnostics whyGroupsDoNotTrain(const ModelShape& shape)
             why.push_back({Severity::Error, std::string("model.") + field, what, hint});
     };
     need(shape.architecture == Architecture::Decoder, "architecture", "groups train decoders", "use a decoder");
-    need(shape.dataType == DataType::Fp32, "data_type", "groups train in fp32", "use fp32");
     need(shape.experts == 0 || shape.activation == Activation::Silu, "activation", "groups train experts with silu",
          "\"activation\": \"silu\"");
     need(shape.activation != Activation::ClampedSilu, "activation", "groups do not train clamped gates",
@@ -103,15 +91,6 @@ Diagnostics whyGroupsDoNotTrain(const ModelShape& shape)
          "switch them off");
     need(shape.sequencePieces == 1, "sequence_pieces", "groups train whole sequences", "use 1");
     return why;
-}
-
-WholeTensors initialParameters(const TensorGraph& whole, std::uint64_t seed)
-{
-    WholeTensors values;
-    for (const Node& node : whole.nodes())
-        if (node.leaf == Leaf::Parameter)
-            values.emplace(node.name, initialValue(node, seed));
-    return values;
 }
 
 StepData sampleStep(const TrainingData& data, const ModelShape& shape, int step, int microbatches)
@@ -142,7 +121,7 @@ ReferenceStep referenceStep(const Design& design, const WholeTensors& parameters
     for (std::size_t m = 0; m < data.tokens.size(); ++m) {
         leaves[graph.find("tokens")] = data.tokens[m];
         leaves[graph.find("targets")] = data.targets[m];
-        OneDevice device(member, graph, leaves);
+        OneDevice device(member, graph, leaves, workload.shape.dataType == DataType::Bf16);
         device.step(weight);
         const SingleRun run = device.result();
         result.loss += run.loss * static_cast<double>(weight);
@@ -208,8 +187,7 @@ void GroupTraining::prepare(const Program& program, std::span<const Region> regi
     }
     for (std::size_t group = 0; group < m_stages.membersOfDevice.size(); ++group)
         m_collectives.push_back(collectivesOf(static_cast<int>(group)));
-    const WholeTensors values =
-        initialParameters(transformerGraph(m_design.workload->shape, m_design.workload->state), m_seed);
+    const WholeTensors values = initialParameters(*m_design.workload, m_seed, m_start);
     m_members.resize(m_stages.stages.size());
     for (std::size_t s = 0; s < m_stages.stages.size(); ++s) {
         const auto group = static_cast<std::size_t>(m_stages.deviceOfCopy[s]);
@@ -231,6 +209,7 @@ void GroupTraining::prepare(const Program& program, std::span<const Region> regi
                            {},
                            {},
                            {},
+                           {},
                            none,
                            none,
                            std::vector<double>(static_cast<std::size_t>(program.microbatches), 0.0)}));
@@ -241,26 +220,36 @@ void GroupTraining::prepare(const Program& program, std::span<const Region> regi
         const std::span<float> values = regions[b].data ? floats(regions[b]) : std::span<float>();
         if (buffer.kind == BufferKind::Parameters) {
             Member& member = memberAt(buffer.stage, buffer.replica, buffer.device);
-            member.parameters = values;
-            member.parametersBuffer = b;
+            member.parameters = regions[b];
+            if (!member.work.isNarrow()) {
+                member.masters = values;
+                member.mastersBuffer = b;
+            }
         } else if (buffer.kind == BufferKind::Gradients) {
             Member& member = memberAt(buffer.stage, buffer.replica, buffer.device);
             member.gradients = values;
             member.gradientsBuffer = b;
         } else if (buffer.kind == BufferKind::OptimizerState) {
-            memberAt(buffer.stage, buffer.replica, buffer.device).state = values;
+            Member& member = memberAt(buffer.stage, buffer.replica, buffer.device);
+            const std::size_t masters = member.work.isNarrow() ? member.work.parameterCount() : 0;
+            member.state = values.empty() ? values : values.subspan(masters);
+            if (member.work.isNarrow()) { // before the optimizer's own
+                member.masters = values.empty() ? values : values.first(masters);
+                member.mastersBuffer = b;
+            }
         }
     }
     for (std::size_t s = 0; s < m_members.size(); ++s)
         for (const auto& member : m_members[s]) {
-            if (member->parameters.empty())
+            if (member->masters.empty())
                 continue;
             for (const MemberParameter& parameter : member->work.parameters()) {
                 const HostTensor piece =
                     member->work.pieceOf(values.at(nameOf(s, parameter.stored.tensor)), parameter.stored);
                 std::copy(piece.data.begin(), piece.data.end(),
-                          member->parameters.begin() + static_cast<std::ptrdiff_t>(parameter.offset));
+                          member->masters.begin() + static_cast<std::ptrdiff_t>(parameter.offset));
             }
+            member->store(kernels::hostOperations());
             std::fill(member->state.begin(), member->state.end(), 0.0f);
         }
     bindBlocks(regions);
@@ -280,6 +269,11 @@ std::unique_ptr<MemberCollectives> GroupTraining::collectivesOf(int group)
         return createCollectives(std::move(members), {});
     m_exchange = m_backend->peers()->createExchange(others);
     return createCollectives(std::move(members), *m_exchange, std::move(numbers));
+}
+
+BufferKind GroupTraining::kindOfParameters() const
+{
+    return m_design.workload->shape.dataType == DataType::Bf16 ? BufferKind::OptimizerState : BufferKind::Parameters;
 }
 
 Region GroupTraining::mirrorOf(BufferId buffer)
@@ -331,7 +325,9 @@ void GroupTraining::bind(const Buffer& buffer, Region region, GroupMember::Block
     case BufferKind::Gradient:
     case BufferKind::ReceivedGradient: (read ? block.arrived : block.handed).push_back(region); return;
     case BufferKind::RecomputedUntilWeightGrad:
-    case BufferKind::SavedUntilWeightGrad: block.saved = region; return;
+    case BufferKind::SavedUntilWeightGrad:
+    case BufferKind::ReloadedUntilWeightGrad: block.saved = region; return;
+    case BufferKind::OffloadedUntilWeightGrad: return; // not of a pass
     case BufferKind::SavedFromInputGrad: block.savedFromInputGrad = region; return;
     case BufferKind::Workspace: block.workspace = region; return;
     case BufferKind::Parameters:
@@ -348,9 +344,7 @@ void GroupTraining::bind(const Buffer& buffer, Region region, GroupMember::Block
     case BufferKind::PartialGradient:
     case BufferKind::ReceivedPartialGradient:
     case BufferKind::OffloadedUntilInputGrad:
-    case BufferKind::OffloadedUntilWeightGrad:
-    case BufferKind::ReloadedUntilInputGrad:
-    case BufferKind::ReloadedUntilWeightGrad: break;
+    case BufferKind::ReloadedUntilInputGrad: break;
     }
     throw Error("group", "a member's block has a buffer that it does not know",
                 "this is a fault of the program: please report it with the design");
@@ -410,7 +404,8 @@ void GroupTraining::collective(const TaskContext& context)
 void GroupTraining::update(const TaskContext& context)
 {
     Member& member = memberAt(context.task->stage, context.task->replica, context.device);
-    member.optimizer.update(*context.operations, context.step + 1, member.parameters, member.gradients, member.state);
+    member.optimizer.update(*context.operations, context.step + 1, member.masters, member.gradients, member.state);
+    member.store(*context.operations);
 }
 
 void GroupTraining::reduce(const TaskContext& context, Region, Region, bool)
@@ -453,10 +448,9 @@ WholeTensors GroupTraining::whole(BufferKind kind) const
             for (const auto& member : m_members[s]) {
                 const MemberParameter& place = member->work.parameters()[p];
                 const bool gradients = kind == BufferKind::Gradients;
-                std::span<const float> values = gradients ? member->gradients : member->parameters;
+                std::span<const float> values = gradients ? member->gradients : member->masters;
                 if (values.empty())
-                    if (const auto mirror =
-                            m_mirrors.find(gradients ? member->gradientsBuffer : member->parametersBuffer);
+                    if (const auto mirror = m_mirrors.find(gradients ? member->gradientsBuffer : member->mastersBuffer);
                         mirror != m_mirrors.end())
                         values = {reinterpret_cast<const float*>(mirror->second.data()),
                                   mirror->second.size() / sizeof(float)};

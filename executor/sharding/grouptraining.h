@@ -10,6 +10,7 @@
 #include "executor/runtime/collectives.h"
 #include "executor/runtime/stagework.h"
 #include "executor/sharding/groupmember.h"
+#include "executor/sharding/wholetensors.h"
 #include "executor/training/optimizer.h"
 #include "executor/training/trainingdata.h"
 
@@ -20,16 +21,9 @@
 
 namespace pipewright::sharding {
 
-/// Parameters, or their gradients, of the whole model, by the names of its tensor graph: "3.query.weight".
-using WholeTensors = std::map<std::string, HostTensor>;
-
 /// What keeps the model of a design with groups from being trained on this host: operations without maths, and what
 /// tensor graphs leave out (attention sinks, latent attention …). Empty: nothing.
 Diagnostics whyGroupsDoNotTrain(const ModelShape& shape);
-
-/// The first values: gains 1, biases 0, others normal, of deviation 0.02 for tables and 1 / sqrt(inputs) for matrices.
-/// They depend on the seed and the name alone, so that every cut of the model starts alike.
-WholeTensors initialParameters(const TensorGraph& whole, std::uint64_t seed);
 
 /// The data of one step, per microbatch.
 struct StepData {
@@ -51,6 +45,9 @@ public:
                   const TrainingData& data, std::uint64_t seed);
     ~GroupTraining() override;
 
+    /// What parameters are in place of random ones; to be set before a run is prepared.
+    void setStart(TrainingWork::Start start) { m_start = std::move(start); }
+
     std::string name() const override { return "training"; }
     void useDevices(Backend& backend) override { m_backend = &backend; }
     void prepare(const Program& program, std::span<const Region> regions) override;
@@ -63,6 +60,8 @@ public:
     /// What a member sets out of its sum of gradients, or adds to it.
     void reduce(const TaskContext& context, Region, Region, bool) override;
 
+    /// Where the parameters that the optimizer moves are: in bf16 they are its master copies.
+    BufferKind kindOfParameters() const;
     /// Where the parameters or gradients in this buffer are to be read, or, if another process has it, are to be put.
     Region mirrorOf(BufferId buffer);
     /// Between steps: what the members have, put together; of members in other processes what was put there.
@@ -83,6 +82,7 @@ private:
     OptimizerSettings m_optimizer;
     const TrainingData& m_data;
     std::uint64_t m_seed;
+    TrainingWork::Start m_start;
     Backend* m_backend = nullptr;
     const Program* m_program = nullptr;
     std::vector<int> m_firstLayer; ///< per stage: by how much its plan's layer numbers are too low

@@ -16,8 +16,9 @@ Tensor GroupMember::assembled(const Property& property, const std::vector<const 
     std::size_t arrived = 0;
     const auto add = [&](const BoundaryPiece& piece) {
         const Region region = m_block.arrived[arrived++];
-        Tensor block{
-            piece.length, {reinterpret_cast<float*>(region.data), static_cast<std::size_t>(region.bytes) / 4}, nullptr};
+        const std::size_t count = product(piece.length.begin(), piece.length.end());
+        Tensor block = m_narrow ? widened(piece.length, {reinterpret_cast<const std::uint16_t*>(region.data), count})
+                                : Tensor{piece.length, {reinterpret_cast<float*>(region.data), count}, nullptr};
         // Put in place along one dimension after the other, from the last: a dimension that is shorter than the whole's
         // is widened.
         for (std::size_t d = piece.length.size(); d-- > 0;) {
@@ -48,8 +49,11 @@ void GroupMember::handOut(const Tensor& tensor, const Property& property, const 
         for (std::size_t d = 0; d < piece.length.size(); ++d)
             block = cut(m_device, block, static_cast<int>(d), piece.first[d] - first[d], piece.length[d]);
         const Region region = m_block.handed[handed++];
-        m_device.operations().copy(std::span<const float>(block.data),
-                                   {reinterpret_cast<float*>(region.data), static_cast<std::size_t>(region.bytes) / 4});
+        if (m_narrow)
+            narrow(block, {reinterpret_cast<std::uint16_t*>(region.data), block.elements()});
+        else
+            m_device.operations().copy(std::span<const float>(block.data),
+                                       {reinterpret_cast<float*>(region.data), block.elements()});
     };
     for (const StageEdge* edge : edges)
         for (const BoundaryPiece& piece : edge->*pieces)

@@ -22,7 +22,7 @@ std::int64_t Cut::largest() const
 }
 
 MemberCollectives::MemberCollectives(std::vector<MemberDevice*> members)
-    : m_members(std::move(members)), m_clocks(m_members.size())
+    : m_members(std::move(members)), m_clocks(m_members.size()), m_narrow(m_members.size(), 0)
 {
 }
 
@@ -134,14 +134,11 @@ private:
     /// Everyone's tensor as it would be.
     Seen imagined(int device, const Tensor& mine, const Cut* cut)
     {
+        if (m_others == Others::ImaginedApart)
+            return Sent(*this, device, mine, cut).taken();
         Seen seen;
         seen.own.reserve(m_members.size());
         for (int d = 0; d < devices(); ++d) {
-            if (m_others == Others::ImaginedApart) {
-                seen.push_back(d == device ? &mine
-                                           : &seen.own.emplace_back(member(device).make(shapeOf(d, mine, cut))));
-                continue;
-            }
             Tensor& other = seen.own.emplace_back(Tensor{shapeOf(d, mine, cut), {}, {}});
             other.data = {mine.data.data(), product(other.shape.begin(), other.shape.end())};
             seen.push_back(&other);
@@ -149,26 +146,58 @@ private:
         return seen;
     }
 
+    /// What goes to other processes and comes from there: the tensors themselves, or, of bf16 values, two in the room
+    /// of a float.
+    struct Sent {
+        Sent(ReadingCollectives& all, int self, const Tensor& mine, const Cut* cut)
+            : here(all.member(self)), narrow(all.narrow(self) != 0)
+        {
+            seen.own.reserve(all.m_members.size());
+            for (int d = 0; d < all.devices(); ++d)
+                seen.push_back(d == self ? &mine : &seen.own.emplace_back(here.make(shapeOf(d, mine, cut))));
+            for (const Tensor* tensor : seen)
+                onWire.push_back(narrow ? here.make({(count(*tensor) + 1) / 2}) : *tensor);
+            if (narrow && mine.elements() > 0)
+                here.operations().run(kernels::Narrow{mine.data, halves(static_cast<std::size_t>(self))});
+        }
+        std::span<std::uint16_t> halves(std::size_t device) const
+        {
+            return {reinterpret_cast<std::uint16_t*>(onWire[device].data.data()), seen[device]->elements()};
+        }
+        /// After everything has come.
+        Seen taken()
+        {
+            for (Tensor& other : seen.own)
+                if (narrow && other.elements() > 0)
+                    here.operations().run(kernels::Widen{
+                        halves(static_cast<std::size_t>(std::find(seen.begin(), seen.end(), &other) - seen.begin())),
+                        other.data});
+            return std::move(seen);
+        }
+
+        MemberDevice& here;
+        bool narrow;
+        Seen seen;
+        std::vector<Tensor> onWire; ///< per device
+    };
+
     /// Everyone's tensor, brought here.
     Seen exchanged(int device, const Tensor& mine, const Cut* cut)
     {
-        MemberDevice& here = member(device);
-        Seen seen;
-        seen.own.reserve(m_members.size());
-        for (int d = 0; d < devices(); ++d)
-            seen.push_back(d == device ? &mine : &seen.own.emplace_back(here.make(shapeOf(d, mine, cut))));
+        Sent sent(*this, device, mine, cut);
         m_exchange->beginGroup();
         for (int d = 0; d < devices(); ++d) {
+            const Tensor& theirs = sent.onWire[static_cast<std::size_t>(d)];
             if (d != device && mine.elements() > 0)
-                m_exchange->send(*waiter(), mine.data, m_numbers[static_cast<std::size_t>(d)]);
-            if (d != device && seen[static_cast<std::size_t>(d)]->elements() > 0)
-                m_exchange->receive(*waiter(), seen[static_cast<std::size_t>(d)]->data,
-                                    m_numbers[static_cast<std::size_t>(d)]);
+                m_exchange->send(*waiter(), sent.onWire[static_cast<std::size_t>(device)].data,
+                                 m_numbers[static_cast<std::size_t>(d)]);
+            if (d != device && theirs.elements() > 0)
+                m_exchange->receive(*waiter(), theirs.data, m_numbers[static_cast<std::size_t>(d)]);
         }
         m_exchange->endGroup();
         if (isStopped())
             throw Stopped();
-        return seen;
+        return sent.taken();
     }
 
     Seen seenBy(int device)

@@ -54,6 +54,8 @@ public:
     void fail();
     /// The device's own; nobody else reads it but in a collective.
     Clock::time_point& clock(int device) { return m_clocks[device]; }
+    /// The device's own too: whether what it shows holds nothing but bf16 values, which go to other processes as such.
+    char& narrow(int device) { return m_narrow[static_cast<std::size_t>(device)]; }
 
     virtual Tensor allGather(int device, const Tensor& piece, const Cut& cut) = 0;
     virtual Tensor allReduce(int device, const Tensor& part) = 0;
@@ -74,6 +76,7 @@ protected:
 
     std::vector<MemberDevice*> m_members;
     std::vector<Clock::time_point> m_clocks;
+    std::vector<char> m_narrow;
 
 private:
     std::mutex m_mutex; ///< guards what follows

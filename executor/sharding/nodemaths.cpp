@@ -392,6 +392,12 @@ Diagnostics whyNotRunnable(const TensorGraph& graph)
     return found;
 }
 
+bool staysExact(const Node& node)
+{
+    return node.leaf == Leaf::Input || node.shape.empty()
+           || (node.leaf == Leaf::None && operations()[node.operation].name == "route");
+}
+
 Tensor forward(MemberDevice& member, const Node& node, const Operands& operands, const LocalPart& part)
 {
     return mathsOf(node)->forward(member, node, operands, part);

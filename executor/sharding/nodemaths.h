@@ -25,6 +25,10 @@ using Operands = std::vector<const Tensor*>;
 /// What keeps a graph from running here (an operation without maths).
 Diagnostics whyNotRunnable(const TensorGraph& graph);
 
+/// Of a graph whose values are stored in bf16: whether this one stays fp32, as tokens, losses and the experts' weights
+/// do. Gradients of parameters do too.
+bool staysExact(const Node& node);
+
 Tensor forward(MemberDevice& member, const Node& node, const Operands& operands, const LocalPart& part = {});
 
 /// Gradients of every operand from that of the result; empty tensors for operands that have none (tokens,

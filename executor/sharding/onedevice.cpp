@@ -3,14 +3,22 @@
 
 namespace pipewright::sharding {
 
-OneDevice::OneDevice(MemberDevice& member, const TensorGraph& graph, const LeafValues& leaves)
-    : m_member(member), m_graph(graph), m_values(static_cast<std::size_t>(graph.size()))
+OneDevice::OneDevice(MemberDevice& member, const TensorGraph& graph, const LeafValues& leaves, bool rounds)
+    : m_member(member), m_graph(graph), m_rounds(rounds), m_values(static_cast<std::size_t>(graph.size()))
 {
     if (Diagnostics found = whyNotRunnable(graph); !found.empty())
         throw Error(std::move(found));
     for (int t = 0; t < graph.size(); ++t)
-        if (graph.node(t).leaf != Leaf::None)
+        if (graph.node(t).leaf != Leaf::None) {
             m_values[t] = member.put(leaves.at(t));
+            round(graph.node(t), m_values[t]);
+        }
+}
+
+void OneDevice::round(const Node& node, Tensor& tensor) const
+{
+    if (m_rounds && !staysExact(node) && tensor.elements() > 0)
+        m_member.operations().run(kernels::RoundToBf16{tensor.data});
 }
 
 Operands OneDevice::operandsOf(const Node& node) const
@@ -24,8 +32,10 @@ Operands OneDevice::operandsOf(const Node& node) const
 void OneDevice::step(float weight)
 {
     for (int t = 0; t < m_graph.size(); ++t)
-        if (const Node& node = m_graph.node(t); node.leaf == Leaf::None)
+        if (const Node& node = m_graph.node(t); node.leaf == Leaf::None) {
             m_values[t] = forward(m_member, node, operandsOf(node));
+            round(node, m_values[t]);
+        }
     m_shares.clear();
     m_gradients.clear();
     for (const Tensor& value : m_values)
@@ -36,6 +46,7 @@ void OneDevice::step(float weight)
         if (node.leaf != Leaf::None)
             continue;
         const auto at = static_cast<std::size_t>(t);
+        round(node, m_gradients[at]);
         auto found = backward(m_member, node, operandsOf(node), m_values[at], m_gradients[at]);
         for (std::size_t o = 0; o < found.size(); ++o)
             if (m_graph.node(node.operands[o]).leaf != Leaf::Input) {

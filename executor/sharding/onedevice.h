@@ -11,7 +11,8 @@ namespace pipewright::sharding {
 class OneDevice {
 public:
     /// Throws Error with whyNotRunnable().
-    OneDevice(MemberDevice& member, const TensorGraph& graph, const LeafValues& leaves);
+    /// `rounds`: to bf16, whatever groups store in it.
+    OneDevice(MemberDevice& member, const TensorGraph& graph, const LeafValues& leaves, bool rounds = false);
 
     /// Issues one step; the member knows when it is done. `weight`: of the loss, in what the gradients are of.
     void step(float weight = 1);
@@ -20,9 +21,11 @@ public:
 
 private:
     Operands operandsOf(const Node& node) const;
+    void round(const Node& node, Tensor& tensor) const;
 
     MemberDevice& m_member;
     const TensorGraph& m_graph;
+    bool m_rounds;
     std::vector<Tensor> m_values;    ///< of every tensor; leaves stay
     std::vector<Tensor> m_gradients; ///< of every tensor
     std::map<std::pair<int, int>, Tensor> m_shares;

@@ -65,7 +65,8 @@ void ProgramMember::run(Op op, const PartSeconds& seconds)
 {
     GroupMember::Block block;
     block.op = op;
-    block.parameters = m_parameters.data;
+    block.parameters = {reinterpret_cast<std::byte*>(m_parameters.data.data()),
+                        static_cast<Bytes>(m_parameters.data.size_bytes())};
     block.gradients = m_gradients.data;
     m_work.begin(block);
     for (std::size_t part = 0; part < seconds.parts.size(); ++part) {
@@ -97,11 +98,11 @@ void ProgramMember::fetch(const Property& loss)
     if (const Tensor* received = m_work.receivedGradient())
         m_parameterGradients[*m_work.received()] = m_device.get(*received);
     if (!m_check) {
-        m_values[loss] = m_device.get(m_work.values().at(loss));
+        m_values[loss] = m_device.get(m_work.valueOf(loss));
         return;
     }
     for (const auto& [property, tensor] : m_work.values())
-        m_values[property] = m_device.get(tensor);
+        m_values[property] = m_device.get(tensor.wide);
     for (const auto& [property, tensor] : m_work.seenGradients())
         m_seen[property] = m_device.get(tensor);
 }

@@ -42,6 +42,7 @@ public:
     std::span<float> stream(const StageMemory& memory) const { return memory.floats(m_stream); }
     void forward(std::span<const float> parameters, std::span<const std::int32_t> targets, const StageMemory& memory,
                  std::span<float> loss) const;
+    std::span<const float> probabilities(const StageMemory& memory) const { return memory.floats(m_probabilities); }
     int correct(const StageMemory& memory) const;
     void inputGrad(std::span<const float> parameters, const StageMemory& memory, std::span<float> stream,
                    std::span<float> gradients) const;
@@ -62,6 +63,7 @@ public:
     std::span<float> stream(const StageMemory& memory) const { return memory.floats(m_transformInput); }
     void forward(std::span<const float> parameters, std::span<const std::int32_t> targets, const StageMemory& memory,
                  std::span<float> loss) const;
+    std::span<const float> probabilities(const StageMemory& memory) const { return m_tokens.probabilities(memory); }
     int correct(const StageMemory& memory) const { return m_tokens.correct(memory); }
     void inputGrad(std::span<const float> parameters, const StageMemory& memory, std::span<float> stream,
                    std::span<float> gradients) const;

@@ -72,6 +72,12 @@ public:
         return m_head ? std::visit([&](const auto& head) { return head.correct(memory); }, *m_head) : 0;
     }
 
+    /// After F, in the stage with the head: of every row that comes to the loss the probabilities of its classes.
+    std::span<const float> probabilities(const StageMemory& memory) const
+    {
+        return std::visit([&](const auto& head) { return head.probabilities(memory); }, *m_head);
+    }
+
     /// I: reads savedUntilInputGrad, the attention's output in savedUntilWeightGrad (a GPU needs it) and, without a
     /// head, `outputGrad`, and the gradients of what skip connections took from its output; writes savedFromInputGrad
     /// and, without an embedding, `inputGrad`, which is also that of what skip connections brought; uses the workspace;

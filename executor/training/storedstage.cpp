@@ -359,17 +359,31 @@ void StoredStage::backward(std::span<const std::byte> parameters, const StageMem
     weightGrad(memory, gradients);
 }
 
-int StoredStage::correct(const StageMemory& memory) const
+template<class Look>
+auto StoredStage::lookAtHead(const StageMemory& memory, Look look) const
 {
     if (!isWidened())
-        return m_maths->correct(memory);
-    if (!m_hasHead)
-        return 0;
+        return look(*m_maths, memory);
     const Layer& layer = m_layers.back();
     std::vector<std::byte> room(std::size_t(layer.copies[UntilInputGrad]));
     const Copies copies = copiesOf(layer, room, *memory.operations, false, {UntilInputGrad});
     widen(layer, UntilInputGrad, memory, copies);
-    return layer.maths.correct(copies.memory);
+    return look(layer.maths, copies.memory);
+}
+
+int StoredStage::correct(const StageMemory& memory) const
+{
+    if (!m_hasHead)
+        return 0;
+    return lookAtHead(memory, [](const StageMaths& maths, const StageMemory& of) { return maths.correct(of); });
+}
+
+std::vector<float> StoredStage::probabilities(const StageMemory& memory) const
+{
+    return lookAtHead(memory, [](const StageMaths& maths, const StageMemory& of) {
+        const std::span<const float> found = maths.probabilities(of);
+        return std::vector<float>(found.begin(), found.end());
+    });
 }
 
 } // namespace pipewright

@@ -52,8 +52,9 @@ public:
     void backward(std::span<const std::byte> parameters, const StageMemory& memory,
                   std::span<const std::byte> outputGrad, std::span<std::byte> inputGrad, std::span<float> gradients,
                   std::span<const std::span<const std::byte>> skipGrads = {}) const;
-    /// After F on the host, of the microbatch that it was for.
+    // After F on the host, of the microbatch that it was for, as StageMaths has them.
     int correct(const StageMemory& memory) const;
+    std::vector<float> probabilities(const StageMemory& memory) const;
 
 private:
     enum Kept { UntilInputGrad, UntilWeightGrad, FromInputGrad }; ///< as Lifetime
@@ -76,6 +77,9 @@ private:
         std::span<float> parameters;
         StageMemory memory;
     };
+    /// Calls look(maths, memory) of what holds the head, with what a forward kept.
+    template<class Look>
+    auto lookAtHead(const StageMemory& memory, Look look) const;
     Copies copiesOf(const Layer& layer, std::span<std::byte> workspace, const kernels::Operations& on,
                     bool withParameters, std::initializer_list<Kept> kept) const;
     std::span<std::byte> placeIn(const StageMemory& stored, const Place& place) const;

@@ -375,6 +375,10 @@ void TrainingWork::compute(const TaskContext& context)
         maths.forward(weights, input, memory.saved, memory.output);
         for (const std::span<std::byte> skip : memory.skipOutputs)
             context.operations->run(kernels::copyOf<std::byte>(memory.output, skip));
+        if (const auto& recompute = m_program->recompute;
+            maths.hasHead() && !m_probabilities.empty() && !placeOf(task.device).memory
+            && (recompute.empty() || recompute[task.stage] != Recompute::Full))
+            m_probabilities[microbatch] = maths.probabilities(memory.saved);
         if (maths.hasHead() && m_listener)
             m_listener(task.microbatch, double(m_losses[microbatch]) * m_batch);
         break;

@@ -61,6 +61,11 @@ public:
     /// Told the mean token loss of a microbatch by the thread of the device with the head. On the host only.
     void setListener(std::function<void(int microbatch, double loss)> listener) { m_listener = std::move(listener); }
 
+    /// From now on keeps what every microbatch's forward predicts, where the host's memory has it until the backward.
+    void keepProbabilities() { m_probabilities.resize(m_losses.size()); }
+    /// Of the last step, per microbatch; empty where they were not kept.
+    const std::vector<std::vector<float>>& probabilities() const { return m_probabilities; }
+
     /// Between steps: the values of that kind that are not in the host's memory are copied to where the functions
     /// below show them.
     void fetch(BufferKind kind);
@@ -163,6 +168,7 @@ private:
     const TrainingData& m_data;
     std::vector<std::vector<std::int32_t>> m_tokens, m_targets; ///< per microbatch
     std::vector<float> m_losses;                                ///< per microbatch, its share
+    std::vector<std::vector<float>> m_probabilities;            ///< likewise, once they are kept
     /// Per stage and microbatch: its SavedUntilWeightGrad, which I too looks into on a GPU. It lives until W, which
     /// comes after I on the same device, so the order of that device is enough.
     std::vector<Region> m_savedForWeights;

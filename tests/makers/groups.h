@@ -27,6 +27,17 @@ inline ModelShape groupShape(int layers = 4)
     return shape;
 }
 
+/// Its layers mixtures of experts.
+inline ModelShape groupExperts()
+{
+    ModelShape shape = groupShape();
+    shape.experts = 4;
+    shape.expertsPerToken = 2;
+    shape.expertFfn = 12;
+    shape.activation = Activation::Silu;
+    return shape;
+}
+
 /// `devices`: the members' rates of every pipeline device.
 inline Design groupDesign(const std::string& family, const std::vector<std::vector<double>>& devices, int microbatches,
                           const ModelShape& shape = groupShape(), double bandwidth = 1e9)

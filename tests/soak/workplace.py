@@ -48,6 +48,9 @@ class Workplace:
     def start(self, *words, limits=None, out=subprocess.PIPE, err=subprocess.PIPE, **more):
         """limits: {resource.RLIMIT_…: value} of the process alone."""
         def before():
+            # A soak that nohup or a shell's background runs ignores these, and so would what it starts.
+            for which in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
+                signal.signal(which, signal.SIG_DFL)
             for which, value in (limits or {}).items():
                 resource.setrlimit(which, (value, value))
         process = subprocess.Popen([self.program, *words], cwd=self.folder, env=self.environment(**more),

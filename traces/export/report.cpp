@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "traces/export/report.h"
 
+#include "core/base/beyondprediction.h"
+#include "core/cluster/devicename.h"
 #include "core/exchange/timelinepicture.h"
 #include "traces/analysis/achievedrates.h"
 #include "traces/analysis/activitysummary.h"
+#include "traces/analysis/durationdifference.h"
 #include "traces/analysis/blockkernels.h"
+#include "traces/analysis/causetext.h"
 #include "traces/analysis/comparison.h"
 #include "traces/analysis/explanation.h"
 #include "traces/analysis/gpugaps.h"
@@ -32,6 +36,12 @@ std::string signedDuration(Nanoseconds value)
 std::string share(double part)
 {
     return fmt::format("{:.1f} %", 100 * part);
+}
+
+/// Measured less predicted, as a share of the predicted.
+std::string signedShare(double part)
+{
+    return (part < 0 ? "" : "+") + share(part);
 }
 
 std::string sentence(std::string text)
@@ -71,7 +81,13 @@ void addRates(HtmlPage& page, const std::vector<AchievedRate>& rates)
     page.table({"", "count", "rate", "best", "ceiling", "of the ceiling, or the best"}, rows);
 }
 
-void addReason(HtmlPage& page, const Explanation& e)
+/// With the names of the lanes, as on screen and in pictures.
+std::string named(const Cause& cause, const Design& design)
+{
+    return shortText(cause, [&](int device) { return deviceName(design.cluster, device); });
+}
+
+void addReason(HtmlPage& page, const Design& design, const Explanation& e)
 {
     const auto cause =
         std::find_if(e.causes.begin(), e.causes.end(), [](const Cause& c) { return c.contribution != 0; });
@@ -79,22 +95,21 @@ void addReason(HtmlPage& page, const Explanation& e)
         page.paragraph("The step ran as predicted.", true);
     else
         page.paragraph(sentence(fmt::format("{} from the prediction; most of it by {} ({})",
-                                            signedDuration(e.measured - e.predicted), describe(*cause),
+                                            signedDuration(e.measured - e.predicted), named(*cause, design),
                                             signedDuration(cause->contribution))),
                        true);
     if (e.straggler >= 0)
-        page.paragraph(
-            fmt::format("Device {} is the slowest: its blocks take {:.2f} times what the median device's do.",
-                        e.straggler, e.devices[e.straggler].slowness));
+        page.paragraph(fmt::format("{} is the slowest: its blocks take {:.2f} times what the median device's do.",
+                                   deviceName(design.cluster, e.straggler), e.devices[e.straggler].slowness));
 }
 
-void addCauses(HtmlPage& page, const Program& program, const Explanation& e)
+void addCauses(HtmlPage& page, const Design& design, const Program& program, const Explanation& e)
 {
     page.heading("What the difference comes from");
     std::vector<std::vector<std::string>> rows;
     for (const Cause& cause : e.causes)
         if (rows.size() < causesShown && cause.contribution != 0)
-            rows.push_back({describe(cause), signedDuration(cause.contribution), signedDuration(cause.excess),
+            rows.push_back({named(cause, design), signedDuration(cause.contribution), signedDuration(cause.excess),
                             std::to_string(cause.tasks.size()),
                             cause.tasks.empty() ? "" : program.label(cause.tasks[0])});
     page.table({"cause", "in the makespan", "in all tasks", "tasks", "largest"}, rows);
@@ -103,15 +118,15 @@ void addCauses(HtmlPage& page, const Program& program, const Explanation& e)
                     formatDuration(e.allRight)));
 }
 
-void addDevices(HtmlPage& page, const Explanation& e)
+void addDevices(HtmlPage& page, const Design& design, const Explanation& e)
 {
     page.heading("Where the devices' time went");
     std::vector<std::vector<std::string>> rows;
     for (std::size_t d = 0; d < e.devices.size(); ++d) {
         const DeviceExplanation& x = e.devices[d];
-        rows.push_back({fmt::format("device {}", d), formatDuration(x.computing), formatDuration(x.warmUp),
-                        formatDuration(x.lateData), formatDuration(x.transfer), formatDuration(x.hostGap),
-                        formatDuration(x.memoryWait), formatDuration(x.coolDown),
+        rows.push_back({deviceName(design.cluster, static_cast<int>(d)), formatDuration(x.computing),
+                        formatDuration(x.warmUp), formatDuration(x.lateData), formatDuration(x.transfer),
+                        formatDuration(x.hostGap), formatDuration(x.memoryWait), formatDuration(x.coolDown),
                         share(shareOf(x.overlapped, x.transferring)), fmt::format("{:.2f}x", x.slowness)});
     }
     page.table({"", "computing", "warm-up", "late data", "transfer", "host gap", "memory wait", "cool-down",
@@ -119,8 +134,10 @@ void addDevices(HtmlPage& page, const Explanation& e)
                rows);
 }
 
-void addBlocks(HtmlPage& page, const Program& program, const Explanation& e, const Comparison& comparison)
+void addBlocks(HtmlPage& page, const Design& design, const Prediction& prediction, const Explanation& e,
+               const Comparison& comparison)
 {
+    const Program& program = prediction.program;
     page.heading("Blocks furthest from their prediction");
     std::vector<const BlockDifference*> byTask(program.tasks.size(), nullptr);
     for (const BlockDifference& block : e.blocks)
@@ -130,15 +147,15 @@ void addBlocks(HtmlPage& page, const Program& program, const Explanation& e, con
         if (rows.size() == blocksShown)
             break;
         const BlockDifference* why = byTask[block.task];
-        rows.push_back({program.label(block.task), std::to_string(program.tasks[block.task].device),
-                        signedDuration(block.contribution), share(block.durationError),
+        rows.push_back({program.label(block.task), deviceName(design.cluster, program.tasks[block.task].device),
+                        signedDuration(block.contribution), signedShare(beyondPrediction(block, prediction.timeline)),
                         why ? signedDuration(why->start) : "", why ? std::string(nameOf(why->why)) : ""});
     }
-    page.table({"block", "device", "longer by", "of itself", "starts later by", "because of"}, rows);
+    page.table({"block", "device", "longer by", "of the predicted", "starts later by", "because of"}, rows);
 }
 
 /// Of a run whose GPUs were recorded.
-void addKernels(HtmlPage& page, const Program& program, const TraceReader& trace, int step)
+void addKernels(HtmlPage& page, const Design& design, const Program& program, const TraceReader& trace, int step)
 {
     const std::optional<KernelTotals> totals = kernelTotals(trace, program, step);
     if (!totals)
@@ -157,7 +174,7 @@ void addKernels(HtmlPage& page, const Program& program, const TraceReader& trace
     std::vector<std::vector<std::string>> rows;
     for (const GpuGaps& g : gpuGaps(program, trace.gpuWork(program, step), trace.timeline(program, step)))
         if (g.recorded)
-            rows.push_back({fmt::format("device {}", g.device), formatDuration(g.running), formatDuration(g.lateData),
+            rows.push_back({deviceName(design.cluster, g.device), formatDuration(g.running), formatDuration(g.lateData),
                             formatDuration(g.link), formatDuration(g.host), formatDuration(g.otherSlice),
                             formatDuration(g.other), formatDuration(g.coolDown)});
     page.table({"GPU", "running", "late data", "link", "late host", "other slice", "other", "cool-down"}, rows);
@@ -172,16 +189,18 @@ std::string runReport(const Design& design, const Prediction& prediction, const 
     const Explanation e = explain(prediction.program, design.costs, prediction.timeline, step.timeline);
     const StepLengths lengths = stepLengths(trace.steps());
     HtmlPage page(design.name, fmt::format("{}, {}: measured against predicted", fileName(tracePath), step.name));
-    addReason(page, e);
+    addReason(page, design, e);
     for (const Diagnostic& doubt : trace.whatMayBeMissing())
         page.paragraph(fmt::format("{} ({}).", doubt.what, doubt.hint));
     if (comparison.unmatched > 0)
         page.paragraph(fmt::format("{} blocks were not recorded.", comparison.unmatched));
-    page.table({"", "predicted", "measured", "error"},
+    page.table({"", "predicted", "measured", "of the predicted"},
                {{"makespan", formatDuration(comparison.predictedMakespan), formatDuration(comparison.measuredMakespan),
-                 share(comparison.makespanError)},
-                {"block starts, 95th percentile", "", "", share(comparison.startError.p95)},
-                {"block durations, median", "", "", share(comparison.durationError.median)}});
+                 signedShare(beyondPrediction(static_cast<double>(comparison.measuredMakespan),
+                                              static_cast<double>(comparison.predictedMakespan)))},
+                {"block durations, median", "", "", signedShare(medianBeyond(comparison, prediction.timeline))}});
+    page.paragraph(fmt::format("95 of 100 blocks start within {} of the measured makespan of when they were predicted.",
+                               share(comparison.startError.p95)));
     if (lengths.steps > 1)
         page.paragraph(fmt::format("{} steps after the first: {} to {}, median {}, eight of ten within {}.",
                                    lengths.steps, formatDuration(lengths.shortest), formatDuration(lengths.longest),
@@ -191,15 +210,15 @@ std::string runReport(const Design& design, const Prediction& prediction, const 
     picture.measuredSource = fileName(tracePath) + ", " + step.name;
     page.picture(timelineSvg(picture), "The measured timeline, the predicted one as outlines");
     addNotes(page, notes);
-    addCauses(page, prediction.program, e);
-    addDevices(page, e);
-    addKernels(page, prediction.program, trace, step.number >= 0 ? step.number : trace.medianStep());
+    addCauses(page, design, prediction.program, e);
+    addDevices(page, design, e);
+    addKernels(page, design, prediction.program, trace, step.number >= 0 ? step.number : trace.medianStep());
     page.paragraph(
         fmt::format("Critical path of the measured step: {} computing, {} in transfers, {} waiting, over {} tasks.",
                     formatDuration(e.path.computing), formatDuration(e.path.transferring),
                     formatDuration(e.path.waiting), e.criticalPath.size()));
     addRates(page, achievedRates(workedDesign(trace, design), prediction.program, step.timeline));
-    addBlocks(page, prediction.program, e, comparison);
+    addBlocks(page, design, prediction, e, comparison);
     return std::move(page).finish();
 }
 

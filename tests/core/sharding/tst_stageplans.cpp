@@ -20,16 +20,6 @@ using namespace pipewright::sharding;
 
 namespace {
 
-ModelShape expertShape()
-{
-    ModelShape shape = groupShape();
-    shape.experts = 4;
-    shape.expertsPerToken = 2;
-    shape.expertFfn = 12;
-    shape.activation = Activation::Silu;
-    return shape;
-}
-
 SharedStage planned(Strategy strategy, const ModelShape& shape = groupShape(), double bandwidth = 1e9)
 {
     SharedStages known;
@@ -85,7 +75,7 @@ private Q_SLOTS:
         const auto strategy = static_cast<Strategy>(index);
         QVERIFY(strategyNamed(nameOf(strategy)) == strategy);
         const ShardingPlan best = planned(Strategy::Hap).plan;
-        for (const ModelShape& shape : {groupShape(), expertShape()}) {
+        for (const ModelShape& shape : {groupShape(), groupExperts()}) {
             const SharedStage stage = planned(strategy, shape);
             switch (factsOf(strategy).shares) {
             case ShareChoice::Even: QCOMPARE(stage.plan.ratios.front(), (std::vector<double>{0.5, 0.5})); break;
@@ -112,7 +102,7 @@ private Q_SLOTS:
 
     void deepSpeedKeepsParametersInPiecesAndExpertsOnMembers()
     {
-        const SharedStage stage = planned(Strategy::DeepSpeed, expertShape());
+        const SharedStage stage = planned(Strategy::DeepSpeed, groupExperts());
         QVERIFY(steps(stage, "0.query.weight: load").front().endsWith("Gather(0)")
                 || steps(stage, "0.query.weight: load").front().endsWith("Gather(1)"));
         QVERIFY(steps(stage, "0.query.weight: all_gather").size() == 1);
@@ -121,7 +111,7 @@ private Q_SLOTS:
                  (QStringList{"0.experts.up: [e] [e] -> [e] | Gather(1) Gather(0) | Gather(1)"}));
         QCOMPARE(steps(stage, "0.dispatch: all_to_all").size(), 1);
         QVERIFY(memoryOf(stage.plan.program, stage.plan.ratios)[0]
-                < planned(Strategy::DataParallelEven, expertShape()).plan.memory[0]);
+                < planned(Strategy::DataParallelEven, groupExperts()).plan.memory[0]);
     }
 
     void tagSumsFactorsWhereThatIsCheaper()

@@ -257,6 +257,11 @@ private Q_SLOTS:
         const LossSeries away{"away", {{5, 1e9, NAN}}}, empty{"empty", {{}}}, flat{"flat", {{2, 2, 2}}};
         QVERIFY(lossPicture("odd", {flat, away, empty}).find("diverged") != std::string::npos);
         QVERIFY(lossPicture("none", {}).find("</svg>") != std::string::npos);
+        // What rises is no divergence: the axis goes to its top.
+        const LossSeries right{"right", {{0.1, 0.9}}};
+        QVERIFY(lossPicture("shares", {right}, lightTheme, 1).find(">0.9<") == std::string::npos);
+        const std::string shares = lossPicture("shares", {right}, lightTheme, 1, "accuracy");
+        QVERIFY(shares.find(">accuracy<") != std::string::npos && shares.find(">loss<") == std::string::npos);
     }
 };
 

@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Whole runs of designs whose stages are held by groups: every member runs, the trace is the groups', with the members'
 // parts under its blocks.
+#include "core/base/textfile.h"
+#include "core/design/redesign.h"
 #include "core/design/stageplans.h"
 #include "core/predict/predict.h"
 #include "core/program/compile.h"
 #include "executor/mpi/rankbackend.h"
 #include "executor/mpi/socketmesh.h"
 #include "executor/run/backendcheck.h"
+#include "executor/run/gradientcheck.h"
 #include "executor/run/grouprun.h"
 #include "executor/run/run.h"
+#include "executor/run/safetensorsfile.h"
 #include "makers/groups.h"
 #include "testmain.h"
 #include "traces/analysis/blockkernels.h"
@@ -25,25 +29,32 @@ using namespace pipewright::test;
 
 namespace {
 
-/// A run on a thread for each rank; what each threw.
-std::vector<std::string> onRanks(std::vector<std::unique_ptr<Mesh>>& meshes,
-                                 const std::function<void(const RunOptions&)>& go, const RunOptions& options)
+struct RankedRun {
+    RunResult result;                  ///< of the rank that speaks
+    std::vector<std::string> failures; ///< what each threw
+};
+
+/// A run on a thread for each rank.
+RankedRun onRanks(const Design& design, const RunOptions& options, int count)
 {
-    std::vector<std::string> failures(meshes.size());
+    auto meshes = createLocalMeshes(count);
+    RankedRun ran{{}, std::vector<std::string>(meshes.size())};
     std::vector<std::thread> ranks;
     for (std::size_t r = 0; r < meshes.size(); ++r)
         ranks.emplace_back([&, r] {
             try {
                 RunOptions own = options;
                 own.createBackend = [&](int) { return createRankBackend(std::move(meshes[r]), 20'000'000'000); };
-                go(own);
+                RunResult result = run(design, own);
+                if (result.speaks)
+                    ran.result = std::move(result);
             } catch (const Error& error) {
-                failures[r] = error.what();
+                ran.failures[r] = error.what();
             }
         });
     for (std::thread& rank : ranks)
         rank.join();
-    return failures;
+    return ran;
 }
 
 } // namespace
@@ -57,12 +68,17 @@ private Q_SLOTS:
         QTest::addColumn<QString>("family");
         for (const char* family : {"1f1b", "zb-h1", "interleaved-1f1b", "v-half"})
             QTest::newRow(family) << family;
+        QTest::newRow("what is kept leaves") << "gpipe";
     }
     void allMembersTrainAndTheTraceIsTheGroups()
     {
         QFETCH(QString, family);
         const QTemporaryDir folder;
-        const Design design = groupDesign(family.toStdString(), {{1e9, 5e8}, {1e9, 1e9}}, 4, groupShape(6));
+        Design design = groupDesign(family.toStdString(), {{1e9, 5e8}, {1e9, 1e9}}, 4, groupShape(6));
+        if (family == "gpipe") {
+            design.costs.hostLink = LinkCosts{1000, 1e12};
+            design = withOffload(design, std::vector<bool>(2, true));
+        }
         RunOptions options;
         options.steps = 2;
         options.trace = folder.filePath("run.db").toStdString();
@@ -71,6 +87,8 @@ private Q_SLOTS:
         QCOMPARE(result.devices, 4);
         QCOMPARE(result.groups, (std::vector<int>{0, 0, 1, 1}));
         QCOMPARE(result.peakBytes, result.predictedPeakBytes);
+        QCOMPARE(result.hostBytes, result.predictedHostBytes);
+        QCOMPARE(result.hostBytes.empty(), family != "gpipe");
         QVERIFY(result.gradients && result.gradients->holds());
         QVERIFY(result.losses.back() < 6 && result.losses.back() > 4); // ln 256 is 5.5
         QVERIFY(QString::fromStdString(result.toJson()).contains("\"group\":[0,0,1,1]"));
@@ -112,6 +130,8 @@ private Q_SLOTS:
         QTest::addColumn<QString>("plan");
         QTest::newRow("1f1b") << "1f1b"
                               << "hap";
+        QTest::newRow("1f1b, bf16") << "1f1b"
+                                    << "hap";
         QTest::newRow("zb-h1, cut rows and columns") << "zb-h1"
                                                      << "megatron";
         QTest::newRow("v-half") << "v-half"
@@ -125,27 +145,23 @@ private Q_SLOTS:
         QFETCH(QString, plan);
         ModelShape shape = groupShape(4);
         shape.tiedHead = true;
+        if (QLatin1String(QTest::currentDataTag()).endsWith(QLatin1String("bf16")))
+            shape.dataType = DataType::Bf16;
         const Design design = withStrategy(groupDesign(family.toStdString(), {{1e9, 5e8}, {1e9, 1e9}}, 4, shape),
                                            *sharding::strategyNamed(plan.toStdString()));
         RunOptions options;
         options.steps = 2;
         options.runtime.checkMemory = true;
-        const RunResult threads = run(design, options);
         const QTemporaryDir folder;
+        const auto dumpOf = [&folder](const char* of) { return folder.filePath(of).toStdString(); };
+        options.dump = dumpOf("threads.safetensors");
+        const RunResult threads = run(design, options);
+        options.dump = dumpOf("ranks.safetensors");
         options.trace = folder.filePath("ranks.db").toStdString();
         options.backend = "mpi";
         const int processes = devicesOfRun(design, meansOf(options));
         QCOMPARE(processes, 4);
-        auto meshes = createLocalMeshes(processes);
-        RunResult all;
-        const auto failures = onRanks(
-            meshes,
-            [&](const RunOptions& own) {
-                RunResult result = run(design, own);
-                if (result.speaks)
-                    all = std::move(result);
-            },
-            options);
+        const auto [all, failures] = onRanks(design, options, processes);
         QCOMPARE(failures, std::vector<std::string>(4));
         QCOMPARE(all.losses, threads.losses); // sums are made in the order of the members, there as here
         QVERIFY(all.gradients && all.gradients->holds());
@@ -154,6 +170,7 @@ private Q_SLOTS:
         QCOMPARE(all.peakBytes, all.predictedPeakBytes);
         for (std::size_t d = 0; d < 4; ++d)
             QCOMPARE(all.heldBytes[d], all.memory[d].total());
+        QVERIFY(readTextFile(options.dump) == readTextFile(dumpOf("threads.safetensors")));
         const TraceReader reader(options.trace);
         QVERIFY(reader.complete());
         const Program program = predict(reader.design()).program;
@@ -163,6 +180,91 @@ private Q_SLOTS:
         QVERIFY(!reader.gpuWork(program, 1).empty()); // parts and collectives of the members
     }
 
+    void membersThatAreProcessesTakeTheirTimesToo()
+    {
+        const Design design = groupDesign("zb-h1", {{1e9, 5e8}, {1e9, 1e9, 4e8}}, 4);
+        const QTemporaryDir folder;
+        RunOptions options;
+        options.maths = RunOptions::Maths::Timed;
+        options.trace = folder.filePath("threads.db").toStdString();
+        const RunResult threads = run(design, options);
+        // Which parts and collectives were recorded of which block.
+        const auto parts = [](const std::string& trace) {
+            const TraceReader reader(trace);
+            const Program program = predict(reader.design()).program;
+            const GpuWork work = reader.gpuWork(program, 0);
+            std::vector<std::pair<std::string, std::string>> found;
+            for (const GpuWork::Slice& slice : work.slices)
+                found.emplace_back(program.label(slice.task), work.names[slice.name]);
+            std::sort(found.begin(), found.end());
+            return found;
+        };
+        const auto ofThreads = parts(options.trace);
+        QVERIFY(!ofThreads.empty());
+        options.trace = folder.filePath("ranks.db").toStdString();
+        options.backend = "mpi";
+        QCOMPARE(devicesOfRun(design, meansOf(options)), 5);
+        QVERIFY(checkForBackend(design, meansOf(options)).found.empty());
+        const auto [all, failures] = onRanks(design, options, 5);
+        QCOMPARE(failures, std::vector<std::string>(5));
+        QCOMPARE(all.maths, std::string("timed"));
+        QCOMPARE(all.groups, threads.groups);
+        QCOMPARE(all.peakBytes, threads.predictedPeakBytes);
+        QVERIFY(parts(options.trace) == ofThreads);
+    }
+
+    void whatIsWrittenIsWhatSingleDevicesWrite_data()
+    {
+        QTest::addColumn<bool>("narrow");
+        QTest::newRow("fp32") << false;
+        QTest::newRow("bf16") << true;
+    }
+    void whatIsWrittenIsWhatSingleDevicesWrite()
+    {
+        QFETCH(bool, narrow);
+        const double bound = narrow ? bf16GradientBound : fp32GradientBound;
+        const QTemporaryDir folder;
+        ModelShape shape = llamaShape(4);
+        shape.microbatchSize = 4;
+        shape.vocabulary = 256;
+        shape.tiedHead = true;
+        shape.dataType = narrow ? DataType::Bf16 : DataType::Fp32;
+        const Design groups = groupDesign("1f1b", {{1e9, 5e8}, {1e9, 1e9}}, 4, shape);
+        const Design single = tinyDesign("1f1b", 2, 4, shape);
+        const auto file = [&folder](const char* name) { return folder.filePath(name).toStdString(); };
+        const auto once = [&](const Design& design, std::string dump, std::string saved, std::string weights) {
+            RunOptions options;
+            options.steps = 2;
+            options.dump = std::move(dump);
+            options.saveWeights = std::move(saved);
+            options.weights = std::move(weights);
+            return run(design, options).losses;
+        };
+        const auto compare = [&](const std::string& ours, const std::string& theirs) {
+            const SafetensorsFile our = SafetensorsFile::open(ours), their = SafetensorsFile::open(theirs);
+            auto names = their.names();
+            std::erase(names, "probabilities"); // of groups no member has them whole
+            QCOMPARE(our.names(), names);
+            for (const std::string& name : our.names()) {
+                if (name == "inputs" || name == "targets") // whole numbers
+                    continue;
+                GradientCheck check{.bitEqual = true, .within = bound};
+                addTensor(check, name, our.values(name), their.values(name));
+                QVERIFY2(check.holds(), qPrintable(QString("%1 %2").arg(name.c_str()).arg(check.maxRelativeError)));
+                QVERIFY2(check.bitEqual || !name.starts_with("parameters.first"), name.c_str());
+            }
+        };
+        once(groups, file("groups-1"), file("weights-1"), {});
+        once(single, file("single-1"), file("weights-2"), {});
+        QVERIFY(SafetensorsFile::open(file("single-1")).has("probabilities"));
+        compare(file("groups-1"), file("single-1"));
+        compare(file("weights-1"), file("weights-2"));
+        const std::vector<double> ours = once(groups, file("groups-2"), file("weights-3"), file("weights-1")),
+                                  theirs = once(single, file("single-2"), file("weights-4"), file("weights-1"));
+        QVERIFY(std::abs(ours.back() - theirs.back()) < bound / 10 * theirs.back());
+        compare(file("groups-2"), file("single-2"));
+    }
+
     void aProcessThatFailsEndsTheOthersAmidACollective()
     {
         const Design design = groupDesign("1f1b", {{1e9, 5e8}, {1e9, 1e9}}, 4);
@@ -170,9 +272,7 @@ private Q_SLOTS:
         options.steps = 1;
         options.backend = "mpi";
         options.runtime.faults = {{.kind = Fault::Kind::Throws, .device = 1, .instruction = 2}};
-        auto meshes = createLocalMeshes(4);
-        const std::vector<std::string> failures = onRanks(
-            meshes, [&](const RunOptions& own) { run(design, own); }, options);
+        const std::vector<std::string> failures = onRanks(design, options, 4).failures;
         for (const std::string& failure : failures)
             QVERIFY2(failure.find("an injected fault made its maths fail") != std::string::npos, failure.c_str());
     }
@@ -190,26 +290,14 @@ private Q_SLOTS:
         }
     }
 
-    void whatGroupsDoNotTrainIsSaidBeforehand_data()
-    {
-        QTest::addColumn<QString>("what");
-        QTest::addColumn<QString>("where");
-        QTest::newRow("clamped gates") << "clamped"
-                                       << "model.activation";
-        QTest::newRow("bf16") << "bf16"
-                              << "model.data_type";
-    }
     void whatGroupsDoNotTrainIsSaidBeforehand()
     {
-        QFETCH(QString, what);
-        QFETCH(QString, where);
         ModelShape shape = groupShape();
-        shape.gatedMlp = what == "clamped";
-        shape.activation = what == "clamped" ? Activation::ClampedSilu : shape.activation;
-        shape.dataType = what == "bf16" ? DataType::Bf16 : DataType::Fp32;
+        shape.gatedMlp = true;
+        shape.activation = Activation::ClampedSilu;
         const Diagnostics why = whyNotTrainable(groupDesign("1f1b", {{1e9, 5e8}, {1e9}}, 4, shape));
         QVERIFY(!why.empty());
-        QCOMPARE(QString::fromStdString(why.front().where), where);
+        QCOMPARE(why.front().where, std::string("model.activation"));
         QVERIFY(!why.front().hint.empty());
     }
 };

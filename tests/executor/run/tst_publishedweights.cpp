@@ -3,6 +3,7 @@
 #include "core/base/diagnostic.h"
 #include "core/base/textfile.h"
 #include "core/workload/transformer.h"
+#include "executor/run/publishedparts.h"
 #include "executor/run/publishedweights.h"
 #include "executor/run/run.h"
 #include "executor/training/counterrandom.h"
@@ -44,6 +45,21 @@ ModelShape deepseek()
     return shape;
 }
 
+ModelShape gptOss()
+{
+    ModelShape shape = mixtral();
+    shape.activation = Activation::ClampedSilu;
+    shape.attentionSinks = shape.queryKeyValueBias = shape.projectionBias = shape.expertBias = true;
+    return shape;
+}
+
+ModelShape vit()
+{
+    ModelShape shape = test::visionShape();
+    shape.patchElements = 2 * 2 * 3;
+    return shape;
+}
+
 ParameterLayout wholeOf(const ModelShape& shape)
 {
     const Workload workload = test::workloadOf(shape);
@@ -81,6 +97,14 @@ private slots:
                                  << "12 5";
         QTest::newRow("DeepSeek") << deepseek() << "model.layers.1.self_attn.kv_b_proj.weight"
                                   << "28 7";
+        QTest::newRow("GPT-OSS") << gptOss() << "model.layers.1.mlp.experts.gate_up_proj"
+                                 << "3 12 10";
+        QTest::newRow("BERT") << test::encoderShape() << "bert.encoder.layer.1.attention.self.key.weight"
+                              << "12 12";
+        QTest::newRow("BERT with its pooler") << test::encoderShape(2, false) << "bert.pooler.dense.weight"
+                                              << "12 12";
+        QTest::newRow("ViT") << vit() << "vit.embeddings.patch_embeddings.projection.weight"
+                             << "12 3 2 2";
     }
     void everythingComesBackTheSame()
     {
@@ -106,7 +130,7 @@ private slots:
             found.append(QString::number(extent));
         QCOMPARE(found.join(' '), extents);
         QVERIFY(unusedTensors(file, shape, whole).empty());
-        QCOMPARE(file.has("lm_head.weight"), !shape.tiedHead);
+        QCOMPARE(file.has("lm_head.weight"), shape.architecture == Architecture::Decoder && !shape.tiedHead);
         const Workload workload = test::workloadOf(shape);
         std::vector<float> read;
         for (const auto& [first, last] : {std::pair{0, 2}, {2, int(workload.layers.size())}}) { // two stages
@@ -125,8 +149,8 @@ private slots:
         const auto parts = publishedParts(shape, whole.at(1, "qkv.weight"));
         QCOMPARE(parts.size(), std::size_t(3));
         QCOMPARE(parts[1].name, std::string("model.layers.0.self_attn.k_proj.weight"));
-        QCOMPARE(parts[1].ourFirst, std::int64_t(24)); // behind four heads of six
-        QCOMPARE(parts[1].rows, std::int64_t(12));     // two heads
+        QCOMPARE(parts[1].ours.first, std::int64_t(24 * 12)); // behind four heads of six
+        QCOMPARE(parts[1].rows, std::int64_t(12));            // two heads
     }
 
     void valuesOfALatentStandBehindTheirHeadsKeys()
@@ -134,8 +158,8 @@ private slots:
         const ModelShape shape = deepseek();
         const auto parts = publishedParts(shape, wholeOf(shape).at(1, "keyValueLatent.weight"));
         QCOMPARE(parts.size(), std::size_t(2 * shape.heads));
-        QCOMPARE(parts[3].ourFirst, std::int64_t(4 * 4 + 3)); // the second head's values, behind all keys
-        QCOMPARE(parts[3].theirFirst, std::int64_t(7 + 4));   // and behind its own
+        QCOMPARE(parts[3].ours.first, std::int64_t((4 * 4 + 3) * 7)); // the second head's values, behind all keys
+        QCOMPARE(parts[3].theirs.first, std::int64_t((7 + 4) * 7));   // and behind its own
     }
 
     void otherPrecisionsAreWidened()

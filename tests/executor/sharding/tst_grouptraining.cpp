@@ -7,6 +7,7 @@
 #include "core/program/compile.h"
 #include "core/program/memberprogram.h"
 #include "executor/host/hostbackend.h"
+#include "executor/run/grouprun.h"
 #include "executor/runtime/runtime.h"
 #include "executor/runtime/timedwork.h"
 #include "executor/sharding/drydevice.h"
@@ -32,7 +33,7 @@ struct Run {
     std::vector<double> losses;
     WholeTensors parameters, gradients; ///< before and after the last step
     ReferenceStep reference;
-    std::vector<Bytes> planned, peak;
+    std::vector<Bytes> planned, peak; ///< then in the host's memory, of those that offload
 };
 
 /// The norm of the difference by that of the reference.
@@ -69,6 +70,12 @@ Run trained(const Design& design, int steps = 2)
     for (const Program::Device& device : members.program.devices)
         run.planned.push_back(device.peakBytes);
     run.peak = runtime.peakBytes();
+    for (const Program::Device& device : members.program.devices)
+        if (!design.schedule.offload.empty())
+            run.planned.push_back(device.hostPeakBytes);
+    if (!design.schedule.offload.empty())
+        for (const Bytes bytes : runtime.hostPeakBytes())
+            run.peak.push_back(bytes);
     return run;
 }
 
@@ -87,6 +94,21 @@ void verify(const Run& run)
     }
     QVERIFY(std::abs(run.losses.back() - run.reference.loss) < 1e-5 * run.reference.loss);
     QCOMPARE(run.peak, run.planned);
+}
+
+void verifyNarrow(const Run& run)
+{
+    const GradientCheck check = checkGroupGradients(run.gradients, run.reference, bf16GradientBound, DataType::Bf16);
+    QVERIFY2(check.holds(), qPrintable(QString("%1 %2").arg(check.worst.c_str()).arg(check.maxRelativeError)));
+    QVERIFY(std::abs(run.losses.back() - run.reference.loss) < 1e-3 * run.reference.loss);
+    QCOMPARE(run.peak, run.planned);
+}
+
+/// Over a link to the host's memory of so many bytes a second.
+Design offloading(Design design, double bandwidth)
+{
+    design.costs.hostLink = LinkCosts{1000, bandwidth};
+    return withOffload(design, std::vector<bool>(static_cast<std::size_t>(design.schedule.stages()), true));
 }
 
 /// What Llama is made of, on groups of two.
@@ -112,57 +134,6 @@ ModelShape groupGemma(int layers = 6)
     shape.fullAttentionEvery = 2;
     shape.localRotaryBase = 50;
     return shape;
-}
-
-/// Where a tensor of the graph lies in the parameters of a stage as single devices train it.
-struct Place {
-    std::string layer, name;
-    int firstRow = 0, rows = 0; ///< 0: all
-};
-
-Place placeOf(const std::string& tensor, const ModelShape& shape)
-{
-    if (tensor == embeddingName)
-        return {"embedding", "table.weight"};
-    if (tensor == "positions.table")
-        return {"embedding", "positions.weight"};
-    if (tensor == headName)
-        return {"head", "projection.weight"};
-    if (tensor == "final.norm.gain" || tensor == "final.norm.bias")
-        return {"head", tensor.ends_with("gain") ? "norm.gamma" : "norm.beta"};
-    const std::size_t dot = tensor.find('.'), last = tensor.rfind('.');
-    const std::string layer = "layer " + tensor.substr(0, dot), part = tensor.substr(dot + 1, last - dot - 1),
-                      kind = tensor.substr(last + 1);
-    const auto norm = [&](const char* name) {
-        return Place{layer, std::string(name) + (kind == "gain" ? ".gamma" : ".beta")};
-    };
-    const int queries = static_cast<int>(shape.heads * shape.headSize),
-              keys = static_cast<int>(shape.keyValueHeads * shape.headSize), ffn = static_cast<int>(shape.ffn);
-    if (part == "norm1")
-        return norm("ln1");
-    if (part == "norm2")
-        return norm("ln2");
-    if (part == "query_norm")
-        return norm("queryNorm");
-    if (part == "key_norm")
-        return norm("keyNorm");
-    if (part == "attention_norm")
-        return norm("attentionNorm");
-    if (part == "mlp_norm")
-        return norm("mlpNorm");
-    if (part == "query")
-        return {layer, "qkv." + kind, 0, queries};
-    if (part == "key")
-        return {layer, "qkv." + kind, queries, keys};
-    if (part == "value")
-        return {layer, "qkv." + kind, queries + keys, keys};
-    if (part == "projection")
-        return {layer, "projection." + kind};
-    if (part == "mlp.gate")
-        return {layer, "fc1." + kind, 0, ffn};
-    if (part == "mlp.up")
-        return {layer, "fc1." + kind, shape.gatedMlp ? ffn : 0, ffn};
-    return {layer, "fc2." + kind};
 }
 
 } // namespace
@@ -260,53 +231,33 @@ private Q_SLOTS:
     void theReferenceIsTheModelThatSingleDevicesTrain_data()
     {
         QTest::addColumn<QString>("model");
-        for (const char* model : {"gpt", "llama", "gemma"})
+        for (const char* model : {"gpt", "llama", "gemma", "experts"})
             QTest::newRow(model) << model;
     }
     void theReferenceIsTheModelThatSingleDevicesTrain()
     {
         QFETCH(QString, model);
-        const ModelShape shape = model == "gpt" ? groupShape(2) : model == "llama" ? groupLlama(2) : groupGemma(2);
+        const ModelShape shape = model == "gpt"     ? groupShape(2)
+                                 : model == "llama" ? groupLlama(2)
+                                 : model == "gemma" ? groupGemma(2)
+                                                    : groupExperts();
         Design design = groupDesign("1f1b", {{1e9, 5e8}}, 2, shape);
         const auto data = loadTrainingData("", shape, 7);
-        const WholeTensors values = initialParameters(transformerGraph(shape, design.workload->state), 3);
+        const WholeTensors values = initialParameters(*design.workload, 3);
         const ReferenceStep reference = referenceStep(design, values, sampleStep(*data, shape, 0, 2));
         SequentialTrainer single(*design.workload, design.layersPerStage, 2, {}, *data, 3);
         const ParameterLayout& layout = single.maths(0).parameters();
-        std::vector<float> parameters(single.parameters(0).begin(), single.parameters(0).end());
-        const auto partOf = [&](const std::string& tensor, auto flat) {
-            const Place place = placeOf(tensor, shape);
-            const auto found =
-                std::find_if(layout.parameters().begin(), layout.parameters().end(),
-                             [&](const Parameter& one) { return one.name == place.layer + "/" + place.name; });
-            if (found == layout.parameters().end())
-                throw Error(tensor, "has no parameter " + place.layer + "/" + place.name);
-            const auto all = found->in(flat);
-            const std::size_t width = found->rows == 1 ? 1 : static_cast<std::size_t>(found->columns);
-            return place.rows == 0 ? all
-                                   : all.subspan(static_cast<std::size_t>(place.firstRow) * width,
-                                                 static_cast<std::size_t>(place.rows) * width);
-        };
-        for (const auto& [name, value] : values) {
-            const std::span<float> to = partOf(name, std::span<float>(parameters));
-            QCOMPARE(to.size(), value.data.size());
-            std::copy(value.data.begin(), value.data.end(), to.begin());
-        }
-        if (shape.tiedHead) { // the copy
-            const auto head = layout.headMatrix()->in(std::span<float>(parameters));
-            std::copy(values.at(embeddingName).data.begin(), values.at(embeddingName).data.end(), head.begin());
-        }
-        single.startAt(0, {parameters});
+        const std::span<const float> parameters = single.parameters(0);
+        QCOMPARE(inLayout(values, shape, layout), std::vector<float>(parameters.begin(), parameters.end()));
+        if (shape.experts > 0) // a group's have room for as many tokens as each would get if all got alike
+            return;
         const double loss = single.step(AccumulationOrder::ascending(1, 2));
         QVERIFY2(std::abs(loss - reference.loss) < 1e-6 * loss,
                  qPrintable(QString("%1 %2").arg(loss).arg(reference.loss)));
-        for (const auto& [name, gradient] : reference.gradients) {
-            HostTensor own(gradient.shape);
-            const auto from = partOf(name, single.gradients(0));
-            std::copy(from.begin(), from.end(), own.data.begin());
+        for (const auto& [name, gradient] : wholeTensors(*design.workload, layout, single.gradients(0))) {
             if (name.ends_with("key.bias"))
                 continue; // rounding alone
-            const double error = errorOf(own, gradient);
+            const double error = errorOf(gradient, reference.gradients.at(name));
             QVERIFY2(error < 1e-5, qPrintable(QString("%1 %2").arg(QString::fromStdString(name)).arg(error)));
         }
     }
@@ -336,6 +287,61 @@ private Q_SLOTS:
         QVERIFY(family != "gpipe" || again.peak.front() < kept.peak.front());
     }
 
+    void stagesThatOffloadTrainAlike_data()
+    {
+        QTest::addColumn<QString>("family");
+        QTest::addColumn<bool>("narrow");
+        int row = 0;
+        for (const char* family : {"1f1b", "zb-h1", "interleaved-1f1b", "chimera"})
+            if (!leftOut(row++))
+                QTest::newRow(family) << family << (row == 1);
+    }
+    void stagesThatOffloadTrainAlike()
+    {
+        QFETCH(QString, family);
+        QFETCH(bool, narrow);
+        ModelShape shape = groupShape(6);
+        shape.dataType = narrow ? DataType::Bf16 : DataType::Fp32;
+        const Design plain = groupDesign(family.toStdString(), {{1e9, 5e8}, {1e9, 1e9}}, 6, shape);
+        const Run kept = trained(plain), away = trained(offloading(plain, 1e12));
+        QCOMPARE(away.peak, away.planned);
+        QVERIFY(*std::max_element(away.peak.begin() + 4, away.peak.end()) > 0);
+        for (const auto& [name, gradient] : kept.gradients)
+            QVERIFY2(away.gradients.at(name).data == gradient.data, name.c_str());
+    }
+
+    void bf16TrainsInHalfTheRoom_data()
+    {
+        QTest::addColumn<QString>("family");
+        QTest::addColumn<QString>("plan");
+        int row = 0;
+        for (const auto& [family, plan] : {std::pair{"zb-h1", "hap"}, std::pair{"v-half", "megatron-sequence"},
+                                           std::pair{"chimera", "data-parallel"}})
+            if (!leftOut(row++))
+                QTest::newRow(family) << family << plan;
+    }
+    void bf16TrainsInHalfTheRoom()
+    {
+        QFETCH(QString, family);
+        QFETCH(QString, plan);
+        const Strategy strategy = *strategyNamed(plan.toStdString());
+        ModelShape shape = groupGemma(4);
+        const auto made = [&] {
+            return withStrategy(groupDesign(family.toStdString(), {{1e9, 5e8}, {1e9, 1e9}}, 4, shape), strategy);
+        };
+        const Design wide = made();
+        shape.dataType = DataType::Bf16;
+        const Design narrow = made();
+        const Run run = trained(narrow);
+        verifyNarrow(run);
+        const Run again = trained(withRecompute(
+            narrow, std::vector<Recompute>(static_cast<std::size_t>(narrow.schedule.stages()), Recompute::Full)));
+        verifyNarrow(again);
+        for (const auto& [name, gradient] : run.gradients)
+            QVERIFY2(again.gradients.at(name).data == gradient.data, name.c_str());
+        QVERIFY(run.peak.front() < trained(wide).peak.front());
+    }
+
     void groupsOfUnlikeSizesTrain()
     {
         verify(trained(groupDesign("zb-h1", {{1e9, 5e8}, {2e9}, {1e9, 7e8, 3e8}}, 6, groupShape(7))));
@@ -358,13 +364,7 @@ private Q_SLOTS:
     {
         QFETCH(QByteArray, name);
         QFETCH(bool, experts);
-        ModelShape shape = groupShape();
-        if (experts) {
-            shape.experts = 4;
-            shape.expertsPerToken = 2;
-            shape.expertFfn = 12;
-            shape.activation = Activation::Silu;
-        }
+        const ModelShape shape = experts ? groupExperts() : groupShape();
         const Design design = groupDesign("zb-h1", {{1e9, 5e8}, {1e9, 5e8, 5e8}}, 4, shape);
         verify(trained(withStrategy(design, *strategyNamed(name.toStdString()))));
     }
@@ -383,15 +383,7 @@ private Q_SLOTS:
         verify(trained(groupDesign("1f1b", {{1e9, 5e8}, {1e9, 5e8}}, 4, groupShape(), 1e13)));
     }
 
-    void expertsTrain()
-    {
-        ModelShape shape = groupShape();
-        shape.experts = 4;
-        shape.expertsPerToken = 2;
-        shape.expertFfn = 12;
-        shape.activation = Activation::Silu;
-        verify(trained(groupDesign("zb-h1", {{1e9, 5e8}, {1e9, 1e9}}, 4, shape)));
-    }
+    void expertsTrain() { verify(trained(groupDesign("zb-h1", {{1e9, 5e8}, {1e9, 1e9}}, 4, groupExperts()))); }
 
     void timedBlocksOnAVirtualClockTakeWhatIsPredicted_data()
     {
@@ -400,6 +392,7 @@ private Q_SLOTS:
         QTest::newRow("split backward") << "zb-h1" << false;
         QTest::newRow("a tied head and a skip connection") << "interleaved-1f1b" << true;
         QTest::newRow("two replicas") << "chimera" << true;
+        QTest::newRow("what is kept leaves") << "gpipe" << true;
     }
     void timedBlocksOnAVirtualClockTakeWhatIsPredicted()
     {
@@ -409,6 +402,8 @@ private Q_SLOTS:
             groupDesign(family.toStdString(), {{1e9, 5e8}, {1e9, 1e9, 4e8}}, 6, more ? groupGemma(4) : groupShape());
         if (family == "interleaved-1f1b")
             design.dataflow.skips.push_back({0, 3, design.costs.stages[0].output});
+        if (family == "gpipe")
+            design = offloading(design, 1e9);
         const GroupStages stages = groupStages(design);
         const MemberProgram members =
             memberProgram(compile(design.schedule, design.costs, design.dataflow), stages, design.costs);

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// How a member keeps a value between passes: where its stage is stored in bf16, in two bytes, of which every read makes
+// an fp32 copy. What is computed, and summed up, is fp32 in both.
+#include "executor/sharding/groupmember.h"
+
+#include <utility>
+
+namespace pipewright::sharding {
+
+/// In kept memory; what lies there, or among the parameters, is not copied.
+KeptTensor GroupMember::keep(Tensor tensor, const Property& property, KeptMemory& memory)
+{
+    const bool rounded = isRounded(property.tensor);
+    if (isAlone() || m_block.keepsNothing) {
+        if (rounded && tensor.elements() > 0)
+            m_device.operations().run(kernels::RoundToBf16{tensor.data});
+        return {std::move(tensor)};
+    }
+    const auto* const data = reinterpret_cast<const std::byte*>(tensor.data.data());
+    const auto isIn = [data](Region region) { return data >= region.data && data < region.data + region.bytes; };
+    if (tensor.elements() == 0 || memory.owns(data) || isIn(kept().region) || isIn(m_block.parameters)) {
+        tensor.memory.reset();
+        return {std::move(tensor)};
+    }
+    if (rounded) {
+        std::byte* const place = memory.take(tensor.elements() * sizeof(std::uint16_t));
+        const std::span<std::uint16_t> here(reinterpret_cast<std::uint16_t*>(place), tensor.elements());
+        narrow(tensor, here);
+        return {{std::move(tensor.shape), {}, nullptr}, here};
+    }
+    std::byte* const place = memory.take(tensor.data.size_bytes());
+    const std::span<float> here(reinterpret_cast<float*>(place), tensor.elements());
+    m_device.operations().copy(std::span<const float>(tensor.data), here);
+    return {{std::move(tensor.shape), here, nullptr}};
+}
+
+/// What was in the host's memory meanwhile is back in another place.
+void GroupMember::moveKept(Region to)
+{
+    Region& from = kept().region;
+    if (!to.data || to.data == from.data)
+        return;
+    const auto move = [&]<class T>(std::span<T>& values) {
+        auto* const data = reinterpret_cast<std::byte*>(values.data());
+        if (data >= from.data && data < from.data + from.bytes)
+            values = {reinterpret_cast<T*>(to.data + (data - from.data)), values.size()};
+    };
+    for (auto& [property, tensor] : kept().values) {
+        move(tensor.wide.data);
+        move(tensor.narrow);
+    }
+    from = to;
+}
+
+Tensor GroupMember::widened(const KeptTensor& tensor)
+{
+    return tensor.narrow.empty() ? tensor.wide : widened(tensor.wide.shape, tensor.narrow);
+}
+
+Tensor GroupMember::widened(Shape shape, std::span<const std::uint16_t> values)
+{
+    Tensor wide = m_device.make(std::move(shape));
+    m_device.operations().run(kernels::Widen{values, wide.data});
+    return wide;
+}
+
+void GroupMember::narrow(const Tensor& tensor, std::span<std::uint16_t> values)
+{
+    m_device.operations().run(kernels::Narrow{tensor.data, values});
+}
+
+} // namespace pipewright::sharding

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Parameters of a whole model, or their gradients, by the names of its tensor graph, and where each lies in the flat
+// layout of executor/training: what groups begin with, and what is written of them, is what single devices have.
+#pragma once
+
+#include "executor/sharding/hosttensor.h"
+#include "executor/training/parameterlayout.h"
+#include "executor/training/trainingwork.h"
+
+#include <map>
+#include <string>
+#include <vector>
+
+namespace pipewright::sharding {
+
+/// By name: "3.query.weight".
+using WholeTensors = std::map<std::string, HostTensor>;
+
+/// `flat`: in `layout`, that of all layers in one stage. A tied head is its embedding.
+WholeTensors wholeTensors(const Workload& workload, const ParameterLayout& layout, std::span<const float> flat);
+
+/// The first values: as on single devices, of the seed and the parameters' names alone, or what `start` fills in.
+WholeTensors initialParameters(const Workload& workload, std::uint64_t seed, const TrainingWork::Start& start = {});
+
+/// Of a stage, in its layout. Throws Error for a parameter that tensor graphs leave out.
+std::vector<float> inLayout(const WholeTensors& tensors, const ModelShape& shape, const ParameterLayout& layout);
+
+} // namespace pipewright::sharding
