@@ -29,8 +29,9 @@ BuildingBlockCells::BuildingBlockCells(QWidget* parent) : QWidget(parent)
            "Beside it the most activations it holds: per stage the lifespan divided by the interval, rounded up."));
 }
 
-void BuildingBlockCells::setBlock(const BuildingBlock& block)
+void BuildingBlockCells::setBlock(const BuildingBlock& block, const QStringList& devices)
 {
+    m_devices = devices;
     m_block = block;
     m_cells = cellsModuloInterval(block);
     m_bound = liveBound(block);
@@ -90,8 +91,7 @@ void BuildingBlockCells::paintEvent(QPaintEvent*)
         const double y = device * rowHeight;
         painter.setFont(Theme::words(TextSize::Small));
         painter.setPen(theme.text);
-        painter.drawText(QRectF(0, y, nameWidth, rowHeight), Qt::AlignLeft | Qt::AlignVCenter,
-                         tr("device %1").arg(device));
+        painter.drawText(QRectF(0, y, nameWidth, rowHeight), Qt::AlignLeft | Qt::AlignVCenter, m_devices.value(device));
         for (int cell = 0; cell < m_block.interval; ++cell) {
             const QRectF rect(nameWidth + cell * cellWidth(), y + 2, cellWidth() - 1, rowHeight - 4);
             const int index = m_cells[device][cell];

@@ -15,8 +15,8 @@ class BuildingBlockCells : public QWidget {
 
 public:
     explicit BuildingBlockCells(QWidget* parent = nullptr);
-    void setBlock(const BuildingBlock& block);
-    QString boundText(int device) const; ///< "⌈9/6⌉ + ⌈4/6⌉ = 3"
+    void setBlock(const BuildingBlock& block, const QStringList& devices); ///< with the devices' names
+    QString boundText(int device) const;                                   ///< "⌈9/6⌉ + ⌈4/6⌉ = 3"
     QSize sizeHint() const override;
     QSize minimumSizeHint() const override { return sizeHint(); }
 
@@ -28,6 +28,7 @@ private:
     int rowHeight() const;
 
     BuildingBlock m_block;
+    QStringList m_devices;
     std::vector<std::vector<int>> m_cells;
     std::vector<int> m_bound;
     std::vector<std::vector<bool>> m_met; ///< per device and cell

@@ -22,6 +22,19 @@
 
 namespace pipewright {
 
+namespace {
+
+/// As on the lanes, for as many devices as the block has.
+QStringList namesOfDevices(const Design& design, int devices)
+{
+    QStringList names;
+    for (int device = 0; device < devices; ++device)
+        names << deviceLabel(design, device);
+    return names;
+}
+
+} // namespace
+
 class BuildingBlockEditor::Command : public QUndoCommand {
 public:
     Command(BuildingBlockEditor& editor, RepeatedBlock after, const QString& text)
@@ -104,13 +117,13 @@ void BuildingBlockEditor::showBlock()
         if (blockOfFamily(m_form->itemData(i).toString().toStdString(), devices, m_block.microbatches) == m_block.block)
             form = i;
     m_form->setCurrentIndex(form);
-    m_grid->setBlock(m_block.block);
+    m_grid->setBlock(m_block.block, namesOfDevices(m_document.design(), devices));
     showShown();
 }
 
 void BuildingBlockEditor::showShown()
 {
-    m_cells->setBlock(m_grid->shown());
+    m_cells->setBlock(m_grid->shown(), namesOfDevices(m_document.design(), m_grid->shown().devices()));
     m_scroll->setMaximumHeight(m_grid->greatestHeight()); // in a large window the rest is for the results
     showPass();
     predictShown();

@@ -29,8 +29,9 @@ BuildingBlockGrid::BuildingBlockGrid(QWidget* parent) : QWidget(parent)
     setAccessibleName(tr("Passes of one microbatch"));
 }
 
-void BuildingBlockGrid::setBlock(const BuildingBlock& block)
+void BuildingBlockGrid::setBlock(const BuildingBlock& block, const QStringList& devices)
 {
+    m_devices = devices;
     const bool sameShape = block.passes.size() == m_block.passes.size();
     m_block = block;
     m_drag.reset();
@@ -124,7 +125,11 @@ int BuildingBlockGrid::passAt(QPointF position) const
 QString BuildingBlockGrid::nameOfPass(int pass) const
 {
     const BuildingBlock::Pass& p = m_shown.passes[static_cast<std::size_t>(pass)];
-    return tr("%1%2 at %3 on device %4").arg(QLatin1Char(letter(p.op))).arg(p.stage).arg(p.start).arg(deviceOf(pass));
+    return tr("%1%2 at %3 on %4")
+        .arg(QLatin1Char(letter(p.op)))
+        .arg(p.stage)
+        .arg(p.start)
+        .arg(m_devices.value(deviceOf(pass)));
 }
 
 void BuildingBlockGrid::moveSelected(int units, int devices)

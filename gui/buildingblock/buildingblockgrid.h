@@ -19,14 +19,14 @@ class BuildingBlockGrid : public QWidget {
 public:
     explicit BuildingBlockGrid(QWidget* parent = nullptr);
 
-    void setBlock(const BuildingBlock& block);
-    const BuildingBlock& shown() const { return m_shown; } ///< the preview while dragging
+    void setBlock(const BuildingBlock& block, const QStringList& devices); ///< with the devices' names
+    const BuildingBlock& shown() const { return m_shown; }                 ///< the preview while dragging
     const std::vector<PassConflict>& conflicts() const { return m_conflicts; }
     int selectedPass() const { return m_selected; } ///< index into passes, -1: none
     void selectPass(int pass);
     QRectF rectOfPass(int pass) const;  ///< in this widget's coordinates
     int passAt(QPointF position) const; ///< -1: none
-    QString nameOfPass(int pass) const; ///< "F2 at 3 on device 2"
+    QString nameOfPass(int pass) const; ///< "F2 at 3 on GPU 2"
     /// Moves the selected pass by units of time, or its stage by devices, as one edit.
     void moveSelected(int units, int devices);
     void settleSelected(); ///< to the first start with its data present and no collision
@@ -70,6 +70,7 @@ private:
     void paintConflicts(QPainter& painter) const;
 
     BuildingBlock m_block, m_shown;
+    QStringList m_devices;
     std::vector<PassConflict> m_conflicts;
     int m_selected = -1;
     std::optional<Drag> m_drag;

@@ -46,7 +46,7 @@ void BuildingBlockGrid::paintLanes(QPainter& painter) const
         painter.fillRect(QRectF(headerWidth, yOf(device), right - headerWidth, laneHeight() - 2), theme.lane);
         painter.setPen(theme.text);
         painter.drawText(QRectF(0, yOf(device), headerWidth - 10, laneHeight() - 2), Qt::AlignLeft | Qt::AlignVCenter,
-                         tr("device %1").arg(device));
+                         m_devices.value(device));
     }
     const int step = labelStep(unitWidth());
     for (int unit = 0; unit <= units(); ++unit) {

@@ -94,11 +94,26 @@ void Breadcrumb::showDesign(const Design& design)
 
 void Breadcrumb::fit()
 {
+    std::array<QString, partCount> texts = m_texts;
     std::array<int, partCount> wanted{};
+    const auto measure = [&](Part part) {
+        wanted[part] = m_buttons[part]->fontMetrics().horizontalAdvance(texts[part]) + crumbPadding;
+    };
     for (const Part part : {Model, Cluster, Family})
-        wanted[part] = m_buttons[part]->fontMetrics().horizontalAdvance(m_texts[part]) + crumbPadding;
-    // What is longest gives way first.
-    int spare = width() - partCount * 5 - std::accumulate(wanted.begin(), wanted.end(), 0);
+        measure(part);
+    const auto spareOf = [&] { return width() - partCount * 5 - std::accumulate(wanted.begin(), wanted.end(), 0); };
+    // What is longest gives way first: its last part, then letters of what is left.
+    for (const QString separator = QStringLiteral(" · "); spareOf() < 0;) {
+        int longest = -1;
+        for (const Part part : {Model, Cluster, Family})
+            if (texts[part].contains(separator) && (longest < 0 || wanted[part] > wanted[longest]))
+                longest = part;
+        if (longest < 0)
+            break;
+        texts[longest] = texts[longest].section(separator, 0, -2);
+        measure(static_cast<Part>(longest));
+    }
+    int spare = spareOf();
     while (spare < 0) {
         int* longest = &*std::max_element(wanted.begin(), wanted.end());
         if (*longest <= narrowestCrumb)
@@ -109,7 +124,7 @@ void Breadcrumb::fit()
     for (const Part part : {Model, Cluster, Family}) {
         m_buttons[part]->setFixedWidth(wanted[part]);
         m_buttons[part]->setText(
-            m_buttons[part]->fontMetrics().elidedText(m_texts[part], Qt::ElideRight, wanted[part] - crumbPadding + 2));
+            m_buttons[part]->fontMetrics().elidedText(texts[part], Qt::ElideRight, wanted[part] - crumbPadding + 2));
     }
 }
 

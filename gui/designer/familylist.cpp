@@ -21,9 +21,23 @@ namespace {
 enum Column { Title, Bubble, Memory };
 constexpr int familyRowHeight = 26;
 constexpr int bubbleWidth = 48;
-constexpr int memoryWidth = 53;
+constexpr int memoryWidth = 46;
+constexpr int titleMargin = 6;
 constexpr int scrollBarWidth = 10; // of the theme's sheet
 constexpr int presentRole = Qt::UserRole + 1;
+
+constexpr const char* narrowProperty = "narrow"; ///< of the list: it has no room for every name as it is
+
+QFont titleFont(bool narrow, bool present)
+{
+    return Theme::words(narrow ? TextSize::Small : TextSize::Normal, present ? QFont::DemiBold : QFont::Normal);
+}
+
+/// What a narrow list shows of a name that it has no room for; the tooltip has all of it.
+QString firstWord(const QString& title)
+{
+    return title.section(QLatin1Char(' '), 0, 0);
+}
 
 /// Rows without boxes: the current family has the control colour and an accent bar at its left.
 class RowDelegate : public QStyledItemDelegate {
@@ -65,11 +79,14 @@ public:
         }
         const bool title = index.column() == Title;
         painter->setPen(!possible ? theme.dim : title ? theme.text : theme.dim);
-        painter->setFont(title ? Theme::words(TextSize::Normal, present ? QFont::DemiBold : QFont::Normal)
+        painter->setFont(title ? titleFont(view && view->property(narrowProperty).toBool(), present)
                                : Theme::numbers(TextSize::Small));
-        const QRect text = option.rect.adjusted(title ? 10 : 0, 0, title ? 0 : -6, 0);
+        const QRect text = option.rect.adjusted(title ? titleMargin : 0, 0, title ? 0 : -6, 0);
+        QString words = index.data().toString();
+        if (title && painter->fontMetrics().horizontalAdvance(words) > text.width())
+            words = firstWord(words);
         painter->drawText(text, (title ? Qt::AlignLeft : Qt::AlignRight) | Qt::AlignVCenter,
-                          painter->fontMetrics().elidedText(index.data().toString(), Qt::ElideRight, text.width()));
+                          painter->fontMetrics().elidedText(words, Qt::ElideRight, text.width()));
         painter->restore();
     }
 };
@@ -153,6 +170,21 @@ FamilyList::FamilyList(Document& document, QWidget* parent)
     markPresent();
     if (m_document.design().schedule.devices() > 0)
         m_estimates->request(m_document.design());
+}
+
+int FamilyList::widthOfNames(bool narrow) const
+{
+    const QFontMetrics metrics(titleFont(narrow, true)); // of the present one the widest
+    int widest = 0;
+    for (const QTreeWidgetItem* item : m_items)
+        widest = std::max(widest, metrics.horizontalAdvance(narrow ? firstWord(item->text(Title)) : item->text(Title)));
+    return titleMargin + widest + 2 + bubbleWidth + memoryWidth + scrollBarWidth;
+}
+
+void FamilyList::resizeEvent(QResizeEvent* event)
+{
+    QWidget::resizeEvent(event);
+    m_list->setProperty(narrowProperty, width() < widthOfNames(false));
 }
 
 void FamilyList::takeEstimate(const FamilyEstimate& estimate)

@@ -23,6 +23,7 @@ public:
     const std::vector<std::optional<FamilyEstimate>>& estimates() const { return m_shown; }
     QTreeWidget* list() const { return m_list; }
     void switchTo(std::size_t family);
+    int widthOfNames(bool narrow) const; ///< in which no name ends in dots; `narrow`: smaller, of long ones a word
 
 Q_SIGNALS:
     void refused(const Diagnostics& diagnostics);
@@ -30,6 +31,7 @@ Q_SIGNALS:
 
 protected:
     void changeEvent(QEvent* event) override;
+    void resizeEvent(QResizeEvent* event) override;
 
 private:
     void takeEstimate(const FamilyEstimate& estimate);

@@ -47,6 +47,7 @@ class SideSwitch;
 class SuggestionList;
 class TimelineView;
 class TopBar;
+class TraceWindow;
 class ShardingWindow;
 class TradeOffWindow;
 class Tray;
@@ -113,7 +114,10 @@ public:
     void openExample();
     /// Imports another tool's recording and opens it in a trace window.
     void openTrace(const QString& path) { openTraces({path}); }
-    void openTraces(const QStringList& paths); ///< of several ranks, in one window
+    TraceWindow* openTraces(const QStringList& paths); ///< of several ranks, in one window
+    /// Over the present design; the traces of several ranks, or of another tool, are brought together first.
+    void layOver(const QStringList& paths);
+    void overlay(const QString& recording); ///< says so where it cannot
     /// What the file dialog gave: one file, or the traces of several ranks; false after saying what cannot be.
     bool openFiles(const QStringList& paths);
     bool saveTo(const QString& path);

@@ -9,6 +9,7 @@
 #include "gui/designer/windowactions.h"
 #include "gui/experiment/experimentwindow.h"
 #include "gui/model/modelwindow.h"
+#include "gui/model/thismachine.h"
 #include "gui/search/searchwindow.h"
 #include "gui/search/tradeoffwindow.h"
 #include "gui/sharding/shardingwindow.h"
@@ -163,6 +164,7 @@ void MainWindow::showModel()
 {
     if (!m_model) {
         m_model = new ModelWindow(m_document, this);
+        m_model->machine().setProgram(m_options.program);
         rememberWindow(m_model, QStringLiteral("model"));
     }
     bringUp(*m_model);

@@ -102,7 +102,7 @@ try {
     return false;
 }
 
-void MainWindow::openTraces(const QStringList& paths)
+TraceWindow* MainWindow::openTraces(const QStringList& paths)
 {
     auto* window = new TraceWindow(this);
     window->setAttribute(Qt::WA_DeleteOnClose);
@@ -113,8 +113,10 @@ void MainWindow::openTraces(const QStringList& paths)
             m_recent.add(path);
         refreshRecent();
     });
+    connect(window, &TraceWindow::overlayWanted, this, [this, window] { overlay(window->store()); });
     window->open(paths);
     window->show();
+    return window;
 }
 
 void MainWindow::openExample()

@@ -42,7 +42,7 @@ namespace pipewright {
 namespace {
 
 constexpr int narrowestLeft = 200, usualLeft = 256, widestLeft = 320;
-constexpr int narrowestRight = 290, usualRight = 316, widestRight = 420;
+constexpr int narrowestRight = 277, usualRight = 316, widestRight = 420;
 constexpr int aboveSide = 16, hintRoom = 26; // over the switch; the hint at Run reaches down there
 constexpr int leastCentre = 340;
 constexpr int leastMemory = 90, tallestMemory = 560;
@@ -251,7 +251,11 @@ void MainWindow::arrangeColumns()
     if (m_columnsAreOwn)
         return;
     // Wider on large screens, so that fewer words are elided; narrower on small ones, so that the lanes have room.
-    const int left = std::clamp(width() * 18 / 100, width() < 1200 ? narrowestLeft : usualLeft, widestLeft);
+    const QMargins margins = m_left->layout()->contentsMargins();
+    const bool narrow = width() < 1200;
+    const int names = m_families->widthOfNames(narrow) + margins.left() + margins.right();
+    const int least = std::max(names, narrow ? narrowestLeft : usualLeft);
+    const int left = std::clamp(width() * 18 / 100, least, std::max(least, widestLeft));
     const int right = std::clamp(width() * 20 / 100, width() < 1200 ? narrowestRight : usualRight, widestRight);
     m_columns->setSizes({left, std::max(leastCentre, m_columns->width() - left - right - 10), right});
 }

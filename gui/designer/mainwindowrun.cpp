@@ -16,6 +16,7 @@
 #include "gui/timeline/timelineview.h"
 #include "gui/trace/querywindow.h"
 #include "gui/trace/runerrors.h"
+#include "gui/trace/tracewindow.h"
 #include "gui/widgets/words.h"
 #include "traces/analysis/calibration.h"
 #include "traces/analysis/costsfrom.h"
@@ -179,13 +180,32 @@ void MainWindow::showGradients()
 void MainWindow::openOverlay()
 {
     const QString folder = m_options.traceFolder.isEmpty() ? dataFolder(QStringLiteral("runs")) : m_options.traceFolder;
-    const QString path = QFileDialog::getOpenFileName(this, tr("Overlay a recorded run"), folder,
-                                                      tr("Recordings (*.db);;All files (*)"));
-    if (path.isEmpty())
+    const QStringList paths =
+        QFileDialog::getOpenFileNames(this, tr("Overlay a recorded run, or the traces of its ranks"), folder,
+                                      tr("Recordings and traces (*.db *.json *.gz *.sqlite);;All files (*)"));
+    if (!paths.isEmpty())
+        layOver(paths);
+}
+
+void MainWindow::layOver(const QStringList& paths)
+{
+    if (paths.size() == 1 && !TraceWindow::opens(paths.front())) {
+        overlay(paths.front());
         return;
+    }
+    // Another tool's: they are brought together first, and their window says what was left out of them.
+    const TraceWindow* window = openTraces(paths);
+    connect(window, &TraceWindow::opened, this, [this, window] {
+        overlay(window->store());
+        activateWindow();
+    });
+}
+
+void MainWindow::overlay(const QString& recording)
+{
     try {
         const WaitCursor wait;
-        m_document.setOverlay(path);
+        m_document.setOverlay(recording);
     } catch (const std::exception& error) {
         complain(tr("The recording cannot be laid over this design"), proseText(error));
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "gui/designer/numberbar.h"
 
+#include "core/base/beyondprediction.h"
 #include "core/predict/throughput.h"
 #include "gui/widgets/words.h"
 
@@ -229,10 +230,14 @@ void NumberBar::setHint(const QString& text)
 void NumberBar::showRight()
 {
     const QString& text = m_hint.isEmpty() ? m_evaluated : m_hint;
-    // Elided at the right: a label alone would cut off the beginning.
+    // Cut at the right, by its parts where it has some: a label alone would cut off the beginning.
     QString hidden;
-    const int space = foldNumbers(&hidden);
-    m_right->setText(m_right->fontMetrics().elidedText(text, Qt::ElideRight, std::max(leastRight, space)));
+    const int space = std::max(leastRight, foldNumbers(&hidden));
+    QString shown = text;
+    for (const QString separator = QStringLiteral(" · ");
+         m_right->fontMetrics().horizontalAdvance(shown) > space && shown.contains(separator);)
+        shown = shown.section(separator, 0, -2);
+    m_right->setText(m_right->fontMetrics().elidedText(shown, Qt::ElideRight, space));
     m_right->setToolTip(m_right->text() == text && hidden.isEmpty() ? QString() : text + hidden);
 }
 

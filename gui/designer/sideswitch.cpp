@@ -55,6 +55,7 @@ SideSwitch::SideSwitch(Document& document, QSettings& settings, QWidget* parent)
         button->setDefaultAction(action);
         button->setFocusPolicy(Qt::TabFocus);
         button->setFixedHeight(28);
+        button->setProperty("side", true);
         button->setAccessibleName(choice.text);
         button->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Fixed);
         layout->addWidget(button, 1);

@@ -185,7 +185,6 @@ void TopBar::fold()
     if (m_foldables.empty())
         return; // not built yet
     const int crumbs = std::clamp(width() * 34 / 100, narrowestCrumbs, widestCrumbs);
-    m_breadcrumb->setFixedWidth(crumbs);
     const auto widthOf = [](const QWidget* widget) {
         return std::max(widget->minimumWidth(), std::min(widget->sizeHint().width(), widget->maximumWidth()))
                + barSpacing;
@@ -208,6 +207,9 @@ void TopBar::fold()
         folded[i] = any = true;
         space += widthOf(m_foldables[i].widget);
     }
+    // What is over is the title's, whatever it says: the buttons stay where they are when it changes.
+    const int over = space - (any ? widthOf(m_more) : 0);
+    m_breadcrumb->setFixedWidth(std::clamp(crumbs + over, crumbs, widestCrumbs));
     for (std::size_t i = 0; i < m_foldables.size(); ++i)
         m_foldables[i].widget->setVisible(!folded[i]);
     m_more->setVisible(any);

@@ -114,8 +114,8 @@ Design ExperimentWindow::designOf(int row) const
 void ExperimentWindow::refreshDocument()
 {
     QListWidgetItem* own = m_policies->item(m_policies->count() - 1);
-    own->setText(tr("this design: %1").arg(QString::fromStdString(m_document.design().name)));
-    own->setToolTip(own->text()); // of a long name the end is cut
+    own->setText(tr("this design"));
+    own->setToolTip(QString::fromStdString(m_document.design().name)); // for which the list has no room
     refreshPolicies();
 }
 

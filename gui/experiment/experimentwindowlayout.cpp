@@ -141,7 +141,6 @@ QWidget* ExperimentWindow::makeTraining()
                             tr("Updates between the version that a forward read and the update it feeds, per stage"));
     m_results->setColumnTip(6, tr("Copies of the weights held at once, predicted ones included, per stage"));
     m_results->setColumnTip(7, tr("Measured on this machine, while the designs took turns"));
-    m_results->horizontalHeader()->setSectionResizeMode(0, QHeaderView::ResizeToContents);
 
     auto* top = new QHBoxLayout;
     top->setSpacing(12);

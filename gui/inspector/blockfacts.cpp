@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "gui/inspector/blockfacts.h"
 
+#include "core/base/beyondprediction.h"
 #include "core/predict/criticalpath.h"
 #include "gui/widgets/timetext.h"
 #include "gui/widgets/words.h"

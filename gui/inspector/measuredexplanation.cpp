@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "gui/inspector/measuredexplanation.h"
 
+#include "core/base/beyondprediction.h"
 #include "gui/inspector/blockexplanation.h"
 #include "gui/widgets/words.h"
 #include "traces/analysis/gapreasons.h"

@@ -2,39 +2,54 @@
 #include "gui/model/thismachine.h"
 
 #include "core/base/diagnostic.h"
+#include "core/presets/clusterfile.h"
 #include "gui/widgets/labels.h"
+#include "gui/widgets/words.h"
 
+#include <nlohmann/json.hpp>
+
+#include <QComboBox>
 #include <QHBoxLayout>
 #include <QLabel>
 #include <QPushButton>
+#include <QStandardItemModel>
 
 namespace pipewright {
 
+namespace {
+
+const QString threads = QStringLiteral("host"), gpus = QStringLiteral("cuda");
+
+} // namespace
+
 ThisMachine::ThisMachine(std::function<int()> devices, QWidget* parent)
-    : QWidget(parent), m_devices(std::move(devices)), m_button(new QPushButton(tr("This machine"), this)),
-      m_state(makeCaption({}, TextSize::Small, this))
+    : QWidget(parent), m_devices(std::move(devices)), m_choice(new QComboBox(this)),
+      m_button(new QPushButton(tr("This machine"), this)), m_state(makeCaption({}, TextSize::Small, this))
 {
+    m_choice->setAccessibleName(tr("What is measured"));
+    m_choice->addItem(tr("its CPU's threads"), threads);
+    m_choice->addItem(tr("its GPUs"), gpus);
+    qobject_cast<QStandardItemModel*>(m_choice->model())->item(1)->setEnabled(false); // until it is known
     m_button->setAutoDefault(false);
-    m_button->setToolTip(tr("Measures a thread of this machine for every device: products, copies, and messages "
-                            "between each two; the design then takes them. No GPU is measured"));
+    m_button->setToolTip(tr("Measures a thread, or a GPU or a slice of one, for every device: products, copies, and "
+                            "messages between each two; the design then takes them"));
     m_state->setAccessibleName(tr("Measuring"));
+    m_state->setWordWrap(true);
     auto* layout = new QHBoxLayout(this);
     layout->setContentsMargins(0, 0, 0, 0);
     layout->setSpacing(10);
     layout->addWidget(m_button);
+    layout->addWidget(m_choice);
     layout->addWidget(m_state, 1);
     connect(m_button, &QPushButton::clicked, this, [this] {
-        if (m_running)
-            m_cancel = true;
+        if (m_child.isRunning())
+            m_child.cancel();
         else
             begin();
     });
-}
-
-ThisMachine::~ThisMachine()
-{
-    m_cancel = true;
-    m_worker.waitForDone();
+    connect(&m_query, &BackendQuery::ready, this, &ThisMachine::offer);
+    connect(&m_child, &ChildProcess::line, this, &ThisMachine::takeLine);
+    connect(&m_child, &ChildProcess::ended, this, &ThisMachine::end);
 }
 
 QString ThisMachine::state() const
@@ -42,40 +57,76 @@ QString ThisMachine::state() const
     return m_state->text();
 }
 
-void ThisMachine::begin()
+void ThisMachine::showEvent(QShowEvent* event)
 {
-    m_running = true;
-    m_cancel = false;
-    m_button->setText(tr("Stop"));
-    const auto here = [this](auto work) { QMetaObject::invokeMethod(this, std::move(work), Qt::QueuedConnection); };
-    m_worker.start([this, here, options = m_options, devices = m_devices()]() mutable {
-        options.cancel = &m_cancel;
-        options.progress = [this, here](double fraction, const std::string& what) {
-            here([this, text = tr("%1 %: %2").arg(qRound(100 * fraction)).arg(QString::fromStdString(what))] {
-                m_state->setText(text);
-            });
-        };
-        try {
-            const std::unique_ptr<Backend> machine = thisMachine(devices);
-            here([this, cluster = clusterOf(measureMachine(*machine, options), "this machine")] {
-                end();
-                m_state->setText(tr("measured"));
-                Q_EMIT measured(cluster);
-            });
-        } catch (const std::exception& error) {
-            here([this, why = QString::fromUtf8(error.what())] {
-                end();
-                m_state->setText(why);
-                Q_EMIT stopped(why);
-            });
-        }
-    });
+    QWidget::showEvent(event);
+    m_query.start(m_program, {});
 }
 
-void ThisMachine::end()
+void ThisMachine::offer(const std::vector<BackendChoice>& backends)
 {
-    m_running = false;
+    for (const BackendChoice& backend : backends) {
+        const int row = m_choice->findData(backend.name);
+        if (row < 0)
+            continue;
+        qobject_cast<QStandardItemModel*>(m_choice->model())->item(row)->setEnabled(backend.available);
+        m_choice->setItemData(row, backend.description, Qt::ToolTipRole);
+        if (!backend.available) {
+            m_choice->setItemText(row, tr("its GPUs (off)"));
+            m_state->setText(tr("GPUs cannot be measured: %1").arg(backend.description));
+        }
+    }
+}
+
+void ThisMachine::begin()
+{
+    m_lastMessage.clear();
+    m_button->setText(tr("Stop"));
+    m_choice->setEnabled(false);
+    m_state->setText(tr("measuring …"));
+    m_child.start(m_program, {QStringLiteral("devices"), QStringLiteral("--measure"), QStringLiteral("--backend"),
+                              m_choice->currentData().toString(), QStringLiteral("--devices"),
+                              QString::number(m_devices()), QStringLiteral("--progress"), QStringLiteral("json"),
+                              QStringLiteral("--json"), QStringLiteral("--force"), QStringLiteral("-o"),
+                              m_folder.filePath(QStringLiteral("this machine.json"))}); // the cluster's name
+}
+
+void ThisMachine::takeLine(const QByteArray& line)
+{
+    const auto json = nlohmann::json::parse(line.begin(), line.end(), nullptr, false);
+    if (json.is_object() && json.contains("fraction") && json["fraction"].is_number())
+        m_state->setText(tr("%1 %: %2")
+                             .arg(qRound(100 * json["fraction"].get<double>()))
+                             .arg(QString::fromStdString(json.value("what", std::string()))));
+    else
+        m_lastMessage = proseText(QString::fromUtf8(line));
+}
+
+void ThisMachine::end(const ChildEnd& child)
+{
     m_button->setText(tr("This machine"));
+    m_choice->setEnabled(true);
+    QString why;
+    if (child.cancelled)
+        why = tr("cancelled");
+    else if (child.kind == ChildEnd::NotStarted)
+        why = tr("The measurement could not be started: %1").arg(child.whyNot);
+    else if (child.kind == ChildEnd::Crashed)
+        why = tr("The measurement ended unexpectedly (signal %1). The designer is not affected.").arg(child.code);
+    else if (child.code != 0)
+        why = m_lastMessage.isEmpty() ? tr("The measurement failed (exit code %1).").arg(child.code) : m_lastMessage;
+    else
+        try {
+            const Cluster cluster =
+                readClusterFile(m_folder.filePath(QStringLiteral("this machine.json")).toStdString());
+            m_state->setText(tr("measured"));
+            Q_EMIT measured(cluster);
+            return;
+        } catch (const Error& error) {
+            why = proseText(error);
+        }
+    m_state->setText(why);
+    Q_EMIT stopped(why);
 }
 
 } // namespace pipewright

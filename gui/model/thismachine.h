@@ -1,13 +1,19 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// A button that measures this machine as a cluster of host threads, one for each device of the design, on another
-// thread, with its progress and a way to stop it.
+// A button that measures this machine as a cluster, a thread or a GPU for each device of the design, with its progress
+// and a way to stop it. `pipewright devices --measure` does it as a child process, so that a driver that crashes does
+// not harm the designer; where GPUs cannot be measured, the reason stands beside the choice.
 #pragma once
 
-#include "executor/machine/machinemeasure.h"
+#include "core/cluster/cluster.h"
+#include "gui/run/backends.h"
+#include "gui/run/childprocess.h"
 
-#include <QThreadPool>
+#include <QTemporaryDir>
 #include <QWidget>
 
+#include <functional>
+
+class QComboBox;
 class QLabel;
 class QPushButton;
 
@@ -19,28 +25,33 @@ class ThisMachine : public QWidget {
 public:
     /// `devices` says how many the design has when the button is pressed.
     explicit ThisMachine(std::function<int()> devices, QWidget* parent = nullptr);
-    ~ThisMachine() override;
 
-    QPushButton* button() const { return m_button; } ///< begins, and stops what has begun
-    QString state() const;
-    /// For tests: smaller messages and products take less time.
-    void setOptions(const MachineMeasureOptions& options) { m_options = options; }
+    QComboBox* choice() const { return m_choice; }                   ///< by the names of the backends
+    QPushButton* button() const { return m_button; }                 ///< begins, and stops what has begun
+    QString state() const;                                           ///< how far it is, or what cannot be measured
+    void setProgram(const QString& program) { m_program = program; } ///< the binary to start; empty: this one
 
 Q_SIGNALS:
     void measured(const pipewright::Cluster& cluster);
     void stopped(const QString& why);
 
+protected:
+    void showEvent(QShowEvent* event) override;
+
 private:
+    void offer(const std::vector<BackendChoice>& backends);
     void begin();
-    void end();
+    void takeLine(const QByteArray& line);
+    void end(const ChildEnd& child);
 
     std::function<int()> m_devices;
+    QString m_program, m_lastMessage;
+    QTemporaryDir m_folder; ///< of the file that the child writes
+    BackendQuery m_query;
+    ChildProcess m_child;
+    QComboBox* m_choice;
     QPushButton* m_button;
     QLabel* m_state;
-    MachineMeasureOptions m_options;
-    std::atomic<bool> m_cancel = false;
-    bool m_running = false;
-    QThreadPool m_worker;
 };
 
 } // namespace pipewright

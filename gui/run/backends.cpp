@@ -156,7 +156,8 @@ BackendQuery::~BackendQuery()
 
 void BackendQuery::start(const QString& program, const QString& python)
 {
-    askPython(python);
+    if (!python.isEmpty())
+        askPython(python);
     if (!m_backends.empty() || m_process.state() != QProcess::NotRunning)
         return;
     m_process.start(program.isEmpty() ? QCoreApplication::applicationFilePath() : program,
@@ -180,10 +181,11 @@ void BackendQuery::askPython(const QString& python)
 
 void BackendQuery::tell()
 {
-    if (m_backends.empty() || !m_torch)
+    if (m_backends.empty() || (!m_torch && !m_pythonName.isEmpty()))
         return;
     std::vector<BackendChoice> all = m_backends;
-    all.push_back(*m_torch);
+    if (m_torch)
+        all.push_back(*m_torch);
     Q_EMIT ready(all);
 }
 

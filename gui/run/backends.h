@@ -39,7 +39,8 @@ class BackendQuery : public QObject {
 public:
     explicit BackendQuery(QObject* parent = nullptr);
     ~BackendQuery() override;
-    /// `program` empty: this binary. Asked again, for another Python, only what belongs to it is asked.
+    /// `program` empty: this binary; `python` empty: PyTorch is not asked for. Asked again, for another Python, only
+    /// what belongs to it is asked.
     void start(const QString& program, const QString& python);
     const QString& python() const { return m_pythonName; }
 

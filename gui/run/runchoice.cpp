@@ -37,6 +37,7 @@ RunChoice RunChoice::load(const QSettings& settings)
     choice.calibrate = settings.value(choiceKey("calibrate"), false).toBool();
     choice.module = settings.value(choiceKey("module")).toString();
     choice.syntheticStages = settings.value(choiceKey("syntheticStages"), false).toBool();
+    choice.replicas = std::clamp(settings.value(choiceKey("replicas"), choice.replicas).toInt(), 1, mostReplicas);
     choice.python = settings.value(choiceKey("python"), choice.python).toString();
     return choice;
 }
@@ -50,16 +51,20 @@ void RunChoice::save(QSettings& settings) const
     settings.setValue(choiceKey("calibrate"), calibrate);
     settings.setValue(choiceKey("module"), module);
     settings.setValue(choiceKey("syntheticStages"), syntheticStages);
+    settings.setValue(choiceKey("replicas"), replicas);
     settings.setValue(choiceKey("python"), python);
 }
 
-ChildRequest RunChoice::request(int ranks) const
+ChildRequest RunChoice::request(int devices) const
 {
     ChildRequest request;
     request.backend = backend;
     request.steps = steps;
     if (isTorch()) {
-        request.more = {QStringLiteral("--ranks"), QString::number(ranks), QStringLiteral("--python"), python};
+        request.more = {QStringLiteral("--ranks"), QString::number(devices * replicas), QStringLiteral("--python"),
+                        python};
+        if (replicas > 1)
+            request.more << QStringLiteral("--replicas") << QString::number(replicas);
         if (syntheticStages)
             request.more << QStringLiteral("--synthetic-stages");
         else

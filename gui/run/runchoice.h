@@ -9,6 +9,7 @@ class QSettings;
 namespace pipewright {
 
 struct RunChoice {
+    static constexpr int mostReplicas = 64; ///< of one machine; a cluster's are started from the command line
     enum class Blocks {
         Train,   ///< the model, on data
         Sleep,   ///< for the design's times
@@ -23,12 +24,13 @@ struct RunChoice {
     // Of the backend "torch":
     QString module; ///< FILE.py:build
     bool syntheticStages = false;
+    int replicas = 1; ///< copies of the pipeline, which the module joins
     QString python = QStringLiteral("python3");
 
     static RunChoice load(const QSettings& settings);
     void save(QSettings& settings) const;
     bool isTorch() const { return backend == QLatin1String("torch"); }
-    ChildRequest request(int ranks) const; ///< without files and program
+    ChildRequest request(int devices) const; ///< of the design; without files and program
 };
 
 } // namespace pipewright

@@ -35,6 +35,18 @@ QString partText(double scale)
     return scale == 1 ? RunSettings::tr("all") : QStringLiteral("1/%1").arg(QString::number(1 / scale, 'f', 0));
 }
 
+QSpinBox* makeCount(const QString& name, int value, int most, QWidget* parent)
+{
+    auto* field = new CountField(parent);
+    field->setRange(1, most);
+    field->setValue(value);
+    field->setButtonSymbols(QAbstractSpinBox::NoButtons);
+    field->setFont(Theme::numbers());
+    field->setFixedWidth(runFieldWidth);
+    field->setAccessibleName(name);
+    return field;
+}
+
 QWidget* withBrowse(QLineEdit* field, const std::function<void()>& browse, QWidget* parent)
 {
     auto* row = new QWidget(parent);
@@ -104,13 +116,7 @@ QWidget* RunSettings::buildForm()
     m_note = makeCaption(tr("Asking what can run here …"), TextSize::Small, widget);
     m_note->setWordWrap(true);
     m_note->setFixedWidth(runFieldWidth);
-    m_steps = new CountField(widget);
-    m_steps->setRange(1, 1'000'000);
-    m_steps->setValue(m_last.steps);
-    m_steps->setButtonSymbols(QAbstractSpinBox::NoButtons);
-    m_steps->setFont(Theme::numbers());
-    m_steps->setFixedWidth(runFieldWidth);
-    m_steps->setAccessibleName(tr("Steps"));
+    m_steps = makeCount(tr("Steps"), m_last.steps, 1'000'000, widget);
     m_blocks = combo(tr("What blocks do"));
     m_blocks->addItem(tr("train the model"), static_cast<int>(RunChoice::Blocks::Train));
     m_blocks->addItem(tr("sleep for the design's times"), static_cast<int>(RunChoice::Blocks::Sleep));
@@ -185,15 +191,20 @@ void RunSettings::buildTorchFields(QWidget* form)
         form);
     m_synthetic = new QCheckBox(tr("no module: stages that take the design's times"), form);
     m_synthetic->setChecked(m_last.syntheticStages);
+    m_replicas = makeCount(tr("Replicas"), m_last.replicas, RunChoice::mostReplicas, form);
+    m_replicas->setToolTip(tr("Copies of the pipeline, a process for each of their devices, each with rows of its own; "
+                              "your file's replicate(module, mesh) joins those of a stage. The first is recorded"));
     m_python = new QLineEdit(m_last.python, form);
     m_python->setAccessibleName(tr("Python"));
     m_python->setFixedWidth(runFieldWidth);
     m_python->setToolTip(tr("The Python that has PyTorch"));
     addRow(tr("Module"), m_moduleRow);
     addRow({}, m_synthetic);
+    addRow(tr("Replicas"), m_replicas);
     addRow(tr("Python"), m_python);
     connect(m_module, &QLineEdit::textChanged, this, &RunSettings::refresh);
     connect(m_synthetic, &QCheckBox::toggled, this, &RunSettings::refresh);
+    connect(m_replicas, &QSpinBox::valueChanged, this, &RunSettings::refresh);
     connect(m_python, &QLineEdit::editingFinished, this, [this] {
         if (const BackendChoice* now = chosen(); now && m_python->text() != m_query->python()) {
             m_note->setText(tr("Asking %1 for PyTorch …").arg(m_python->text()));
@@ -258,6 +269,7 @@ RunChoice RunSettings::choice() const
     choice.calibrate = m_calibrate->isChecked();
     choice.module = m_module->text().trimmed();
     choice.syntheticStages = m_synthetic->isChecked();
+    choice.replicas = m_replicas->value();
     choice.python = m_python->text().trimmed();
     choice.memoryScale = 1;
     if (const BackendChoice* backend = chosen();
@@ -280,6 +292,7 @@ RunSettings::Verdict RunSettings::judge() const
             TorchOptions options;
             options.module = choice.syntheticStages ? std::string() : choice.module.toStdString();
             options.syntheticStages = choice.syntheticStages;
+            options.replicas = choice.replicas;
             Diagnostics notes;
             (void)torchJob(*m_design, options, notes);
             return {true, proseText(notes), std::nullopt};
@@ -322,8 +335,7 @@ void RunSettings::refresh()
         return;
     const RunChoice choice = this->choice();
     const bool torch = choice.isTorch(), trains = choice.blocks == RunChoice::Blocks::Train;
-    for (QWidget* field :
-         {static_cast<QWidget*>(m_moduleRow), static_cast<QWidget*>(m_synthetic), static_cast<QWidget*>(m_python)})
+    for (QWidget* field : std::initializer_list<QWidget*>{m_moduleRow, m_synthetic, m_replicas, m_python})
         showRow(field, torch);
     showRow(m_blocks, !torch);
     showRow(m_dataRow, !torch && trains);

@@ -77,6 +77,7 @@ private:
     QWidget* m_moduleRow;
     QLineEdit* m_module;
     QCheckBox* m_synthetic;
+    QSpinBox* m_replicas;
     QLineEdit* m_python;
     QCheckBox* m_calibrate;
     QLabel* m_verdict;

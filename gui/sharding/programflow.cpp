@@ -19,7 +19,7 @@ namespace pipewright {
 
 namespace {
 
-constexpr int margin = 12, costWidth = 92, barShare = 34; // barShare in percent of the width
+constexpr int margin = 12, costWidth = 72, barShare = 28; // barShare in percent of the width
 constexpr int indent = 22;                                // of collectives between computations
 
 } // namespace

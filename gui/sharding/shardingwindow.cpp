@@ -10,6 +10,7 @@
 #include "gui/widgets/closingrow.h"
 #include "gui/widgets/labels.h"
 #include "gui/widgets/onscreen.h"
+#include "gui/widgets/valuetable.h"
 #include "gui/widgets/words.h"
 
 #include <QComboBox>
@@ -17,7 +18,6 @@
 #include <QHeaderView>
 #include <QLabel>
 #include <QPushButton>
-#include <QTableWidget>
 #include <QTreeWidget>
 #include <QVBoxLayout>
 
@@ -47,12 +47,12 @@ QString firstLine(const Error& error)
 
 ShardingWindow::ShardingWindow(Document& document, QWidget* parent)
     : QDialog(parent), m_document(document), m_stage(new QComboBox(this)),
-      m_members(new QTableWidget(0, MemberColumns, this)), m_strategies(new QTreeWidget(this)),
-      m_state(makeCaption({}, TextSize::Normal, this)), m_prediction(makeNumber({}, TextSize::Normal, this)),
-      m_start(new QPushButton(tr("Shard"), this)), m_apply(new QPushButton(tr("Use for this device"), this)),
-      m_best(new QPushButton(tr("Best shares"), this)), m_use(new QPushButton(tr("Use this plan"), this)),
-      m_forget(new QPushButton(tr("Forget the plan"), this)), m_flow(new ProgramFlow(this)),
-      m_sliders(new RatioSliders(this))
+      m_members(new ValueTable(tr("Devices of the group"), {tr("device"), tr("rate"), tr("memory")}, this)),
+      m_strategies(new QTreeWidget(this)), m_state(makeCaption({}, TextSize::Normal, this)),
+      m_prediction(makeNumber({}, TextSize::Normal, this)), m_start(new QPushButton(tr("Shard"), this)),
+      m_apply(new QPushButton(tr("Use for this device"), this)), m_best(new QPushButton(tr("Best shares"), this)),
+      m_use(new QPushButton(tr("Use this plan"), this)), m_forget(new QPushButton(tr("Forget the plan"), this)),
+      m_flow(new ProgramFlow(this)), m_sliders(new RatioSliders(this))
 {
     setWindowTitle(tr("Sharding"));
     setWindowFlag(Qt::WindowMinMaxButtonsHint);
@@ -117,9 +117,11 @@ void ShardingWindow::build()
     left->setSpacing(8);
     left->addWidget(makeHeading(tr("Program"), this));
     left->addWidget(m_flow, 1);
-    left->addWidget(makeCaption(tr("Bar: split = pieces by share; full lines = whole on every device; hatched = "
-                                   "partial sums. In colour: collectives."),
-                                TextSize::Small, this));
+    auto* legend = makeCaption(tr("Bar: split = pieces by share; full lines = whole on every device; hatched = "
+                                  "partial sums. In colour: collectives."),
+                               TextSize::Small, this);
+    legend->setWordWrap(true);
+    left->addWidget(legend);
     auto* right = new QVBoxLayout;
     right->setSpacing(8);
     right->addLayout(buildMembers());
@@ -146,12 +148,7 @@ void ShardingWindow::build()
 
 QVBoxLayout* ShardingWindow::buildMembers()
 {
-    m_members->setAccessibleName(tr("Devices of the group"));
-    m_members->setHorizontalHeaderLabels({tr("device"), tr("rate"), tr("memory")});
-    m_members->verticalHeader()->setVisible(false);
-    m_members->setFrameShape(QFrame::NoFrame);
-    m_members->setMaximumHeight(150);
-    m_members->horizontalHeader()->setSectionResizeMode(Name, QHeaderView::Stretch);
+    m_members->growWithRows(150);
     auto* add = new QPushButton(tr("Add"), this);
     auto* remove = new QPushButton(tr("Remove"), this);
     for (QPushButton* button : {add, remove})
@@ -188,6 +185,9 @@ QVBoxLayout* ShardingWindow::buildStrategies()
     m_strategies->setUniformRowHeights(true);
     m_strategies->setFrameShape(QFrame::NoFrame);
     m_strategies->header()->setStretchLastSection(false);
+    m_strategies->header()->setFont(Theme::words(TextSize::Small));
+    for (const int column : {Step, Longer})
+        m_strategies->headerItem()->setTextAlignment(column, Qt::AlignRight | Qt::AlignVCenter);
     m_strategies->header()->setSectionResizeMode(Strategy, QHeaderView::Stretch);
     auto* layout = new QVBoxLayout;
     layout->setSpacing(8);
@@ -237,7 +237,8 @@ void ShardingWindow::refreshStages()
         const QSignalBlocker quiet(m_stage);
         m_stage->clear();
         for (int stage = 0; stage < design.schedule.stages(); ++stage)
-            m_stage->addItem(tr("stage %1 on device %2").arg(stage).arg(design.schedule.deviceOfStage[stage]));
+            m_stage->addItem(
+                tr("stage %1 on %2").arg(stage).arg(deviceLabel(design, design.schedule.deviceOfStage[stage])));
         m_stage->setCurrentIndex(std::min(before, m_stage->count() - 1));
     }
     refreshMembers();
@@ -266,11 +267,10 @@ void ShardingWindow::refreshMembers()
 
 void ShardingWindow::addMember(const DeviceSpec& device)
 {
-    const int row = m_members->rowCount();
-    m_members->insertRow(row);
-    const std::vector<QString> texts = memberTexts(device);
-    for (int column = 0; column < MemberColumns; ++column)
-        m_members->setItem(row, column, new QTableWidgetItem(texts[static_cast<std::size_t>(column)]));
+    std::vector<ValueCell> cells;
+    for (const QString& text : memberTexts(device))
+        cells.push_back({text, true, {}, cells.size() != Name});
+    m_members->appendRow(cells);
 }
 
 Cluster ShardingWindow::group() const
@@ -402,8 +402,11 @@ void ShardingWindow::listStrategies()
         item->setToolTip(Strategy, item->text(Strategy));
         item->setText(Step, secondsText(strategy.cost));
         item->setText(Longer, strategy.fits ? signedPercent(strategy.cost / plan.cost - 1) : tr("does not fit"));
-        for (const int column : {Step, Longer})
+        for (const int column : {Step, Longer}) {
             item->setTextAlignment(column, Qt::AlignRight | Qt::AlignVCenter);
+            item->setFont(column, Theme::numbers(TextSize::Small));
+        }
+        item->setSizeHint(Strategy, {0, 24});
     }
 }
 

@@ -22,7 +22,6 @@ class QComboBox;
 class QHBoxLayout;
 class QLabel;
 class QPushButton;
-class QTableWidget;
 class QTreeWidget;
 class QVBoxLayout;
 
@@ -30,6 +29,7 @@ namespace pipewright {
 
 class ProgramFlow;
 class RatioSliders;
+class ValueTable;
 
 class ShardingWindow : public QDialog {
     Q_OBJECT
@@ -48,7 +48,7 @@ public:
     void forgetPlan(); ///< the design states none any more
 
     QComboBox* stageBox() const { return m_stage; }
-    QTableWidget* members() const { return m_members; }
+    ValueTable* members() const { return m_members; }
     QTreeWidget* strategies() const { return m_strategies; }
     QPushButton* applyButton() const { return m_apply; }
     QPushButton* useButton() const { return m_use; }
@@ -99,7 +99,7 @@ private:
     bool m_running = false;
     int m_strategy = 0;
     QComboBox* m_stage;
-    QTableWidget* m_members;
+    ValueTable* m_members;
     QTreeWidget* m_strategies;
     QLabel* m_state;
     QLabel* m_prediction;

@@ -5,11 +5,11 @@
 #include "gui/sharding/ratiosliders.h"
 #include "gui/sharding/shardingwindow.h"
 #include "gui/widgets/labels.h"
+#include "gui/widgets/valuetable.h"
 #include "gui/widgets/words.h"
 
 #include <QComboBox>
 #include <QLabel>
-#include <QTableWidget>
 #include <QTreeWidget>
 
 #include <algorithm>

@@ -210,12 +210,17 @@ void TimelinePainter::header(QPainter& painter, const QRect& area, const LaneHea
         QFont font = Theme::numbers(TextSize::Small);
         const QFontMetrics metrics(font);
         // Two sizes of 11 px figures do not always fit beside the bar's width; a little tighter they do.
-        if (metrics.horizontalAdvance(header.memory) > width)
+        QString memory = header.memory;
+        if (metrics.horizontalAdvance(memory) > width)
             font.setPixelSize(10);
+        // Of two units the limit goes where there is room for one of them.
+        if (const QString own = memory.section(QStringLiteral(" / "), 0, 0);
+            own.endsWith(QLatin1Char('B')) && QFontMetrics(font).horizontalAdvance(memory) > area.width() - indent)
+            memory = own;
         painter.setFont(font);
         painter.setPen(header.over ? m_theme.bad : m_theme.dim);
         painter.drawText(QRect(area.left() + indent, top + 43, area.width() - indent, 15),
-                         Qt::AlignLeft | Qt::AlignVCenter, header.memory);
+                         Qt::AlignLeft | Qt::AlignVCenter, memory);
     }
 }
 

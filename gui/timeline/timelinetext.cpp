@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "gui/timeline/timelinetext.h"
 
+#include "core/base/beyondprediction.h"
 #include "gui/widgets/timetext.h"
 #include "gui/widgets/words.h"
 

@@ -3,6 +3,7 @@
 
 #include "gui/widgets/theme.h"
 #include "gui/widgets/words.h"
+#include "traces/analysis/durationdifference.h"
 
 #include <QHeaderView>
 
@@ -59,7 +60,7 @@ QVariant ErrorTableModel::data(const QModelIndex& index, int role) const
         return QVariant(index.column() <= DeviceColumn ? Qt::AlignLeft | Qt::AlignVCenter
                                                        : Qt::AlignRight | Qt::AlignVCenter);
     if (role == Qt::ToolTipRole)
-        return tr("Measured minus predicted duration; the error is relative to the measured one");
+        return tr("Measured less predicted duration, and that as a share of the predicted");
     if (role != Qt::DisplayRole)
         return {};
     const auto& tasks = m_document.prediction()->program.tasks;
@@ -70,7 +71,7 @@ QVariant ErrorTableModel::data(const QModelIndex& index, int role) const
     case DeviceColumn: return deviceLabel(m_document.design(), tasks[error.task].device);
     case ContributionColumn:
         return error.contribution == 0 ? QStringLiteral("0 ns") : signedDuration(error.contribution);
-    case DurationErrorColumn: return percentText(error.durationError);
+    case DurationErrorColumn: return signedPercent(beyondPrediction(error, m_document.prediction()->timeline));
     default: return {};
     }
 }
@@ -87,7 +88,7 @@ QVariant ErrorTableModel::headerData(int section, Qt::Orientation orientation, i
     case BlockColumn: return tr("block");
     case DeviceColumn: return tr("on");
     case ContributionColumn: return tr("slower by");
-    case DurationErrorColumn: return tr("error");
+    case DurationErrorColumn: return tr("difference");
     default: return {};
     }
 }

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "gui/trace/runerrors.h"
 
+#include "core/base/beyondprediction.h"
 #include "gui/trace/causetable.h"
 #include "gui/trace/errortable.h"
 #include "gui/trace/notelist.h"
 #include "gui/widgets/factlist.h"
 #include "gui/widgets/words.h"
+#include "traces/analysis/durationdifference.h"
 #include "traces/analysis/causetext.h"
 #include "traces/analysis/runtorun.h"
 
@@ -228,8 +230,10 @@ std::vector<Fact> RunErrors::factsOfFirstRun(const Comparison& comparison) const
                     "error of the costs")
                      .arg(name, durationText(runs.first)),
                  Tone::Plain},
-                {tr("against %1").arg(name), signedPercent(runs.errorOfFirst),
-                 tr("The predicted makespan, as a share of the first run's"), Tone::Plain}};
+                {tr("difference of %1").arg(name),
+                 signedPercent(beyondPrediction(static_cast<double>(runs.first),
+                                                static_cast<double>(comparison.predictedMakespan))),
+                 tr("Its makespan less the predicted, as a share of the predicted"), Tone::Plain}};
     } catch (const std::exception& error) {
         return {{tr("from run to run"), tr("not known"), proseText(error), Tone::Bad}};
     }
@@ -257,15 +261,16 @@ void RunErrors::refresh()
     const QString signs = tr("Measured less predicted, as a share of the predicted");
     const double makespan = beyondPrediction(static_cast<double>(comparison.measuredMakespan),
                                              static_cast<double>(comparison.predictedMakespan));
+    const double median = m_document.prediction() ? medianBeyond(comparison, m_document.prediction()->timeline) : 0;
     std::vector<Fact> facts{
         {tr("makespan"),
          pairText(durationText(comparison.predictedMakespan), durationText(comparison.measuredMakespan)),
          tr("Predicted → measured"), Tone::Plain},
         {tr("difference"), signedPercent(makespan), signs, toneOf(makespan)},
-        {tr("block starts, p95"), percentText(comparison.startError.p95), tr("Relative to the measured makespan"),
+        {tr("block starts, p95"), percentText(comparison.startError.p95),
+         tr("By how much 95 of 100 blocks start earlier or later at most, as a share of the measured makespan"),
          toneOf(comparison.startError.p95)},
-        {tr("durations, median"), percentText(comparison.durationError.median), tr("Relative to the measured duration"),
-         toneOf(comparison.durationError.median)},
+        {tr("durations, median"), signedPercent(median), tr("Of all blocks. %1").arg(signs), toneOf(median)},
     };
     Bytes worst = 0;
     std::optional<double> worstShare;

@@ -203,6 +203,12 @@ void TraceWindow::addButtons(QHBoxLayout& bar)
         bar.addWidget(button);
         return button;
     };
+    if (parentWidget()) // beside a designer
+        connect(add(tr("Lay over"), tr("Lay the blocks of this trace over the prediction of the present design")),
+                &QPushButton::clicked, this, [this] {
+                    if (!m_opened.store.isEmpty())
+                        Q_EMIT overlayWanted();
+                });
     connect(add(tr("Whole"), tr("Show all of the trace (0)")), &QPushButton::clicked, m_view, &ActivityView::showAll);
     connect(add(tr("SQL…"), tr("Ask the trace with SQL (Ctrl+Shift+Q)")), &QPushButton::clicked, this,
             &TraceWindow::showQuery);

@@ -65,11 +65,13 @@ public:
     FactList& facts() { return *m_facts; }
     QPushButton* cancelButton() const { return m_cancel; }
     QString state() const;
-    QString stretch() const;                     ///< of what time the table in front is, in words
-    bool isSummed() const { return !m_summing; } ///< the tables match the visible range
+    QString store() const { return m_opened.store; } ///< the database that was read; empty before opened()
+    QString stretch() const;                         ///< of what time the table in front is, in words
+    bool isSummed() const { return !m_summing; }     ///< the tables match the visible range
 
 Q_SIGNALS:
     void opened();
+    void overlayWanted(); ///< of store(), over the design of the window beside this one
     void failed(const QString& why);
     void summed();
     void reported(const QString& path); ///< empty: it could not be written

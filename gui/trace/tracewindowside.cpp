@@ -190,6 +190,7 @@ void TraceWindow::showTimes(const DeviceTimes& times)
     text[0] = text[0].toUpper();
     m_verdict->setText(text + QLatin1Char('.'));
     m_devices->setTimes(times, *m_view->trace());
+    m_tabs->setTabVisible(m_tabs->indexOf(m_devices), !times.devices.empty()); // no table that stays empty
 }
 
 void TraceWindow::showStretch()

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "gui/widgets/side.h"
 
+#include "core/base/beyondprediction.h"
 #include "gui/widgets/words.h"
 
 #include <QCoreApplication>
@@ -48,11 +49,6 @@ QString sidedText(Side side, const QString& predicted, const QString& measured)
     case Side::Both: break;
     }
     return pairText(predicted, recorded);
-}
-
-double beyondPrediction(double measured, double predicted)
-{
-    return predicted > 0 ? (measured - predicted) / predicted : 0;
 }
 
 QString comparedText(Nanoseconds measured, Nanoseconds predicted)

@@ -21,8 +21,6 @@ QString pairText(const QString& predicted, const QString& measured);
 /// One of the two texts or the pair; an empty `measured` is written as "not recorded".
 QString sidedText(Side side, const QString& predicted, const QString& measured);
 
-/// (measured - predicted) / predicted; 0 where nothing was predicted.
-double beyondPrediction(double measured, double predicted);
 /// "measured 954 ms, +372 % of predicted 202.1 ms"
 QString comparedText(Nanoseconds measured, Nanoseconds predicted);
 

@@ -116,6 +116,7 @@ QPushButton:focus, QToolButton:focus { border-color: @accent; }
 QPushButton:disabled, QToolButton:disabled { color: @dim; }
 QPushButton[primary="true"], QToolButton[primary="true"] { background: @accent; color: @onAccent; font-weight: 600; }
 QPushButton[primary="true"]:disabled, QToolButton[primary="true"]:disabled { background: @control; color: @dim; }
+QToolButton[side="true"]:checked:enabled { background: @accent; color: @onAccent; font-weight: 600; }
 QToolButton::menu-indicator { image: none; width: 0; }
 QToolButton[crumb="true"], QToolButton[quiet="true"], QToolButton[link="true"] { background: transparent; }
 QToolButton[crumb="true"] { padding: 5px 7px; }

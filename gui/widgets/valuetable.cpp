@@ -7,12 +7,15 @@
 #include <QKeyEvent>
 
 #include <algorithm>
+#include <numeric>
 
 namespace pipewright {
 
 namespace {
 
 constexpr int toneRole = Qt::UserRole;
+constexpr int leastColumn = 64;
+constexpr int gap = 8; ///< between figures and the next column
 enum Tone { Usual, Quiet, Wrong };
 
 } // namespace
@@ -32,11 +35,15 @@ ValueTable::ValueTable(const QString& name, const QStringList& columns, QWidget*
     verticalHeader()->setDefaultSectionSize(26);
     horizontalHeader()->setFont(Theme::words(TextSize::Small));
     horizontalHeader()->setHighlightSections(false);
-    horizontalHeader()->setSectionResizeMode(QHeaderView::Stretch);
-    horizontalHeader()->setMinimumSectionSize(64);
+    horizontalHeader()->setSectionResizeMode(QHeaderView::Fixed);
+    horizontalHeader()->setMinimumSectionSize(leastColumn);
+    horizontalHeader()->setDefaultAlignment(Qt::AlignLeft | Qt::AlignVCenter);
+    setHorizontalScrollMode(QAbstractItemView::ScrollPerPixel);
     connect(this, &QTableWidget::itemChanged, this, [this](QTableWidgetItem* item) {
         if (!m_filling)
             Q_EMIT edited(item->row(), item->column(), item->text().trimmed());
+        if (!m_filling)
+            fitColumns();
     });
 }
 
@@ -56,26 +63,72 @@ void ValueTable::setRows(const std::vector<std::vector<ValueCell>>& rows)
     m_filling = true;
     const int row = currentRow(), column = currentColumn();
     setRowCount(static_cast<int>(rows.size()));
-    for (int r = 0; r < rowCount(); ++r) {
-        for (int c = 0; c < columnCount(); ++c) {
-            const ValueCell& cell = rows[r][c];
-            auto* item = new QTableWidgetItem(cell.text);
-            item->setToolTip(cell.tip);
-            item->setFont(cell.number ? Theme::numbers(TextSize::Small) : Theme::words());
-            item->setTextAlignment((cell.number ? Qt::AlignRight : Qt::AlignLeft) | Qt::AlignVCenter);
-            item->setData(toneRole, cell.bad ? Wrong : cell.editable || !cell.number ? Usual : Quiet);
-            colour(*item);
-            Qt::ItemFlags flags = Qt::ItemIsEnabled | Qt::ItemIsSelectable;
-            item->setFlags(cell.editable ? flags | Qt::ItemIsEditable : flags);
-            setItem(r, c, item);
-            if (r == 0)
-                horizontalHeaderItem(c)->setTextAlignment((cell.number ? Qt::AlignRight : Qt::AlignLeft)
-                                                          | Qt::AlignVCenter);
-        }
-    }
+    for (int r = 0; r < rowCount(); ++r)
+        setCells(r, rows[r]);
     if (row >= 0 && row < rowCount())
         setCurrentCell(row, column);
     m_filling = false;
+    fitColumns();
+}
+
+void ValueTable::appendRow(const std::vector<ValueCell>& cells)
+{
+    m_filling = true;
+    insertRow(rowCount());
+    setCells(rowCount() - 1, cells);
+    m_filling = false;
+    fitColumns();
+}
+
+void ValueTable::setCells(int row, const std::vector<ValueCell>& cells)
+{
+    for (int c = 0; c < columnCount(); ++c) {
+        const ValueCell& cell = cells[c];
+        auto* item = new QTableWidgetItem(cell.text);
+        item->setToolTip(cell.tip);
+        item->setFont(cell.number ? Theme::numbers(TextSize::Small) : Theme::words());
+        item->setTextAlignment((cell.number ? Qt::AlignRight : Qt::AlignLeft) | Qt::AlignVCenter);
+        item->setData(toneRole, cell.bad ? Wrong : cell.editable || !cell.number ? Usual : Quiet);
+        colour(*item);
+        Qt::ItemFlags flags = Qt::ItemIsEnabled | Qt::ItemIsSelectable;
+        item->setFlags(cell.editable ? flags | Qt::ItemIsEditable : flags);
+        setItem(row, c, item);
+        if (row == 0)
+            horizontalHeaderItem(c)->setTextAlignment((cell.number ? Qt::AlignRight : Qt::AlignLeft)
+                                                      | Qt::AlignVCenter);
+    }
+}
+
+void ValueTable::fitColumns()
+{
+    std::vector<int> needs;
+    for (int column = 0; column < columnCount(); ++column)
+        needs.push_back(std::max(
+            leastColumn, gap + std::max(sizeHintForColumn(column), horizontalHeader()->sectionSizeHint(column))));
+    // The widest first: what is left is shared by the others alike.
+    std::vector<int> order(needs.size());
+    std::iota(order.begin(), order.end(), 0);
+    std::sort(order.begin(), order.end(), [&](int a, int b) { return needs[a] > needs[b]; });
+    int space = viewport()->width(), left = columnCount();
+    for (const int column : order) {
+        const int width = std::max(needs[column], space / left--);
+        setColumnWidth(column, width);
+        space -= width;
+    }
+    if (m_mostHeight > 0)
+        setMaximumHeight(std::min(m_mostHeight, heightOfRows()));
+}
+
+void ValueTable::growWithRows(int most)
+{
+    m_mostHeight = most;
+    connect(model(), &QAbstractItemModel::rowsRemoved, this, &ValueTable::fitColumns);
+}
+
+void ValueTable::resizeEvent(QResizeEvent* event)
+{
+    QTableWidget::resizeEvent(event);
+    fitColumns();
 }
 
 void ValueTable::colour(QTableWidgetItem& item) const

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // A table of values with units, some of which can be edited in place: F2, Return or a double click begins, Return
 // commits, Escape takes back. The table only reports the entered text; its owner parses it, changes the document, and
-// refreshes the rows.
+// refreshes the rows. Columns are equally wide but for those whose words need more; where all of them need more than
+// there is, the table scrolls: no word is cut.
 #pragma once
 
 #include <QTableWidget>
@@ -24,7 +25,9 @@ class ValueTable : public QTableWidget {
 public:
     ValueTable(const QString& name, const QStringList& columns, QWidget* parent = nullptr);
     void setRows(const std::vector<std::vector<ValueCell>>& rows);
-    int heightOfRows() const; ///< pixels that show them all
+    void appendRow(const std::vector<ValueCell>& cells);
+    void growWithRows(int most); ///< as high as its rows, at most so many pixels
+    int heightOfRows() const;    ///< pixels that show them all
     QString text(int row, int column) const;
     void setColumnTip(int column, const QString& tip);
 
@@ -34,11 +37,15 @@ Q_SIGNALS:
 protected:
     void keyPressEvent(QKeyEvent* event) override;
     void changeEvent(QEvent* event) override;
+    void resizeEvent(QResizeEvent* event) override;
 
 private:
     void colour(QTableWidgetItem& item) const;
+    void fitColumns();
+    void setCells(int row, const std::vector<ValueCell>& cells);
 
     bool m_filling = false;
+    int m_mostHeight = 0; ///< 0: of the layout
 };
 
 } // namespace pipewright

@@ -9,9 +9,11 @@
 #include "gui/widgets/style.h"
 #include "gui/widgets/theme.h"
 #include "gui/widgets/words.h"
+#include "makers/designs.h"
 #include "testmain.h"
 
 #include <QApplication>
+#include <QFile>
 #include <QMessageBox>
 #include <QSignalSpy>
 #include <QTest>
@@ -110,6 +112,38 @@ private Q_SLOTS:
 
         QVERIFY(fixture.window.openFiles(ranks)); // as the file dialog gives them
         QCOMPARE(fixture.window.findChildren<TraceWindow*>().size(), 1);
+        delete fixture.window.findChild<TraceWindow*>();
+    }
+
+    void theTracesOfSeveralRanksAreLaidOverThePresentDesign()
+    {
+        Fixture fixture;
+        fixture.document().reset(test::familyDesign("1f1b", 2, 4));
+        const Schedule& schedule = fixture.document().design().schedule;
+        QStringList ranks;
+        for (int rank = 0; rank < schedule.devices(); ++rank) {
+            QStringList events;
+            int time = 1000 * rank;
+            for (const Block& block :
+                 schedule.order[static_cast<std::size_t>(rank)]) // as PyTorch's pipelining names them
+                events << QStringLiteral(R"({"ph":"X","cat":"user_annotation","name":"PP:%1%2%3","pid":1,"tid":1,)"
+                                         R"("ts":%4,"dur":900})")
+                              .arg(block.stage)
+                              .arg(QLatin1Char(letter(block.op)))
+                              .arg(block.microbatch)
+                              .arg(time += 1000);
+            ranks << fixture.folder.filePath(QStringLiteral("torch%1.json").arg(rank));
+            QFile file(ranks.back());
+            QVERIFY(file.open(QIODevice::WriteOnly));
+            file.write(QStringLiteral(R"({"schemaVersion":1,"distributedInfo":{"rank":%1},"traceEvents":[%2]})")
+                           .arg(rank)
+                           .arg(events.join(QLatin1Char(',')))
+                           .toUtf8());
+        }
+        fixture.window.layOver(ranks);
+        QTRY_VERIFY_WITH_TIMEOUT(fixture.document().overlay(), 20'000);
+        QCOMPARE(fixture.document().overlay()->comparison.matched, std::int64_t{16});
+        QCOMPARE(fixture.document().overlay()->comparison.unmatched, std::int64_t{0});
         delete fixture.window.findChild<TraceWindow*>();
     }
 

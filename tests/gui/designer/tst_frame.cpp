@@ -3,6 +3,7 @@
 #include "core/families/family.h"
 #include "gui/designer/breadcrumb.h"
 #include "gui/designer/bubblepanel.h"
+#include "gui/designer/familylist.h"
 #include "gui/designer/firsthints.h"
 #include "gui/designer/mainwindowfixture.h"
 #include "gui/designer/numberbar.h"
@@ -19,6 +20,7 @@
 
 #include <QAction>
 #include <QApplication>
+#include <QLabel>
 #include <QLineEdit>
 #include <QMenu>
 #include <QPushButton>
@@ -95,6 +97,23 @@ private Q_SLOTS:
             SideSwitch& sides = fixture.window.sideSwitch();
             QVERIFY(!sides.visibleRegion().isEmpty());
             QCOMPARE(sides.visibleRegion().boundingRect(), sides.rect());
+        }
+    }
+
+    void noNameEndsInDots()
+    {
+        Fixture fixture;
+        for (const QSize size : {QSize(1024, 640), QSize(1440, 900)}) {
+            fixture.window.resize(size);
+            QTest::qWait(0);
+            for (const Breadcrumb::Part part : {Breadcrumb::Model, Breadcrumb::Cluster, Breadcrumb::Family}) {
+                const QString shown = fixture.window.topBar().breadcrumb().button(part)->text();
+                QVERIFY2(!shown.isEmpty() && !shown.contains(QChar(0x2026)), qPrintable(shown));
+            }
+            const auto* families = fixture.window.findChild<FamilyList*>();
+            QVERIFY(families->width() >= families->widthOfNames(size.width() < 1200));
+            for (const QLabel* label : fixture.window.numbers().findChildren<QLabel*>())
+                QVERIFY2(!label->isVisible() || !label->text().contains(QChar(0x2026)), qPrintable(label->text()));
         }
     }
 

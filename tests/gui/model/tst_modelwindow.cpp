@@ -88,6 +88,27 @@ class TestModelWindow : public QObject {
     Q_OBJECT
 
 private Q_SLOTS:
+    void noCellOfATableIsCutOnASmallScreen()
+    {
+        Fixture fixture;
+        fixture.window->resize(1016, 600);
+        for (int tab = 0; tab < fixture.window->tabs()->count(); ++tab) {
+            fixture.window->tabs()->setCurrentIndex(tab);
+            QTest::qWait(0);
+            for (ValueTable* table : fixture.window->tabs()->findChildren<ValueTable*>()) {
+                if (!table->isVisible())
+                    continue;
+                int all = 0;
+                for (int column = 0; column < table->columnCount(); all += table->columnWidth(column++))
+                    for (int row = 0; row < table->rowCount(); ++row)
+                        QVERIFY2(table->sizeHintForIndex(table->model()->index(row, column)).width()
+                                     <= table->columnWidth(column),
+                                 qPrintable(table->text(row, column)));
+                QVERIFY2(all <= table->viewport()->width(), qPrintable(table->accessibleName()));
+            }
+        }
+    }
+
     void init() { Theme::dark().apply(*qApp); }
 
     void theModelsDimensionsAndTheBatchAreTypedIn()

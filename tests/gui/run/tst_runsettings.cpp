@@ -178,9 +178,22 @@ private Q_SLOTS:
         QCOMPARE(words.at(words.indexOf(QStringLiteral("--ranks")) + 1), QStringLiteral("4"));
         for (const char* other : {"--maths", "--transport", "--memory-scale"}) // which PyTorch's ranks refuse
             QVERIFY(!words.contains(QLatin1String(other)));
+        QVERIFY(!words.contains(QStringLiteral("--replicas")));
+        // Copies of the pipeline, which stages without a module have no gradients for.
+        auto* replicas = settingNamed<QSpinBox>(*settings.dialog, "Replicas");
+        QVERIFY(replicas->isVisible());
+        replicas->setValue(2);
+        QVERIFY2(settings.dialog->runButton()->isEnabled(), qPrintable(settings.dialog->verdict()));
+        words = settings.dialog->choice().request(4).arguments();
+        QCOMPARE(words.at(words.indexOf(QStringLiteral("--ranks")) + 1), QStringLiteral("8"));
+        QCOMPARE(words.at(words.indexOf(QStringLiteral("--replicas")) + 1), QStringLiteral("2"));
         for (QCheckBox* box : settings.dialog->findChildren<QCheckBox*>())
             if (box->text().contains(QLatin1String("no module")))
                 box->setChecked(true);
+        QVERIFY(!settings.dialog->runButton()->isEnabled());
+        QVERIFY2(settings.dialog->verdict().startsWith(QLatin1String("Replicas: ")),
+                 qPrintable(settings.dialog->verdict()));
+        replicas->setValue(1);
         words = settings.dialog->choice().request(4).arguments();
         QVERIFY(words.contains(QStringLiteral("--synthetic-stages")) && !words.contains(QStringLiteral("--module")));
     }
@@ -250,12 +263,14 @@ private Q_SLOTS:
         choice.steps = 17;
         choice.module = QStringLiteral("a.py:build");
         choice.calibrate = true;
+        choice.replicas = 3;
         choice.save(kept);
         const RunChoice again = RunChoice::load(kept);
         QCOMPARE(again.backend, choice.backend);
         QCOMPARE(again.steps, 17);
         QCOMPARE(again.module, choice.module);
         QVERIFY(again.calibrate);
+        QCOMPARE(again.replicas, 3);
         QVERIFY(again.blocks == RunChoice::Blocks::Train); // asked of every design anew
     }
 };

@@ -6,6 +6,7 @@
 #include "gui/sharding/programflow.h"
 #include "gui/sharding/ratiosliders.h"
 #include "gui/sharding/shardingwindow.h"
+#include "gui/widgets/valuetable.h"
 #include "makers/groups.h"
 #include "makers/models.h"
 #include "testmain.h"
@@ -185,6 +186,24 @@ private Q_SLOTS:
         // Another stage states nothing.
         f.window->useButton()->click();
         QVERIFY(f.document.design().plans[1] == sharding::StatedPlan{});
+    }
+
+    void theWindowFitsASmallScreenWithWhatWasFound()
+    {
+        Design design = smallDesign();
+        for (DeviceSpec& device : design.cluster.devices)
+            device.name = "NVIDIA H200 SXM"; // a long name, which stands in table and sliders
+        Fixture f(design);
+        QVERIFY(f.ended);
+        QVERIFY2(f.window->minimumSizeHint().width() <= 1016,
+                 qPrintable(QString::number(f.window->minimumSizeHint().width())));
+        QCOMPARE(f.window->stageBox()->itemText(1), QStringLiteral("stage 1 on GPU 1")); // as on the lanes
+        f.window->resize(1016, 616);
+        QTest::qWait(0);
+        const ValueTable& members = *f.window->members();
+        QVERIFY(!members.showGrid());
+        for (int column = 0; column < members.columnCount(); ++column)
+            QCOMPARE(members.horizontalHeaderItem(column)->textAlignment(), members.item(0, column)->textAlignment());
     }
 
     void whatCannotBeSharedSaysWhy()

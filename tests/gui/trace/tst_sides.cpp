@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // One truth under an overlay: the switch Predicted | Measured | Both rules all views together, and every number says
 // which side it is.
+#include "core/base/beyondprediction.h"
 #include "core/program/transferorder.h"
 #include "gui/designer/bubblepanel.h"
 #include "gui/designer/mainwindowfixture.h"

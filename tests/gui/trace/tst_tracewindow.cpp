@@ -313,6 +313,19 @@ private Q_SLOTS:
         QVERIFY(!fixture.view().range());
     }
 
+    void aTraceWithoutKernelsBeginsWithNames()
+    {
+        TraceData data;
+        data.tool = "made up";
+        data.source = "made-up.json";
+        const auto thread = addLane(data, TraceLane::Kind::Thread, 0, 77, 1, -1, "thread 1");
+        addActivity(data, thread, ActivityKind::Range, "PP:0F0", 1'000, 2'000);
+        TraceWindowFixture fixture(std::move(data));
+        QVERIFY(fixture.isOpen());
+        QTRY_VERIFY_WITH_TIMEOUT(!fixture.window.devices()->isVisible(), 20'000);
+        QVERIFY(fixture.window.names()->isVisible());
+    }
+
     void devicesAreJudgedOverTheTimeInWhichTheyRan()
     {
         TraceData data = launches();
