@@ -6,8 +6,8 @@
 
 The package builds the model from a configuration of its own words, takes the dump's parameters before the last step in
 the layout that published weights have, and computes loss and gradients of the dump's batches in double precision. Every
-tensor's gradient and the loss must agree within what fp32 sums allow, and so must what all steps of AdamW change. Of models
-stored in bf16 the gradients may be as far off as PyTorch's own in bf16 are.
+tensor's gradient, the loss and what the last step predicts must agree within what fp32 sums allow, and so must what all
+steps of AdamW change. Of models stored in bf16 the gradients may be as far off as PyTorch's own in bf16 are.
 """
 
 import json
@@ -237,6 +237,11 @@ class Peer:
                 term = term + balance * sum(terms) / len(terms) / len(inputs)
         return loss, term
 
+    def probabilities(self, step):
+        with torch.no_grad():
+            return torch.cat([self.model(tokens.reshape(-1, self.shape["sequence"])).logits.double().softmax(-1)
+                              for tokens in self.tensors["inputs"][step].long()])
+
     def gradients(self, step):
         self.model.zero_grad()
         loss, term = self.losses(step)
@@ -292,7 +297,8 @@ def check(path):
     peer.fill("parameters.last/")
     steps = tensors["losses"].shape[0]
     loss, gradients = peer.gradients(steps - 1)
-    worst, where = abs(tensors["losses"][steps - 1].item() - loss) / loss, "loss"
+    worst, where = max((abs(tensors["losses"][steps - 1].item() - loss) / loss, "loss"),
+                       (error(tensors["probabilities"].flatten(), peer.probabilities(steps - 1).flatten()), "probabilities"))
     for name, gradient in peer.theirs("gradients/").items():
         off = error(gradient, gradients[name])
         if off > worst:

@@ -139,12 +139,15 @@ def check(path):
 
     step = tensors["losses"].shape[0] - 1
     inputs, targets = tensors["inputs"][step].long(), tensors["targets"][step].long()
-    loss = 0
+    loss, probabilities = 0, []
     for given, classes in zip(inputs, targets):
-        loss = loss + torch.nn.functional.cross_entropy(peer.scores(given), classes, ignore_index=-1) / len(inputs)
+        scores = peer.scores(given)
+        probabilities.append(scores.detach().softmax(-1))
+        loss = loss + torch.nn.functional.cross_entropy(scores, classes, ignore_index=-1) / len(inputs)
     loss.backward()
 
-    worst, where = abs(tensors["losses"][step].item() - loss.item()) / loss.item(), "loss"
+    worst, where = max((abs(tensors["losses"][step].item() - loss.item()) / loss.item(), "loss"),
+                       (error(tensors["probabilities"].flatten(), torch.cat(probabilities).flatten()), "probabilities"))
     for name, gradient in tensors_of(tensors, "gradients/").items():
         for their, rows in parts(name, gradient):
             off = error(peer.theirs(name, rows, wanted[their]), wanted[their].grad)

@@ -8,11 +8,13 @@
 import os
 import sys
 import tempfile
+import types
 import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "..", "executor", "torch"))
 import pipewright as pw  # noqa: E402
+from pipewright.profile import Moment, Profiler  # noqa: E402
 
 
 def one_f_one_b(device, devices=4, microbatches=8):
@@ -35,6 +37,11 @@ class DesignPackage(unittest.TestCase):
         prediction = design.predict()
         self.assertEqual(prediction.makespan_ns, prediction.all["makespan_ns"])
         self.assertEqual(prediction.busy_ns, [240_000_000] * 4)
+        self.assertEqual([row["busy_ns"] for row in prediction.devices], prediction.busy_ns)
+        families = design.families()
+        self.assertIn("zb-h1", [row["family"] for row in families])
+        self.assertEqual(len(str(families).splitlines()), len(families) + 1)
+        self.assertEqual(families._repr_html_().count("<tr>"), len(families) + 1)
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "a.json")
             design.write(path)
@@ -74,6 +81,7 @@ class DesignPackage(unittest.TestCase):
         better = design.search(memory_limit="2x", time_limit="5s")
         self.assertLessEqual(better.predict().makespan_ns, design.predict().makespan_ns)
         self.assertLess(max(better.predict().peak_bytes), max(design.predict().peak_bytes))
+        self.assertLessEqual(better.found["bound_ns"], better.found["best_ns"])
 
     def test_a_run_is_recorded_and_compared(self):
         design = pw.new("1f1b", devices=2, microbatches=2)
@@ -81,10 +89,20 @@ class DesignPackage(unittest.TestCase):
             trace = os.path.join(folder, "a.db")
             report = design.run(trace, backend="host", steps=2)
             self.assertTrue(report["gradient_check"]["bit_equal"])
-            self.assertEqual(design.compare(trace)["blocks"]["unmatched"], 0)
+            compared = design.compare(trace)
+            self.assertEqual(compared.blocks["unmatched"], 0)
+            self.assertEqual(compared.devices.columns()[:2], ["device", "busy_error"])
+            self.assertEqual(design.calibrate(trace).order, design.order)
 
     def test_a_notebook_gets_a_picture(self):
         self.assertTrue(pw.new("1f1b", devices=2, microbatches=2)._repr_svg_().lstrip().startswith("<"))
+
+    def test_the_time_of_a_pass_is_without_that_of_other_programs(self):
+        of_cpu = types.SimpleNamespace(device=types.SimpleNamespace(type="cpu"), wall=0, taken=0)
+        begin = Moment(wall=1000, thread=200, switches=3)
+        self.assertEqual(Profiler._between(of_cpu, begin, Moment(1900, 500, 3)), 300)  # its core was taken for 600 ns
+        self.assertEqual(Profiler._between(of_cpu, begin, Moment(1900, 500, 4)), 900)  # it slept
+        self.assertEqual((of_cpu.wall, of_cpu.taken), (1800, 1200))
 
     def test_faults_name_the_place(self):
         with self.assertRaises(pw.Refused) as refused:

@@ -92,6 +92,8 @@ def run_family(pipewright, family):
     assert report["steps"] == 4 and all(loss is not None and 1 < loss < 9 for loss in report["loss"]), report
     compared = pipewright.json("compare", file, trace)
     assert compared["blocks"]["unmatched"] == 0, compared
+    assert all(device["peak_bytes"]["measured"] > 0 for device in compared["per_device"]), compared
+    assert '"n":0' not in pipewright.run("query", trace, "SELECT count(*) AS n FROM MEMORY", "--json")[0].replace(" ", "")
     pipewright.run("explain", trace)
     pipewright.run("calibrate", file, trace, "-o", family + "-measured.json", "--force")
     again = pipewright.json("compare", family + "-measured.json", trace)
@@ -120,8 +122,9 @@ def copies(pipewright):
     assert "backwards in two halves" in errors, errors
 
 
-def fails(pipewright, file, module, *parts, code=2, steps=3):
-    errors = pipewright.run(*pipewright.torch(file, "failed.db", "--steps", str(steps), module=module), code=code)[1]
+def fails(pipewright, file, module, *parts, code=2, steps=3, deadline="30s"):
+    errors = pipewright.run(*pipewright.torch(file, "failed.db", "--steps", str(steps), "--deadline", deadline, module=module),
+                            code=code)[1]
     for part in parts:
         assert part in errors, f"{module}: {part!r} is not in {errors!r}"
 
@@ -134,6 +137,7 @@ def everything_that_goes_wrong(pipewright):
     assert '"n":0' not in steps.replace(" ", ""), steps  # what was recorded stays
     fails(pipewright, file, "build_hungry", "not enough memory")
     fails(pipewright, file, "build_network", "not a list of layers")
+    fails(pipewright, file, "build_hanging", "deadline: error: nothing was heard for 15 s", "rank 3 at F3.", deadline="15s")
     fails(pipewright, file, "no_such_function", "has no function no_such_function")
     fails(pipewright, design(pipewright, "pipedream", "--forward", "1ms"), "build", "weight policy follows SGD")
     wrong = design(pipewright, "gpipe", "--model", "llama-3-8b")

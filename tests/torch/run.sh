@@ -87,7 +87,7 @@ done
 # Models of today are those that the transformers package builds from a configuration.
 if "$python" -c 'import transformers' 2>/dev/null; then
     for kind in "decoder models" "encoder encoders"; do # who checks, and the folder of what
-        made=()
+        made=() whole=()
         for model in "$here/${kind#* }"/*.json; do
             for type in fp32 bf16; do
                 [ "${kind% *}$type" != encoderbf16 ] || continue
@@ -95,14 +95,16 @@ if "$python" -c 'import transformers' 2>/dev/null; then
                 sed "s/\"fp32\"/\"$type\"/" "$model" >"$name.model.json"
                 if "$pipewright" new zb-h1 --devices 2 --microbatches 4 --model "$name.model.json" -o "$name.json" >/dev/null 2>"$folder/said" \
                     && "$pipewright" run "$name.json" --backend host --steps 3 --maths training -o "$name.db" --dump "$name.safetensors" \
-                        >/dev/null 2>"$folder/said"; then
+                        --save-weights "$name.weights.safetensors" >/dev/null 2>"$folder/said"; then
                     made+=("$name.safetensors")
+                    [ "$type" = bf16 ] || whole+=("$name")
                 else
                     fail "$model in $type does not train: $(cat "$folder/said")"
                 fi
             done
         done
         "$python" "$here/check_${kind% *}.py" "${made[@]}" || failed=1
+        "$python" "$here/check_weights.py" "$pipewright" "${whole[@]}" || failed=1
     done
 else
     echo "tests/torch: models of today are not compared, $python has no transformers (pip install transformers)"

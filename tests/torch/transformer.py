@@ -2,6 +2,7 @@
 """A small transformer as a person would write it: eight layers, an embedding and a head. Nothing of it knows Pipewright."""
 
 import os
+import time
 
 import torch
 from torch import nn
@@ -101,6 +102,22 @@ class Dying(nn.Module):
 
 def build_dying():
     return [Embedding(), *[Layer() for _ in range(8)], Dying(), Head()]
+
+
+class Hanging(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.calls = 0
+
+    def forward(self, value):
+        self.calls += 1
+        if self.calls == 12:  # amid a recorded step
+            time.sleep(10_000)
+        return value
+
+
+def build_hanging():
+    return [Embedding(), *[Layer() for _ in range(8)], Hanging(), Head()]
 
 
 class Hungry(nn.Module):

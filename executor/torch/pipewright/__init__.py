@@ -5,7 +5,7 @@ What is imported here needs nothing but the standard library and the program `pi
 `pipewright.profile`, which the program starts as `python -m`, need PyTorch.
 """
 
-from .design import Design, Fault, Prediction, new, read, schedule, use_program
+from .design import Comparison, Design, Fault, Prediction, Table, new, read, schedule, use_program
 from .errors import Refused
 
-__all__ = ["Design", "Fault", "Prediction", "Refused", "new", "read", "schedule", "use_program"]
+__all__ = ["Comparison", "Design", "Fault", "Prediction", "Refused", "Table", "new", "read", "schedule", "use_program"]

@@ -3,6 +3,8 @@
 
 import torch
 
+from .errors import lacks_memory
+
 BOUNDS = {torch.float64: 1e-9, torch.float32: 1e-4}  # of sums in another order; others are of 16 bits
 COARSE = 5e-2
 
@@ -12,10 +14,8 @@ def against_whole_module(runner, gathered):
     result = {"reference": "whole-module"}
     try:
         return {**result, **_compare(runner, gathered)}
-    except (MemoryError, torch.OutOfMemoryError) as error:
-        return {**result, "skipped": f"the whole module does not fit: {str(error).splitlines()[0]}"}
-    except RuntimeError as error:
-        if "allocate memory" not in str(error):
+    except (MemoryError, RuntimeError) as error:
+        if not lacks_memory(error):
             raise
         return {**result, "skipped": f"the whole module does not fit: {str(error).splitlines()[0]}"}
 

@@ -15,11 +15,14 @@ Everything that is computed is computed by the program, which is found on the pa
 """
 
 import copy
+import html
 import json
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
+import warnings
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence
 
 from .errors import Refused
@@ -50,6 +53,11 @@ def call(*words: Any, finding: bool = False) -> Dict[str, Any]:
     result = subprocess.run([program(), *map(str, words), "--json"], capture_output=True, text=True)
     if result.returncode != 0 and not (finding and result.returncode == 1 and result.stdout):
         raise Fault(result.stderr.strip())
+    for line in result.stderr.splitlines() if result.returncode == 0 else []:  # else it is in the answer
+        if ": warning: " in line or ": note: " in line:
+            warnings.warn(line, stacklevel=3)
+        elif line.strip():  # what a module prints, among others
+            print(line, file=sys.stderr)
     return json.loads(result.stdout)
 
 
@@ -65,22 +73,57 @@ def options(given: Dict[str, Any]) -> List[str]:
     return words
 
 
+class Table(List[Dict[str, Any]]):
+    """Rows of a table, each a dictionary: `pandas.DataFrame(table)` takes it, a notebook shows it, print() too."""
+
+    def columns(self) -> List[str]:
+        return list(dict.fromkeys(name for row in self for name in row))
+
+    def _cells(self) -> List[List[str]]:
+        text = lambda value: "" if value is None else f"{value:.4g}" if isinstance(value, float) else str(value)
+        return [self.columns(), *([text(row.get(name)) for name in self.columns()] for row in self)]
+
+    def __str__(self) -> str:
+        cells = self._cells()
+        widths = [max(map(len, column)) for column in zip(*cells)]
+        return "\n".join("  ".join(cell.rjust(width) for cell, width in zip(row, widths)) for row in cells)
+
+    def _repr_html_(self) -> str:
+        head, *rows = ["".join(f"<td>{html.escape(cell)}</td>" for cell in row) for row in self._cells()]
+        return f"<table><thead><tr>{head}</tr></thead>{''.join(f'<tr>{row}</tr>' for row in rows)}</table>"
+
+
 class Prediction(NamedTuple):
-    """What `predict` says of a design; `all` is its whole object."""
+    """What `predict` says of a design; `devices` has a row for each, `all` is the whole object."""
 
     makespan_ns: int
     bubble: Dict[str, float]
     peak_bytes: List[int]
     busy_ns: List[int]
     critical_path: List[str]
+    devices: Table
+    all: Dict[str, Any]
+
+
+class Comparison(NamedTuple):
+    """A prediction beside a recording. Errors are of the prediction, relative to what was measured; bytes are None where
+    nothing was measured. `blocks` says how many were matched and how far they are off, `all` is the whole object."""
+
+    predicted_ns: int
+    measured_ns: int
+    error: float
+    devices: Table
+    blocks: Dict[str, Any]
     all: Dict[str, Any]
 
 
 class Design:
-    """A design file. `json` is its content, to be read and changed; `order`, `placement` and `costs` are parts of it."""
+    """A design file. `json` is its content, to be read and changed; `order`, `placement` and `costs` are parts of it.
+    `found` is what the search said that it comes from, such as "best_ns", "bound_ns" and "proved"; None for others."""
 
     def __init__(self, content: Dict[str, Any]):
         self.json = content
+        self.found: Optional[Dict[str, Any]] = None
 
     @classmethod
     def read(cls, path: str) -> "Design":
@@ -120,28 +163,52 @@ class Design:
         return self.json["costs"]
 
     def check(self) -> List[str]:
-        """What is wrong with it; empty when it can run."""
+        """What is wrong with it, with the place and the remedy; empty when it can run."""
         with self.file() as path:
-            return [f"{each['where']}: {each['what']}" for each in call("check", path, finding=True)["diagnostics"]]
+            found = call("check", path, finding=True)["diagnostics"]
+        # The file was ours, so its name and line say nothing.
+        return [each["where"].removeprefix(path).lstrip(":0123456789 ") + f": {each['what']}"
+                + (f" ({each['hint']})" if each.get("hint") else "") for each in found]
 
     def predict(self, **given: Any) -> Prediction:
+        """Time, idle time and memory of a step. The keywords are options of `pipewright predict`, such as spread="5%"."""
         with self.file() as path:
             said = call("predict", path, *options(given))
         return Prediction(said["makespan_ns"], said["bubble"], [each["peak_bytes"] for each in said["per_device"]],
                           [each["busy_ns"] for each in said["per_device"]],
-                          [each["block"] for each in said["critical_path"]], said)
+                          [each["block"] for each in said["critical_path"]], Table(said["per_device"]), said)
+
+    def families(self, **given: Any) -> Table:
+        """Every published family over this design's costs, the fastest first: a row for each."""
+        with self.file() as path:
+            return Table(call("predict", path, "--families", *options(given))["families"])
 
     def search(self, memory_limit: str = "1x", time_limit: str = "10s", **given: Any) -> "Design":
         """A better order within the memory; the design itself when there is none."""
         with self.file() as path:
             better = path + ".better.json"
-            call("search", path, "-o", better, *options({"memory_limit": memory_limit, "time_limit": time_limit, **given}))
-            return Design.read(better)
+            limits = {"memory_limit": memory_limit, "time_limit": time_limit, **given}
+            said = call("search", path, "-o", better, *options(limits))
+            result = Design.read(better)
+            result.found = said
+            return result
 
-    def compare(self, trace: str) -> Dict[str, Any]:
+    def compare(self, trace: str) -> Comparison:
         """The prediction against a recording."""
         with self.file() as path:
-            return call("compare", path, trace, finding=True)
+            said = call("compare", path, trace, finding=True)
+        devices = Table({"device": each["device"], "busy_error": each["busy_error"],
+                         **{f"peak_bytes_{name}": value for name, value in each["peak_bytes"].items()}}
+                        for each in said["per_device"])
+        return Comparison(said["makespan"]["predicted_ns"], said["makespan"]["measured_ns"], said["makespan"]["error"],
+                          devices, said["blocks"], said)
+
+    def calibrate(self, trace: str) -> "Design":
+        """This design with the costs that were measured."""
+        with self.file() as path:
+            measured = path + ".measured.json"
+            call("calibrate", path, trace, "-o", measured)
+            return Design.read(measured)
 
     def run(self, trace: str, backend: str = "torch", steps: int = 5, **given: Any) -> Dict[str, Any]:
         """Executes it and records into `trace`: run("a.db", module="model.py:build")."""
@@ -193,6 +260,7 @@ class _AsFile:
 
 
 def read(path: str) -> Design:
+    """The design of a file."""
     return Design.read(path)
 
 

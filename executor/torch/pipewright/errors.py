@@ -1,6 +1,19 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What a person is told: the place, the fault and the remedy."""
 
+import sys
+
+
+def lacks_memory(error):
+    return isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError" or "allocate memory" in str(error)
+
+
+def no_torch(error):
+    """What is said where `import torch` fails."""
+    short = "failed to map segment" in str(error)
+    return Refused("torch", f"cannot be imported by {sys.executable}: {error}",
+                   "there is not enough memory for it" if short else "install PyTorch, or name another interpreter with --python")
+
 
 class Refused(Exception):
     """Something that cannot be done as asked. `where` names the place, `hint` what would make it right."""

@@ -15,7 +15,7 @@ import os
 import sys
 import traceback
 
-from .errors import Refused
+from .errors import Refused, no_torch
 from .record import Stream
 
 
@@ -33,8 +33,7 @@ def main(arguments=None):
         try:
             import torch
         except ImportError as error:
-            raise Refused("torch", f"cannot be imported by {sys.executable}: {error}",
-                          "install PyTorch, or name another interpreter with --python") from error
+            raise no_torch(error) from error
         from .localrun import LocalRunner, plain
 
         torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "1")))

@@ -12,13 +12,16 @@ import argparse
 import gc
 import json
 import os
+import resource
 import statistics
 import sys
 import time
 import traceback
 import weakref
+from typing import NamedTuple
 
-from .errors import Refused
+from .allocated import DeviceMeter, HostMeter
+from .errors import Refused, no_torch
 from .record import Stream
 
 WARM_UP, FEWEST = 2, 5
@@ -58,19 +61,38 @@ class Kept:
         return sum(size for key, size in self.sizes.items() if self._alive[key] > 0)
 
 
+def storages_of(output):
+    return [tensor.untyped_storage() for tensor in (output if isinstance(output, tuple) else (output,))]
+
+
+class Moment(NamedTuple):
+    wall: int
+    thread: int
+    switches: int
+
+
+def voluntary_switches():
+    """How often this thread gave up its core itself; where that is not known, always another number."""
+    if not hasattr(resource, "RUSAGE_THREAD"):
+        return time.perf_counter_ns()
+    return resource.getrusage(resource.RUSAGE_THREAD).ru_nvcsw
+
+
 class Profiler:
     def __init__(self, job, stream):
         import torch
-        from torch.distributed.pipelining import _backward
+        from torch.distributed.pipelining import PipelineStage, _backward
 
         from .usermodule import UserModule
 
+        self.stage_class = PipelineStage
         self.torch, self.split, self.stream, self.job = torch, _backward, stream, job
         wanted = job["device"]
         gpu = torch.cuda.is_available() and wanted != "host"
         if wanted == "cuda" and not gpu:
             raise Refused("--device", "PyTorch finds no GPU", "use --device host")
         self.device = torch.device("cuda" if gpu else "cpu")
+        self.wall = self.taken = 0
         self.module = UserModule(job["module"])
         if self.module.by_stage:
             raise Refused(job["module"], "builds stages, and layers are measured one by one",
@@ -90,10 +112,20 @@ class Profiler:
     def now(self):
         if self.device.type == "cuda":
             self.torch.cuda.synchronize()
-        return time.perf_counter_ns()
+        return Moment(time.perf_counter_ns(), time.thread_time_ns(), voluntary_switches())
+
+    def _between(self, one, other):
+        """The time from one moment to another. A thread that never waits of itself took what it had a core for: the rest had
+        other programs. One that does, asleep or for its helpers, is timed by the clock."""
+        wall = other.wall - one.wall
+        taken = other.thread - one.thread if self.device.type == "cpu" and one.switches == other.switches else wall
+        self.wall, self.taken = self.wall + wall, self.taken + min(taken, wall)
+        return taken
 
     def _forward(self, index, values):
-        output = self.layers[index](*values)
+        return self._with_loss(index, self.layers[index](*values))
+
+    def _with_loss(self, index, output):
         return self.loss(output, self.target) if index + 1 == len(self.layers) else output
 
     def _fresh(self, values):
@@ -117,14 +149,16 @@ class Profiler:
         torch, layer = self.torch, self.layers[index]
         parameters = [parameter for parameter in layer.parameters() if parameter.requires_grad]
         owned = {tensor.untyped_storage().data_ptr() for tensor in (*layer.parameters(), *layer.buffers())}
-        if self.device.type == "cuda":
-            torch.cuda.reset_peak_memory_stats()
-            before = torch.cuda.memory_allocated()
         kept = Kept(torch, owned | known)
         inputs = self._fresh(values)
         with kept.hooks():
-            output = self._forward(index, inputs)
+            made = layer(*inputs)
+            output = self._with_loss(index, made)
         saved, pointers = kept.all(), set(kept.sizes) | known
+        unsaved = sum(storage.nbytes() for storage in storages_of(made) if storage.data_ptr() not in pointers)
+        if index + 1 < len(self.layers) and hasattr(self.stage_class, "release_fwd_send_outputs"):
+            unsaved = 0  # a stage lets go of what is sent, but never of what the loss was computed from
+        del made
         tensors = output if isinstance(output, tuple) else (output,)
         size = sum(tensor.numel() * tensor.element_size() for tensor in tensors)
         following = tuple(tensor.detach() for tensor in tensors)
@@ -134,7 +168,8 @@ class Profiler:
             del output, tensors, first
         still = kept.still()
         second(groups)
-        peak = torch.cuda.max_memory_allocated() - before if self.device.type == "cuda" else None
+        del groups
+        memory = self._memory(index, values, parameters, saved - min(saved, still))
         layer.zero_grad(set_to_none=True)
         times = {"forward": [], "input_grad": [], "weight_grad": [], "backward": []}
         gc.collect()
@@ -159,11 +194,12 @@ class Profiler:
             begin = self.now()
             if roots:
                 torch.autograd.backward(roots, gradients)
-            full = self.now() - begin
+            full = self.now()
             rounds += 1
             if rounds > WARM_UP:
-                for name, value in zip(times, (middle - start, between - ready, end - between, full)):
-                    times[name].append(value)
+                passes = (start, middle), (ready, between), (between, end), (begin, full)
+                for name, (one, other) in zip(times, passes):
+                    times[name].append(self._between(one, other))
             layer.zero_grad(set_to_none=True)
             gc.collect()  # the split backward makes cycles
         gc.enable()
@@ -171,10 +207,46 @@ class Profiler:
         sums = [sum(values) for values in zip(times["forward"], times["input_grad"], times["weight_grad"])]
         quarters = statistics.quantiles(sums, n=4)
         numbers["spread"] = (quarters[2] - quarters[0]) / 2 / statistics.median(sums)
-        numbers.update(saved=saved, saved_for_weight_grad=min(saved, still), output=size, peak=peak, rounds=len(sums),
+        numbers.update(saved=saved, saved_for_weight_grad=min(saved, still), output=size, rounds=len(sums), kept_output=unsaved, **memory,
                        parameters=sum(parameter.numel() * parameter.element_size() for parameter in layer.parameters()))
         # Only what lives on may be recognised: addresses of the rest are used again.
         return numbers, following, pointers & {tensor.untyped_storage().data_ptr() for tensor in following}
+
+    def _memory(self, index, values, parameters, freed):
+        """What passes take beside what is saved. `freed` is what of that goes with the input gradient. Gradients of parameters
+        are there already, as they are in a step from the second microbatch on."""
+        meter = DeviceMeter(self.torch) if self.device.type == "cuda" else HostMeter(self.torch)
+        with meter:
+            inputs = self._fresh(values)
+            with meter.stretch("F"):
+                made = self.layers[index](*inputs)
+                output = self._with_loss(index, made)
+            first, second = self._backwards(output, inputs, parameters)
+            with meter.stretch("I"):
+                groups = first()
+                if self.at > 0:
+                    del output, first
+            with meter.stretch("W"):
+                second(groups)
+            made = output = first = second = groups = None
+            inputs = self._fresh(values)
+            made = self.layers[index](*inputs)
+            output = self._with_loss(index, made)
+            roots = tuple(root for root in (output if isinstance(output, tuple) else (output,)) if root.requires_grad)
+            gradients = [self.torch.ones_like(root) for root in roots]
+            with meter.stretch("B"):
+                if roots:
+                    self.torch.autograd.backward(roots, gradients)
+            handed = sum(value.grad.nbytes for value in inputs if value.grad is not None)
+        seen, _ = meter.read()
+        f, i, w, b = (seen[name] for name in "FIWB")
+        lasting = 0 if self.at == 0 else max(0, i.after - i.before + freed - handed)
+        return {"saved_from_input_grad": lasting,
+                "workspace_forward": max(0, f.peak - f.after),
+                "workspace_input_grad": max(0, i.peak - i.before - lasting - handed),
+                "workspace_weight_grad": max(0, w.peak - w.before),
+                "workspace_backward": max(0, b.peak - b.before - handed),
+                "peak": max(f.peak, i.peak, w.peak, b.peak) - f.before}
 
     def names(self):
         """What layers are called: by their class, numbered where there are several."""
@@ -200,6 +272,9 @@ class Profiler:
                 raise Refused(f"layer {index} ({name})", f"{type(error).__name__}: {str(error).splitlines()[0]}",
                               "every layer takes what the one before it returns") from error
             self.stream.line(layer=name, number=index, **numbers)
+        share = 1 - self.taken / self.wall
+        if share > 0.05:
+            self.stream.line(note=f"other programs had the processor core for {share:.0%} of the time, which is left out")
         self.stream.line(done=True)
 
 
@@ -218,8 +293,7 @@ def main(arguments=None):
             import torch
             from torch.distributed import pipelining  # noqa: F401
         except ImportError as error:
-            raise Refused("torch", f"cannot be imported by {sys.executable}: {error}",
-                          "install PyTorch, or name another interpreter with --python") from error
+            raise no_torch(error) from error
         if "OMP_NUM_THREADS" in os.environ:
             torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
         Profiler(job, stream).run()

@@ -7,9 +7,10 @@ that leave this process are on rank 0's clock.
 
 import json
 import os
+import threading
 import time
 
-REPORT_EVERY = 1_000_000_000  # ns between signs of life within a step
+REPORT_EVERY = 1  # second between signs of life within a step
 
 
 class Stream:
@@ -21,16 +22,19 @@ class Stream:
         else:
             os.makedirs(place, exist_ok=True)
             self._file = open(os.path.join(place, f"rank{rank}.jsonl"), "w", encoding="utf-8")
-        self.last = 0
+        self._lock = threading.Lock()
 
     def line(self, **content):
-        self.last = time.monotonic_ns()
-        self._file.write(json.dumps(content) + "\n")
-        self._file.flush()
+        with self._lock:
+            self._file.write(json.dumps(content) + "\n")
+            self._file.flush()
 
 
 class Clock:
-    """Of the host."""
+    """Of the host. `memory` knows what is allocated, if anybody does."""
+
+    def __init__(self, memory=None):
+        self._memory = memory
 
     def begin_step(self):
         pass
@@ -41,11 +45,11 @@ class Clock:
     def read(self, mark):
         return mark
 
-    def allocated(self):
-        return None
+    def allocated(self, block):
+        return self._memory.after(block) if self._memory is not None else None
 
     def peak(self):
-        return None
+        return self._memory.peak() if self._memory is not None else None
 
 
 class DeviceClock:
@@ -67,7 +71,7 @@ class DeviceClock:
         mark.synchronize()
         return self._base_ns + round(self._base.elapsed_time(mark) * 1e6)
 
-    def allocated(self):
+    def allocated(self, block):
         return self._cuda.memory_allocated(self._device)
 
     def peak(self):
@@ -84,24 +88,31 @@ class Recorder:
         self.within = None  # the block that runs
         self._blocks, self._waits, self._memory, self._exchanges = [], [], [], []
 
+    def report(self):
+        """From now on lets the program know what this rank is at, where that has changed; who hangs says nothing new."""
+        threading.Thread(target=self._report, daemon=True).start()
+
+    def _report(self):
+        told = self.at
+        while True:
+            time.sleep(REPORT_EVERY)
+            if self.at != told:
+                told = self.at
+                self._stream.line(at=told)
+
     def begin_step(self):
         self._clock.begin_step()
-        self._memory_now(self._clock.now())
+        self._memory_now(self._clock.now(), None)
 
     def border(self):
         return self._clock.now()
 
-    def say(self, what):
-        """Remembers what this rank is at, and now and then lets the program know."""
-        self.at = what
-        if time.monotonic_ns() - self._stream.last > REPORT_EVERY:
-            self._stream.line(at=what)
-
     def block(self, op, stage, microbatch, begin):
         end = self._clock.now()
+        self.at = f"the wait after {op}{stage}.{microbatch}"
         if self.on:
             self._blocks.append([op, stage, microbatch, begin, end])
-            self._memory_now(end)
+            self._memory_now(end, (op, stage, microbatch))
 
     def extend_last(self):
         """What was just done still belongs to the block before it: the loss to its forward."""
@@ -122,9 +133,9 @@ class Recorder:
             name, within, begin = begun
             self._exchanges.append([name, size, *(within or [None, 0, 0]), begin, self._clock.now()])
 
-    def _memory_now(self, mark):
-        allocated = self._clock.allocated()
-        if self.on and allocated is not None:
+    def _memory_now(self, mark, block):
+        allocated = self._clock.allocated(block) if self.on else None
+        if allocated is not None:
             self._memory.append([mark, allocated])
 
     def flush(self, step):

@@ -9,6 +9,7 @@ PyTorch's schedule runtime executes the order as it stands; nothing is inferred 
 """
 
 import argparse
+import contextlib
 import datetime
 import gc
 import inspect
@@ -20,7 +21,8 @@ import tempfile
 import time
 import traceback
 
-from .errors import Refused
+from .allocated import StepMemory
+from .errors import Refused, lacks_memory, no_torch
 from .record import Clock, DeviceClock, Recorder, Stream, clock_offset
 from .replicas import plain_name, whole
 
@@ -76,9 +78,13 @@ class Runner:
             except (AttributeError, OSError):
                 pass  # where the system does not allow it
         self._connect(meet)
-        clock = DeviceClock(torch, self.device) if self.device.type == "cuda" else Clock()
+        # Copies exchange what no block allocates, and stand-ins nothing of interest.
+        watched = self.device.type == "cpu" and self.replicas is None and not job["synthetic"]
+        self.memory = StepMemory(torch) if watched else None
+        clock = DeviceClock(torch, self.device) if self.device.type == "cuda" else Clock(self.memory)
         offset, uncertainty = clock_offset(torch, dist, self.talk, self.rank, self.ranks)
         self.recorder = Recorder(stream, clock, offset)
+        self.recorder.report()
         self.clock, self.offset = clock, offset
         name = torch.cuda.get_device_name(self.device) if self.device.type == "cuda" else f"rank {self.rank}, CPU"
         stream.line(hello=self.rank, device=self.device.type, name=name, torch=torch.__version__,
@@ -97,7 +103,8 @@ class Runner:
 
     def _connect(self, meet):
         self.stream.line(at="connecting the ranks")
-        timeout = datetime.timedelta(seconds=max(1, self.job["deadline_s"]))
+        # The program's own deadline comes first, as it knows where each rank is.
+        timeout = datetime.timedelta(seconds=10 + 2 * self.job["deadline_s"])
         backend = "nccl" if self.device.type == "cuda" else "gloo"
         where = {"init_method": f"file://{meet}"} if meet else {}
         self.dist.init_process_group(backend, rank=self.rank, world_size=self.ranks, timeout=timeout, **where)
@@ -164,12 +171,13 @@ class Runner:
         seen = {}
 
         def timed(op, microbatch, call):
-            recorder.say(f"{op}{index}.{microbatch}")
+            recorder.at = f"{op}{index}.{microbatch}"
             recorder.within = [op, index, microbatch]
             begin = recorder.border()
             pace = self.source.pace(op, index)
             started = time.monotonic_ns()
-            result = call()
+            with self.memory.block(op, index, microbatch) if self.memory is not None else contextlib.nullcontext():
+                result = call()
             if pace is not None:
                 if self.device.type == "cuda":
                     self.torch.cuda.synchronize(self.device)
@@ -235,6 +243,10 @@ class Runner:
         """The number that batch() is asked for: every copy has rows of its own."""
         return step if self.replicas is None else step * self.replicas.count + self.replicas.number
 
+    def _count_memory(self):
+        if self.memory is not None:
+            self.memory.count(self.modules.values(), self.optimizers.values())
+
     def _forget_gradients(self):
         for module in self.modules.values():
             module.zero_grad(set_to_none=True)
@@ -242,8 +254,10 @@ class Runner:
     def run(self):
         job, torch, recorder = self.job, self.torch, self.recorder
         self.stream.line(at="the first step, which finds out shapes and connects; it is not recorded")
+        recorder.at = "the first step, before its first block"
         state = torch.get_rng_state()
-        self._step(0)
+        with self.memory.watching() if self.memory is not None else contextlib.nullcontext():
+            self._step(0)
         torch.set_rng_state(state)
         self._forget_gradients()
         gc.collect()
@@ -256,6 +270,7 @@ class Runner:
             last = step + 1 == job["steps"]
             before = self._parameters() if last and job["check_gradients"] else None
             recorder.on = True
+            self._count_memory()
             begin, losses = self._step(step)
             if last and job["check_gradients"]:
                 recorder.on = False
@@ -272,6 +287,7 @@ class Runner:
             self._forget_gradients()
             mean = float(sum(loss.detach() for loss in losses) / len(losses)) if losses else None
             recorder.end_step(step, begin, end, mean)
+        self._count_memory()
         if self.clock.peak() is not None:
             self.stream.line(peak=self.clock.peak())
         if job["check_gradients"]:
@@ -327,8 +343,7 @@ def main(arguments=None):
             import torch
             from torch.distributed import pipelining  # noqa: F401
         except ImportError as error:
-            raise Refused("torch", f"cannot be imported by {sys.executable}: {error}",
-                          "install PyTorch, or name another interpreter with --python") from error
+            raise no_torch(error) from error
         torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "1")))
         kind = Runner
         if job.get("versions"):
@@ -350,12 +365,11 @@ def main(arguments=None):
         elif isinstance(error, KeyboardInterrupt):
             stream.line(failed="interrupted", where="", consequence=True)
         else:
-            memory = isinstance(cause, MemoryError) or type(cause).__name__ == "OutOfMemoryError" \
-                or "allocate memory" in str(cause)
             at = runner.recorder.at if runner is not None and hasattr(runner, "recorder") else ""
             stream.line(failed=f"{type(cause).__name__}: {str(cause).strip().splitlines()[0] if str(cause).strip() else ''}",
                         where=at, consequence=consequence(cause),
-                        hint="there is not enough memory: use fewer microbatches in flight, or smaller ones" if memory else "")
+                        hint="there is not enough memory: use fewer microbatches in flight, or smaller ones"
+                        if lacks_memory(cause) else "")
             if not consequence(cause):
                 traceback.print_exception(type(error), error, error.__traceback__)
         sys.stderr.flush()

@@ -10,8 +10,9 @@ import importlib.util
 import inspect
 import os
 import sys
+import traceback
 
-from .errors import Refused
+from .errors import Refused, lacks_memory
 
 
 class UserModule:
@@ -34,7 +35,7 @@ class UserModule:
         try:
             spec.loader.exec_module(self._module)
         except Exception as error:
-            raise Refused(file, f"cannot be run: {type(error).__name__}: {error}") from error
+            raise Refused(self._place(error, file), f"cannot be run: {type(error).__name__}: {error}") from error
         self._build = self._function(name, "returns the model's layers")
         wanted = [p for p in inspect.signature(self._build).parameters.values()
                   if p.default is p.empty and p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
@@ -52,6 +53,12 @@ class UserModule:
         if not callable(function):
             raise Refused(self.file, f"has no function {name}", f"it {what}")
         return function
+
+    def _place(self, error, otherwise):
+        """The innermost line of the person's file that an error came through."""
+        lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__)
+                 if os.path.abspath(frame.filename) == os.path.abspath(self.file)]
+        return f"{self.file}:{lines[-1]}" if lines else otherwise
 
     def layers(self, seed):
         """All layers; the same numbers for the same seed."""
@@ -83,7 +90,10 @@ class UserModule:
         try:
             return function(*arguments)
         except Exception as error:
-            raise Refused(f"{self.file}:{function.__name__}", f"{type(error).__name__}: {error}") from error
+            if lacks_memory(error):
+                raise
+            raise Refused(self._place(error, f"{self.file}:{function.__name__}"),
+                          f"{type(error).__name__}: {error}") from error
 
     def batch(self, step, seed):
         """Inputs (a tuple) and targets of a step; the same on every rank."""
@@ -103,7 +113,19 @@ class UserModule:
         return inputs, targets
 
     def loss(self):
-        return self._function("loss", "returns the mean loss of a microbatch: loss(output, target)")
+        import torch
+
+        function = self._function("loss", "returns the mean loss of a microbatch: loss(output, target)")
+
+        def checked(output, target):
+            value = self._call(function, output, target)
+            if not isinstance(value, torch.Tensor) or value.numel() != 1:
+                shape = f"of the shape {tuple(value.shape)}" if hasattr(value, "shape") else ""
+                raise Refused(f"{self.file}:loss", f"returns a {type(value).__name__} {shape}".rstrip(),
+                              "return one number as a tensor, the mean over the rows")
+            return value
+
+        return checked
 
     def replicate(self, module, mesh):
         """A stage, joined with its copies, whose ranks are those of the mesh."""

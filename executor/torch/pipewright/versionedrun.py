@@ -101,7 +101,7 @@ class VersionedRunner(Runner):
         self.recorder.begin_step()
         for block in self.order:
             op, stage, microbatch = block["op"], block["stage"], block["microbatch"]
-            self.recorder.say(f"{op}{stage}.{microbatch}")
+            self.recorder.at = f"{op}{stage}.{microbatch}"
             if op == "F":
                 given = self._take(False, stage, microbatch) if stage > 0 else None
                 losses += self._timed(block, lambda: self._forward(block, given))
