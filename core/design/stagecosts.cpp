@@ -88,7 +88,8 @@ void fillBytes(const Workload& workload, std::span<const Layer> layers, Recomput
         }
     const auto attentions =
         std::count_if(layers.begin(), layers.end(), [](const Layer& layer) { return hasAttention(layer.kind); });
-    stage.sequenceGradient = attentions * sequenceGradientElements(workload.shape) * bytesOf(workload.shape.dataType);
+    // Sums over pieces, hence in fp32 whatever is stored.
+    stage.sequenceGradient = attentions * sequenceGradientElements(workload.shape) * bytesOf(DataType::Fp32);
     stage.output = layers.back().outputBytes;
     const PassWorkspace workspace = passWorkspace(workload.shape, layers, recompute);
     stage.workspaceForward = workspace.forward;

@@ -178,8 +178,6 @@ Diagnostics whyNotRunnable(const ModelShape& shape)
         return reasons;
     }
     const bool classifier = shape.architecture == Architecture::Classifier;
-    need(shape.dataType == DataType::Fp32 || shape.sequencePieces == 1, "sequence_pieces",
-         "pieces of sequences are trained in fp32", "use 1, or fp32, as in --scale data_type=fp32");
     need(!shape.dropout, "dropout", "training here has no dropout", "switch it off, as in --scale dropout=off");
     need(shape.routerBalance == 0 || shape.routerScore == RouterScore::Softmax, "router_balance",
          "the load-balancing term here is that of routers with a softmax", "use 0, and router_bias_rate instead");

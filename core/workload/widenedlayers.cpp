@@ -38,7 +38,9 @@ PassWorkspace passWorkspace(const ModelShape& shape, std::span<const Layer> laye
     PassWorkspace largest;
     for (const Layer& layer : layersOfStage) {
         const WidenedLayer of = widenedLayer(layer);
-        const Bytes kept = of.untilInputGrad + of.untilWeightGrad, forward = of.parameters + kept;
+        // A piece of a sequence looks into what the pieces before it keep of attention.
+        const Bytes earlier = hasAttention(layer.kind) ? (shape.sequencePieces - 1) * of.untilInputGrad : 0;
+        const Bytes kept = of.untilInputGrad + of.untilWeightGrad, forward = of.parameters + kept + earlier;
         largest.forward = std::max(largest.forward, forward);
         largest.inputGrad = std::max(largest.inputGrad, forward + of.fromInputGrad + of.workspace);
         largest.weightGrad = std::max(largest.weightGrad, of.untilWeightGrad + of.fromInputGrad);

@@ -125,6 +125,15 @@ private:
     int m_batch, m_first = 0;
 };
 
+/// As it is trained here, with what is stored in bf16 widened. Throws Error where it cannot be.
+Design preparedDesign(const Design& given, const ExperimentOptions& options)
+{
+    Design design = withUpdates(withOptimizer(given, options.optimizer), options.updates);
+    if (design.workload && design.workload->shape.dataType == DataType::Bf16)
+        design.workload = widened(*design.workload);
+    return trainableDesign(design);
+}
+
 Evaluation heldBack(const Design& design, const OptimizerSettings& settings, const TrainingData& data,
                     const std::vector<std::vector<float>>& parameters)
 {
@@ -209,7 +218,7 @@ Design sequentialReference(const Design& design)
 
 ExperimentRun trainOnce(const Design& given, std::uint64_t seed, const ExperimentOptions& options)
 {
-    const Design design = trainableDesign(withUpdates(withOptimizer(given, options.optimizer), options.updates));
+    const Design design = preparedDesign(given, options);
     const Prediction prediction = predict(design);
     const Program& program = prediction.program;
     const ModelShape& shape = design.workload->shape;
@@ -279,7 +288,7 @@ Experiment runExperiment(const std::vector<Design>& given, const ExperimentOptio
     std::vector<Design> designs{sequentialReference(withOptimizer(given.front(), options.optimizer))};
     designs.insert(designs.end(), given.begin(), given.end());
     for (const Design& design : designs) // what is wrong is said before hours are spent
-        trainableDesign(withUpdates(withOptimizer(design, options.optimizer), options.updates));
+        preparedDesign(design, options);
 
     Experiment experiment;
     experiment.planned = static_cast<int>(designs.size()) * options.seeds;

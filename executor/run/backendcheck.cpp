@@ -5,7 +5,6 @@
 #include "core/design/stagecosts.h"
 #include "core/predict/busqueues.h"
 #include "core/program/compile.h"
-#include "core/schedule/weightplan.h"
 #include "core/workload/parallelism.h"
 #include "core/workload/transformer.h"
 #include "executor/run/grouprun.h"
@@ -113,9 +112,6 @@ Diagnostics whyNotTrainable(const Design& design)
         const Diagnostics members = whyNoMembers(design);
         why.insert(why.end(), members.begin(), members.end());
     }
-    if (why.empty() && hasUpdates(design.schedule) && design.workload->shape.dataType != DataType::Fp32)
-        why.push_back({Severity::Error, "model.data_type", "updates amid the step are trained in fp32",
-                       "use fp32, as in --scale data_type=fp32"});
     if (why.empty() && static_cast<int>(design.layersPerStage.size()) != design.schedule.stages())
         why.push_back({Severity::Error, "layersPerStage",
                        "the partition has another number of stages than the schedule",

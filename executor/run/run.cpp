@@ -335,7 +335,7 @@ private:
         for (int step = 0; step < m_options.steps; ++step) {
             if (checks && step + 1 == m_options.steps) {
                 bring(kindOfParameters());
-                if (m_program.versioned())
+                if (m_program.versioned() && kindOfParameters() != BufferKind::OptimizerState)
                     bring(BufferKind::OptimizerState);
                 if (m_result.speaks && m_groupTraining)
                     m_groupStart = m_groupTraining->parameters();
@@ -458,7 +458,7 @@ private:
             return;
         }
         if (!m_peers)
-            m_trainingWork->fetch(m_program.versioned() ? BufferKind::Parameters : BufferKind::Gradients);
+            m_trainingWork->fetch(m_program.versioned() ? kindOfParameters() : BufferKind::Gradients);
         const Workload workload = withAttention(*m_design.workload, attentionOnHost(m_design.workload->shape));
         m_result.gradients = checkLastStep({workload, m_design, m_program, m_training->optimizer, *m_training->data,
                                             m_options.seed, m_options.steps - 1, m_lastStart},

@@ -82,30 +82,33 @@ private:
     }
 
     /// The version that a block reads, predicted where the rule says so: once, by the block that makes it.
-    std::span<const float> weights(BlockIndex i)
+    std::span<const std::byte> weights(BlockIndex i)
     {
         const WeightRead& read = m_plan.reads[i];
         Stage& stage = at(m_graph.blocks[i].stage);
-        const StageStart& version = stage.versions[static_cast<std::size_t>(read.version)];
+        const auto& [version, stored] = stage.versions[static_cast<std::size_t>(read.version)];
         if (read.steps == 0)
-            return version.parameters;
-        Floats& predicted = m_predicted[read.madeBy];
-        if (predicted.empty()) {
-            predicted.resize(version.parameters.size());
+            return stage.maths.isWidened() ? std::span<const std::byte>(stored)
+                                           : std::as_bytes(std::span(version.parameters));
+        std::vector<std::byte>& made = m_predicted[read.madeBy];
+        if (made.empty()) {
+            Floats predicted(version.parameters.size());
             stage.optimizer.predict(kernels::hostOperations(), version.updates, read.steps, version.parameters,
                                     version.state, predicted);
+            made.resize(static_cast<std::size_t>(stage.maths.parameterBytes()));
+            stage.maths.store(kernels::hostOperations(), predicted, made);
         }
-        return predicted;
+        return made;
     }
 
     void forward(BlockIndex i, const Block& block)
     {
         Stage& stage = at(block.stage);
         const auto m = static_cast<std::size_t>(block.microbatch);
-        std::span<const float> activation;
+        std::span<const std::byte> activation;
         if (block.stage > 0)
             activation = at(block.stage - 1).microbatches[m].output;
-        std::vector<std::span<const float>> skips;
+        std::vector<std::span<const std::byte>> skips;
         for (const SkipConnection& skip : m_trainer.m_skips)
             if (skip.toStage == block.stage)
                 skips.emplace_back(at(skip.fromStage).microbatches[m].output);
@@ -123,10 +126,10 @@ private:
         if (const auto from = m_sumsInto.find(i); from != m_sumsInto.end())
             sum = std::exchange(m_sent[from->second.front()], {});
         if (makesInputGrad(block.op)) {
-            std::span<const float> outputGrad;
+            std::span<const std::byte> outputGrad;
             if (block.stage + 1 < m_trainer.stages())
                 outputGrad = at(block.stage + 1).microbatches[m].inputGrad;
-            std::vector<std::span<const float>> skips;
+            std::vector<std::span<const std::byte>> skips;
             for (const SkipConnection& skip : m_trainer.m_skips)
                 if (skip.fromStage == block.stage)
                     skips.emplace_back(at(skip.toStage).microbatches[m].inputGrad);
@@ -155,11 +158,11 @@ private:
                 kernels::run(kernels::Add{own, all});
         }
         sumTiedGradients(kernels::hostOperations(), stage.maths.parameters(), own);
-        StageStart next = stage.versions.back();
+        StageStart next = stage.versions.back().at;
         stage.optimizer.update(kernels::hostOperations(), next.updates + 1, next.parameters, own, next.state);
         ++next.updates;
         std::fill(own.begin(), own.end(), 0.0f);
-        stage.versions.push_back(std::move(next));
+        stage.add(std::move(next));
         const auto before = static_cast<std::int32_t>(stage.versions.size()) - 2;
         if (m_readers[{block.stage, before}] == 0)
             stage.versions[static_cast<std::size_t>(before)] = {};
@@ -168,7 +171,7 @@ private:
     /// A version that is not the newest goes with its last reader.
     void release(int stage, std::int32_t version)
     {
-        std::vector<StageStart>& versions = at(stage).versions;
+        std::vector<LaggedTrainer::Version>& versions = at(stage).versions;
         if (--m_readers[{stage, version}] == 0 && static_cast<std::size_t>(version) + 1 < versions.size())
             versions[static_cast<std::size_t>(version)] = {};
     }
@@ -181,7 +184,7 @@ private:
     std::map<std::pair<int, int>, Floats> m_sums;             ///< by stage and device
     std::map<BlockIndex, std::vector<BlockIndex>> m_sumsInto; ///< whose sums a block or an update takes, in its order
     std::map<BlockIndex, Floats> m_sent;
-    std::map<BlockIndex, Floats> m_predicted;                       ///< by the block that makes them
+    std::map<BlockIndex, std::vector<std::byte>> m_predicted;       ///< as stored, by the block that makes them
     std::map<std::pair<int, std::int32_t>, std::int64_t> m_readers; ///< still to come, by stage and version
 };
 
@@ -193,23 +196,34 @@ LaggedTrainer::LaggedTrainer(const Workload& workload, const std::vector<int>& l
 {
     int first = 0;
     for (const int layers : layersPerStage) {
-        StageMaths maths(workload, first, first + layers, batch);
+        StoredStage maths(workload, first, first + layers, batch);
         StageOptimizer stageOptimizer(maths.parameters(), optimizer);
         first += layers;
         const auto bytes = [&](BufferKind kind) {
-            return std::vector<std::byte>(static_cast<std::size_t>(maths.layout().bytes(kind)));
+            return std::vector<std::byte>(static_cast<std::size_t>(maths.bytes(kind)));
         };
-        std::vector<Microbatch> microbatches(
-            static_cast<std::size_t>(schedule.microbatches),
-            {bytes(BufferKind::SavedUntilInputGrad), bytes(BufferKind::SavedUntilWeightGrad),
-             bytes(BufferKind::SavedFromInputGrad), std::vector<float>(maths.activationElements()),
-             std::vector<float>(maths.activationElements())});
-        std::vector<std::byte> workspace = bytes(BufferKind::Workspace);
-        m_stages.push_back(
-            {std::move(maths), std::move(stageOptimizer), std::move(workspace), std::move(microbatches), {}});
+        const std::vector<std::byte> activation(static_cast<std::size_t>(maths.activationBytes()));
+        std::vector<Microbatch> microbatches(static_cast<std::size_t>(schedule.microbatches),
+                                             {bytes(BufferKind::SavedUntilInputGrad),
+                                              bytes(BufferKind::SavedUntilWeightGrad),
+                                              bytes(BufferKind::SavedFromInputGrad), activation, activation});
+        Bytes workspace = 0;
+        for (const Op op : {Op::F, Op::I, Op::W})
+            workspace = std::max(workspace, maths.workspace(op));
+        m_stages.push_back({std::move(maths), std::move(stageOptimizer),
+                            std::vector<std::byte>(static_cast<std::size_t>(workspace)), std::move(microbatches)});
     }
     m_tokens.assign(m_losses.size(), std::vector<std::int32_t>(static_cast<std::size_t>(workload.shape.inputs())));
     m_targets.assign(m_losses.size(), std::vector<std::int32_t>(static_cast<std::size_t>(workload.shape.targets())));
+}
+
+void LaggedTrainer::Stage::add(StageStart version)
+{
+    versions.push_back({std::move(version)});
+    if (!maths.isWidened())
+        return;
+    versions.back().stored.resize(static_cast<std::size_t>(maths.parameterBytes()));
+    maths.store(kernels::hostOperations(), versions.back().at.parameters, versions.back().stored);
 }
 
 void LaggedTrainer::step(int number, std::vector<StageStart> start)
@@ -220,14 +234,15 @@ void LaggedTrainer::step(int number, std::vector<StageStart> start)
         if (s >= start.size() || start[s].parameters.size() != m_stages[s].maths.parameters().count()
             || start[s].state.size() != m_stages[s].optimizer.stateElements())
             throw Error("parameters", "are not of this model and its cut into stages");
-        m_stages[s].versions = {std::move(start[s])};
+        m_stages[s].versions.clear();
+        m_stages[s].add(std::move(start[s]));
     }
     LaggedStep(*this).run();
 }
 
 std::span<const float> LaggedTrainer::parameters(int stage) const
 {
-    return m_stages[static_cast<std::size_t>(stage)].versions.back().parameters;
+    return m_stages[static_cast<std::size_t>(stage)].versions.back().at.parameters;
 }
 
 } // namespace pipewright

@@ -8,7 +8,7 @@
 #include "core/schedule/schedule.h"
 #include "core/schedule/validate.h"
 #include "executor/training/optimizer.h"
-#include "executor/training/stagemaths.h"
+#include "executor/training/storedstage.h"
 #include "executor/training/trainingdata.h"
 
 #include <span>
@@ -18,8 +18,9 @@ namespace pipewright {
 
 /// Where a stage's training stands between two steps.
 struct StageStart {
-    std::vector<float> parameters, state; ///< of the optimizer
-    int updates = 0;                      ///< so far
+    std::vector<float> parameters; ///< in bf16 the master copies
+    std::vector<float> state;      ///< of the optimizer
+    int updates = 0;               ///< so far
 };
 
 class LaggedTrainer {
@@ -34,7 +35,7 @@ public:
     void step(int number, std::vector<StageStart> start);
 
     int stages() const { return static_cast<int>(m_stages.size()); }
-    const StageMaths& maths(int stage) const { return m_stages[static_cast<std::size_t>(stage)].maths; }
+    const StoredStage& maths(int stage) const { return m_stages[static_cast<std::size_t>(stage)].maths; }
     /// After the step's last update.
     std::span<const float> parameters(int stage) const;
     /// Of the last step.
@@ -48,14 +49,20 @@ public:
 private:
     struct Microbatch {
         std::vector<std::byte> untilInputGrad, untilWeightGrad, fromInputGrad;
-        std::vector<float> output, inputGrad;
+        std::vector<std::byte> output, inputGrad; ///< as they are stored
+    };
+    struct Version {
+        StageStart at;
+        std::vector<std::byte> stored{}; ///< in bf16, what passes read
     };
     struct Stage {
-        StageMaths maths;
+        StoredStage maths;
         StageOptimizer optimizer;
         std::vector<std::byte> workspace;
         std::vector<Microbatch> microbatches;
-        std::vector<StageStart> versions; ///< by updates of this step; emptied when nobody reads them any more
+        std::vector<Version> versions{}; ///< by updates of this step; emptied when nobody reads them any more
+
+        void add(StageStart version); ///< the newest
     };
 
     const Schedule& m_schedule;

@@ -69,26 +69,28 @@ void StageOptimizer::update(const kernels::Operations& operations, int step, std
 
 void StageOptimizer::predict(const kernels::Operations& operations, int updates, int steps,
                              std::span<const float> parameters, std::span<const float> state,
-                             std::span<float> predicted) const
+                             std::span<float> predicted, std::size_t first) const
 {
-    assert(parameters.size() == m_count && predicted.size() == m_count && state.size() == stateElements());
-    operations.copy(parameters, predicted);
+    const std::size_t count = predicted.size();
+    assert(parameters.size() == m_count && first + count <= m_count && state.size() == stateElements());
+    operations.copy(parameters.subspan(first, count), predicted);
     if (updates == 0 || steps == 0)
         return;
     const float ahead = static_cast<float>(steps);
     const kernels::AdamWSettings& adam = m_settings.adamW;
     switch (m_settings.kind) {
     case Optimizer::SgdMomentum:
-        operations.run(kernels::PredictMomentum{m_settings.sgd.learningRate * ahead, state, predicted});
+        operations.run(
+            kernels::PredictMomentum{m_settings.sgd.learningRate * ahead, state.subspan(first, count), predicted});
         break;
     case Optimizer::RmsProp:
-        operations.run(kernels::PredictRmsProp{adam.learningRate * ahead, adam.epsilon, state.first(m_count),
-                                               state.subspan(m_count), predicted});
+        operations.run(kernels::PredictRmsProp{adam.learningRate * ahead, adam.epsilon, state.subspan(first, count),
+                                               state.subspan(m_count + first, count), predicted});
         break;
     case Optimizer::Adam:
     case Optimizer::AdamW:
-        operations.run(kernels::PredictAdam{adam, updates, adam.learningRate * ahead, state.first(m_count),
-                                            state.subspan(m_count), predicted});
+        operations.run(kernels::PredictAdam{adam, updates, adam.learningRate * ahead, state.subspan(first, count),
+                                            state.subspan(m_count + first, count), predicted});
         break;
     }
 }

@@ -42,8 +42,9 @@ public:
 
     /// Where `steps` more updates in the direction of the last one would lead, without weight decay. `updates` is
     /// how many there have been; before the first one there is no direction, and the weights stay (arXiv 2312.00839).
+    /// Of all parameters, those from `first` on, as many as `predicted` has.
     void predict(const kernels::Operations& operations, int updates, int steps, std::span<const float> parameters,
-                 std::span<const float> state, std::span<float> predicted) const;
+                 std::span<const float> state, std::span<float> predicted, std::size_t first = 0) const;
 
 private:
     OptimizerSettings m_settings;

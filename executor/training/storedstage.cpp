@@ -97,7 +97,9 @@ void StoredStage::addLayer(const Workload& workload, const Workload& wide, int i
     const std::size_t before = m_layers.empty() ? 0 : m_layers.back().firstParameter + m_layers.back().parameters;
     StageMaths maths(wide, index, index + 1, microbatches);
     const std::size_t count = maths.parameters().count();
-    Layer layer{std::move(maths), before, count, {}, {}};
+    const Bytes sequenceGradient = maths.layout().bytes(BufferKind::SequenceGradient);
+    Layer layer{std::move(maths), before, count, {}, {}, m_sequenceGradient};
+    m_sequenceGradient += sequenceGradient;
     for (const SavedTensor& tensor : workload.layers[std::size_t(index)].saved) {
         const BufferKind buffer = bufferOf(tensor.lifetime, isRecomputed(tensor, m_recompute));
         Bytes& end = m_bytes[indexOf(buffer)];
@@ -124,7 +126,7 @@ Bytes StoredStage::bytes(BufferKind kind) const
     if (!isWidened())
         return m_maths->layout().bytes(kind);
     if (kind == BufferKind::SequenceGradient)
-        return 0; // whole sequences only
+        return m_sequenceGradient;
     const std::size_t index = indexOf(kind);
     assert(index < m_bytes.size());
     return m_bytes[index];
@@ -209,19 +211,51 @@ std::span<std::byte> copyOfKept(const StageMemory& copies, int kept)
 
 } // namespace
 
-void StoredStage::widen(const Layer& layer, Kept kept, const StageMemory& stored, const Copies& copies) const
+void StoredStage::widen(const Place& place, const StageMemory& stored, std::span<float> wide) const
 {
     const kernels::Operations& on = *stored.operations;
+    const std::span<std::byte> from = placeIn(stored, place);
+    if (place.width == bytesOf(DataType::Bf16))
+        on.run(kernels::Widen{viewed<const std::uint16_t>(from), wide});
+    else
+        on.run(kernels::Copy{from.data(), wide.data(), from.size()});
+}
+
+void StoredStage::widen(const Layer& layer, Kept kept, const StageMemory& stored, const Copies& copies) const
+{
     std::span<float> wide = viewed<float>(copyOfKept(copies.memory, kept));
     for (const Place& place : layer.kept[kept]) {
-        const auto count = std::size_t(place.elements);
-        const std::span<std::byte> from = placeIn(stored, place);
-        if (place.width == bytesOf(DataType::Bf16))
-            on.run(kernels::Widen{viewed<const std::uint16_t>(from), wide.first(count)});
-        else
-            on.run(kernels::Copy{from.data(), wide.data(), from.size()});
-        wide = wide.subspan(count);
+        widen(place, stored, wide.first(std::size_t(place.elements)));
+        wide = wide.subspan(std::size_t(place.elements));
     }
+}
+
+void StoredStage::addEarlier(const Layer& layer, const StageMemory& stored, Copies& copies) const
+{
+    copies.memory.piece = stored.piece;
+    const Bytes sequenceGradient = layer.maths.layout().bytes(BufferKind::SequenceGradient);
+    if (sequenceGradient == 0) // no attention, or no pieces
+        return;
+    if (!stored.sequenceGradient.empty())
+        copies.memory.sequenceGradient =
+            stored.sequenceGradient.subspan(std::size_t(layer.sequenceGradient), std::size_t(sequenceGradient));
+    for (const float* const kept : stored.earlier) {
+        StageMemory piece;
+        piece.operations = stored.operations;
+        piece.savedUntilInputGrad = {reinterpret_cast<std::byte*>(const_cast<float*>(kept)), // read only
+                                     std::size_t(m_bytes[UntilInputGrad])};
+        const auto bytes = std::size_t(layer.copies[UntilInputGrad]);
+        assert(bytes <= copies.memory.workspace.size());
+        std::span<float> wide = viewed<float>(copies.memory.workspace.first(bytes));
+        copies.memory.workspace = copies.memory.workspace.subspan(bytes);
+        copies.earlier.push_back(wide.data());
+        for (const Place& place : layer.kept[UntilInputGrad]) {
+            if (!isRecomputedKind(place.buffer)) // keys and values are kept
+                widen(place, piece, wide.first(std::size_t(place.elements)));
+            wide = wide.subspan(std::size_t(place.elements));
+        }
+    }
+    copies.memory.earlier = copies.earlier;
 }
 
 void StoredStage::narrow(const Layer& layer, Kept kept, const StageMemory& stored, const Copies& copies,
@@ -257,7 +291,8 @@ void StoredStage::runForward(std::span<const std::byte> parameters, const Stored
     if (!m_hasEmbedding)
         widenSum(on, input.activation, input.skips, stream);
     for (const Layer& layer : m_layers) {
-        const Copies copies = copiesOf(layer, room, on, true, {UntilInputGrad, UntilWeightGrad});
+        Copies copies = copiesOf(layer, room, on, true, {UntilInputGrad, UntilWeightGrad});
+        addEarlier(layer, memory, copies);
         widenParameters(layer, parameters, copies);
         layer.maths.forward(copies.parameters, {input.tokens, stream, input.targets, input.loss}, copies.memory,
                             stream);
@@ -295,7 +330,8 @@ void StoredStage::recompute(std::span<const std::byte> parameters, const StoredI
     case Recompute::Selective: {
         const RoundingOperations on(*memory.operations);
         for (const Layer& layer : m_layers) {
-            const Copies copies = copiesOf(layer, memory.workspace, on, true, {UntilInputGrad, UntilWeightGrad});
+            Copies copies = copiesOf(layer, memory.workspace, on, true, {UntilInputGrad, UntilWeightGrad});
+            addEarlier(layer, memory, copies);
             widenParameters(layer, parameters, copies);
             for (const Kept kept : {UntilInputGrad, UntilWeightGrad})
                 widen(layer, kept, memory, copies);
@@ -324,7 +360,8 @@ void StoredStage::inputGrad(std::span<const std::byte> parameters, const StageMe
     if (!m_hasHead)
         widenSum(on, outputGrad, skipGrads, stream);
     for (auto layer = m_layers.rbegin(); layer != m_layers.rend(); ++layer) {
-        const Copies copies = copiesOf(*layer, room, on, true, {UntilInputGrad, UntilWeightGrad, FromInputGrad});
+        Copies copies = copiesOf(*layer, room, on, true, {UntilInputGrad, UntilWeightGrad, FromInputGrad});
+        addEarlier(*layer, memory, copies);
         widenParameters(*layer, parameters, copies);
         widen(*layer, UntilInputGrad, memory, copies);
         widen(*layer, UntilWeightGrad, memory, copies);

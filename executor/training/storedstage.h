@@ -71,18 +71,23 @@ private:
         std::size_t firstParameter, parameters;
         std::array<std::vector<Place>, 3> kept; ///< in the order of the fp32 copy
         std::array<Bytes, 3> copies;            ///< bytes of these
+        Bytes sequenceGradient;                 ///< where its part begins, which is fp32
     };
     /// The fp32 copies of one layer in a pass's workspace.
     struct Copies {
         std::span<float> parameters;
         StageMemory memory;
+        std::vector<const float*> earlier; ///< of the pieces before this one: their part until I
     };
     /// Calls look(maths, memory) of what holds the head, with what a forward kept.
     template<class Look>
     auto lookAtHead(const StageMemory& memory, Look look) const;
     Copies copiesOf(const Layer& layer, std::span<std::byte> workspace, const kernels::Operations& on,
                     bool withParameters, std::initializer_list<Kept> kept) const;
+    /// Of a piece of a sequence: takes room for what the pieces before it keep of attention, and widens that.
+    void addEarlier(const Layer& layer, const StageMemory& stored, Copies& copies) const;
     std::span<std::byte> placeIn(const StageMemory& stored, const Place& place) const;
+    void widen(const Place& place, const StageMemory& stored, std::span<float> wide) const;
     void widen(const Layer& layer, Kept kept, const StageMemory& stored, const Copies& copies) const;
     /// Of the tensors of one lifetime, those that this pass writes.
     void narrow(const Layer& layer, Kept kept, const StageMemory& stored, const Copies& copies, bool recomputed) const;
@@ -100,6 +105,7 @@ private:
     std::vector<Layer> m_layers;               ///< one by one, where they are widened
     std::int64_t m_activation = 0;             ///< elements
     std::array<Bytes, 5> m_bytes{};            ///< of the stored buffers, as bufferKinds lists them
+    Bytes m_sequenceGradient = 0;
     PassWorkspace m_workspace;
 };
 

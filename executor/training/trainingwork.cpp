@@ -7,6 +7,8 @@
 
 #include <fmt/format.h>
 
+#include <cstring>
+
 namespace pipewright {
 
 TrainingWork::TrainingWork(const Workload& workload, const std::vector<int>& layersPerStage, int microbatches,
@@ -212,7 +214,8 @@ void TrainingWork::bindCopies(std::span<const Region> regions)
         case BufferKind::OptimizerState: {
             const std::span<float> all = floats(regions[b]);
             const std::size_t count = std::min(all.size(), masters(at(buffer.stage)));
-            copy.state = all.subspan(count);
+            if (all.data()) // else another process has it
+                copy.state = all.subspan(count);
             if (count > 0)
                 copy.parameters = all.first(count);
             break;
@@ -257,7 +260,8 @@ void TrainingWork::initialise(std::size_t index)
     if (!isLocal(device))
         return;
     StageCopy& copy = m_copies[index];
-    const ParameterLayout& layout = m_stages[index % m_stages.size()].maths.parameters();
+    const StoredStage& maths = m_stages[index % m_stages.size()].maths;
+    const ParameterLayout& layout = maths.parameters();
     const Place& place = placeOf(device);
     const kernels::Operations& on = place.operations ? *place.operations : kernels::hostOperations();
     const auto fill = [&](std::span<float> values) {
@@ -266,17 +270,26 @@ void TrainingWork::initialise(std::size_t index)
         else
             layout.initialise(values, m_seed);
     };
-    if (place.onHost) {
+    if (place.onHost && !copy.parameters.empty()) {
         fill(copy.parameters);
     } else {
-        std::vector<float> values(copy.parameters.size());
+        std::vector<float> values(layout.count());
         fill(values);
-        place.device->write(
-            *place.stream,
-            {reinterpret_cast<std::byte*>(copy.parameters.data()), static_cast<Bytes>(copy.parameters.size_bytes())},
-            values.data());
+        const auto write = [&place](std::span<std::byte> to, const void* from) {
+            if (place.onHost)
+                std::memcpy(to.data(), from, to.size());
+            else
+                place.device->write(*place.stream, {to.data(), static_cast<Bytes>(to.size())}, from);
+        };
+        if (copy.parameters.empty()) { // the master copies are on the device that updates
+            std::vector<std::byte> stored(copy.stored.size());
+            maths.store(kernels::hostOperations(), values, stored);
+            write(copy.stored, stored.data());
+        } else {
+            write(std::as_writable_bytes(copy.parameters), values.data());
+        }
     }
-    if (const StoredStage& maths = m_stages[index % m_stages.size()].maths; maths.isWidened())
+    if (maths.isWidened() && !copy.parameters.empty())
         maths.store(on, copy.parameters, copy.stored);
     on.run(kernels::Fill{copy.gradients, 0});
     on.run(kernels::Fill{copy.state, 0});
@@ -343,7 +356,7 @@ void TrainingWork::compute(const TaskContext& context)
     StageCopy& copy = copyOf(task);
     const bool versioned = m_program->versioned();
     const std::span<const std::byte> weights =
-        versioned ? std::as_bytes(m_versions.beforeBlock(context, copy, at(task.stage).optimizer)) : copy.stored;
+        versioned ? m_versions.beforeBlock(context, copy, maths, at(task.stage).optimizer) : copy.stored;
     const std::span<float> gradients =
         versioned && isBackward(task.op) ? m_versions.gradientSum(context, copy) : copy.gradients;
     const auto microbatch = static_cast<std::size_t>(task.microbatch);
@@ -370,15 +383,13 @@ void TrainingWork::compute(const TaskContext& context)
         }
         if (task.op == Op::R) {
             maths.recompute(weights, input, memory.saved);
+            keepProbabilities(task, memory.saved);
             break;
         }
         maths.forward(weights, input, memory.saved, memory.output);
         for (const std::span<std::byte> skip : memory.skipOutputs)
             context.operations->run(kernels::copyOf<std::byte>(memory.output, skip));
-        if (const auto& recompute = m_program->recompute;
-            maths.hasHead() && !m_probabilities.empty() && !placeOf(task.device).memory
-            && (recompute.empty() || recompute[task.stage] != Recompute::Full))
-            m_probabilities[microbatch] = maths.probabilities(memory.saved);
+        keepProbabilities(task, memory.saved);
         if (maths.hasHead() && m_listener)
             m_listener(task.microbatch, double(m_losses[microbatch]) * m_batch);
         break;
@@ -398,6 +409,17 @@ void TrainingWork::compute(const TaskContext& context)
         m_versions.afterBlock(context, copy);
 }
 
+/// Of a stage that makes all again they are not there after F, but after R.
+void TrainingWork::keepProbabilities(const Task& task, const StageMemory& memory)
+{
+    const StoredStage& maths = at(task.stage).maths;
+    const auto& recompute = m_program->recompute;
+    const bool isMadeAgain = !recompute.empty() && recompute[task.stage] == Recompute::Full;
+    if (maths.hasHead() && !m_probabilities.empty() && !placeOf(task.device).memory
+        && task.op == (isMadeAgain ? Op::R : Op::F))
+        m_probabilities[task.microbatch] = maths.probabilities(memory);
+}
+
 void TrainingWork::update(const TaskContext& context)
 {
     const Stage& stage = at(context.task->stage);
@@ -405,7 +427,7 @@ void TrainingWork::update(const TaskContext& context)
     if (m_program->versioned()) {
         if (context.task->kind == TaskKind::Update)
             sumTiedGradients(*context.operations, stage.maths.parameters(), copy.gradients);
-        m_versions.update(context, copy, stage.optimizer);
+        m_versions.update(context, copy, stage.maths, stage.optimizer);
         return;
     }
     sumTiedGradients(*context.operations, stage.maths.parameters(), copy.gradients);

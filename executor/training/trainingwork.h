@@ -87,9 +87,11 @@ public:
             onHost(copyOf(stage, replica).parameters, stage, replica, kindOfParameters());
         return found.first(std::min(found.size(), at(stage).maths.parameters().count()));
     }
+    /// Without master copies.
     std::span<const float> optimizerState(int stage) const
     {
-        return onHost(copyOf(stage, 0).state, stage, 0, BufferKind::OptimizerState);
+        const std::span<const float> found = onHost(copyOf(stage, 0).state, stage, 0, BufferKind::OptimizerState);
+        return found.last(std::min(found.size(), at(stage).optimizer.stateElements())); // behind the master copies
     }
     /// Of the last step, after the reductions over shared parameters and replicas.
     std::span<const float> gradients(int stage, int replica = 0) const
@@ -131,6 +133,7 @@ private:
     const Place& placeOf(int device) const { return m_places[device]; }
     Region textOn(const Place& place, std::size_t microbatch, bool targets) const;
     Region lossesOn(const Place& place) const;
+    void keepProbabilities(const Task& task, const StageMemory& memory);
     std::span<const float> onHost(std::span<float> values, int stage, int replica, BufferKind kind) const;
     const Stage& at(int stage) const { return m_stages[stage]; }
     /// Where a program has U blocks its devices hold copies of a stage, otherwise its replicas do.

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "executor/training/versionedweights.h"
 
+#include "core/base/diagnostic.h"
+#include "executor/training/blockmemory.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
 namespace pipewright {
 
 namespace {
-
-std::span<float> floats(const BufferView& view)
-{
-    return {reinterpret_cast<float*>(view.region.data), static_cast<std::size_t>(view.region.bytes) / sizeof(float)};
-}
 
 const BufferView* find(std::span<const BufferView> views, BufferKind kind)
 {
@@ -46,34 +48,54 @@ void VersionedWeights::beginStep(std::span<const StageCopy> copies)
     m_readings.assign(m_readings.size(), {});
 }
 
-std::span<const float> VersionedWeights::beforeBlock(const TaskContext& context, const StageCopy& copy,
-                                                     const StageOptimizer& optimizer)
+std::span<const std::byte> VersionedWeights::beforeBlock(const TaskContext& context, const StageCopy& copy,
+                                                         const StoredStage& maths, const StageOptimizer& optimizer)
 {
-    const kernels::Operations& on = *context.operations;
     if (context.task->op == Op::W)
         return {};
     WeightReading& reading = m_readings[context.id];
     if (const BufferView* copied = find(context.reads, BufferKind::SentWeights)) {
         reading = held(copied->id);
-        return floats(*copied);
+        return bytes(copied->region);
     }
     if (const BufferView* brought = find(context.reads, BufferKind::ReceivedWeights)) {
         reading = m_held[brought->id] = held(m_cameFrom[brought->id]); // kept for the one that it hops to
-        return floats(*brought);
+        return bytes(brought->region);
     }
     for (const BufferKind kind : {BufferKind::PredictedWeights, BufferKind::WeightVersion})
         if (const BufferView* other = find(context.reads, kind)) {
             reading = held(other->id);
-            return floats(*other);
+            return bytes(other->region);
         }
     reading = {copy.version - m_base, 0};
     const BufferView* made = find(context.writes, BufferKind::PredictedWeights);
     if (made == nullptr)
-        return copy.parameters;
+        return copy.stored;
     reading.steps = m_program->weights[context.id].steps;
-    optimizer.predict(on, copy.version, reading.steps, copy.parameters, copy.state, floats(*made));
+    predict(context, copy, maths, optimizer, reading.steps, bytes(made->region));
     m_held[made->id] = reading;
-    return floats(*made);
+    return bytes(made->region);
+}
+
+void VersionedWeights::predict(const TaskContext& context, const StageCopy& copy, const StoredStage& maths,
+                               const StageOptimizer& optimizer, int steps, std::span<std::byte> made)
+{
+    const kernels::Operations& on = *context.operations;
+    if (!maths.isWidened()) {
+        optimizer.predict(on, copy.version, steps, copy.parameters, copy.state,
+                          {reinterpret_cast<float*>(made.data()), made.size() / sizeof(float)});
+        return;
+    }
+    const BufferView* workspace = find(context.writes, BufferKind::Workspace);
+    if (workspace == nullptr || floats(workspace->region).empty())
+        throw Error(fmt::format("stage {}", context.task->stage), "has no workspace to predict its weights in",
+                    "take the bytes of the costs from the workload");
+    const std::span<float> wide = floats(workspace->region);
+    for (std::size_t first = 0; first < copy.parameters.size(); first += wide.size()) {
+        const std::span<float> part = wide.first(std::min(wide.size(), copy.parameters.size() - first));
+        optimizer.predict(on, copy.version, steps, copy.parameters, copy.state, part, first);
+        maths.store(on, part, made.subspan(first * sizeof(std::uint16_t), part.size() * sizeof(std::uint16_t)));
+    }
 }
 
 std::span<float> VersionedWeights::gradientSum(const TaskContext& context, const StageCopy& copy)
@@ -81,9 +103,9 @@ std::span<float> VersionedWeights::gradientSum(const TaskContext& context, const
     const kernels::Operations& on = *context.operations;
     const BufferView* sum = partialSum(context.reads);
     const BufferView* hopping = m_program->shardedStates ? find(context.writes, BufferKind::PartialGradient) : nullptr;
-    const std::span<float> place = hopping != nullptr ? floats(*hopping) : copy.gradients;
+    const std::span<float> place = hopping != nullptr ? floats(hopping->region) : copy.gradients;
     if (sum != nullptr)
-        on.copy(std::span<const float>(floats(*sum)), place);
+        on.copy(std::span<const float>(floats(sum->region)), place);
     else if (hopping != nullptr)
         on.run(kernels::Fill{place, 0});
     return place;
@@ -95,21 +117,25 @@ void VersionedWeights::afterBlock(const TaskContext& context, StageCopy& copy)
         return; // the sum was made where it leaves from
     const kernels::Operations& on = *context.operations;
     if (const BufferView* sum = find(context.writes, BufferKind::PartialGradient)) {
-        on.copy(std::span<const float>(copy.gradients), floats(*sum));
+        on.copy(std::span<const float>(copy.gradients), floats(sum->region));
         on.run(kernels::Fill{copy.gradients, 0});
     }
 }
 
-void VersionedWeights::update(const TaskContext& context, StageCopy& copy, const StageOptimizer& optimizer)
+void VersionedWeights::update(const TaskContext& context, StageCopy& copy, const StoredStage& maths,
+                              const StageOptimizer& optimizer)
 {
     const kernels::Operations& on = *context.operations;
+    const auto copyInto = [&on](const BufferView& view, std::span<const std::byte> weights) {
+        on.run(kernels::copyOf<std::byte>(weights, bytes(view.region)));
+    };
     if (const BufferView* older = find(context.writes, BufferKind::WeightVersion)) {
-        on.copy(std::span<const float>(copy.parameters), floats(*older));
+        copyInto(*older, copy.stored);
         m_held[older->id] = {copy.version - m_base, 0};
     }
     if (context.task->kind == TaskKind::SetOut) {
         const BufferView* sent = find(context.writes, BufferKind::SentWeights);
-        on.copy(std::span<const float>(copy.parameters), floats(*sent));
+        copyInto(*sent, copy.stored);
         m_held[sent->id] = {copy.version - m_base, 0};
         return;
     }
@@ -117,7 +143,7 @@ void VersionedWeights::update(const TaskContext& context, StageCopy& copy, const
         const BufferView* received = find(context.reads, BufferKind::ReceivedWeights);
         if (received == nullptr)
             throw Error(m_program->label(context.id), "has no weights to put in place", "compile the schedule again");
-        on.copy(std::span<const float>(floats(*received)), copy.parameters);
+        on.run(kernels::copyOf<std::byte>(bytes(received->region), copy.stored));
         copy.version = held(m_cameFrom[received->id]).version + m_base;
         return;
     }
@@ -126,18 +152,20 @@ void VersionedWeights::update(const TaskContext& context, StageCopy& copy, const
     for (const BufferView& view : context.reads)
         if (view.description->kind == BufferKind::ReceivedPartialGradient) {
             if (sum.empty())
-                sum = floats(view);
+                sum = floats(view.region);
             else
-                on.run(kernels::Add{sum, std::span<const float>(floats(view))});
+                on.run(kernels::Add{sum, std::span<const float>(floats(view.region))});
         }
     if (m_program->shardedStates)
-        on.copy(std::span<const float>(floats(*partialSum(context.reads))), copy.gradients);
+        on.copy(std::span<const float>(floats(partialSum(context.reads)->region)), copy.gradients);
     else if (!sum.empty())
         on.run(kernels::Add{copy.gradients, std::span<const float>(sum)});
     optimizer.update(on, copy.version + 1, copy.parameters, copy.gradients, copy.state);
+    if (maths.isWidened()) // else they are the same
+        maths.store(on, copy.parameters, copy.stored);
     ++copy.version;
     if (const BufferView* sent = find(context.writes, BufferKind::SentWeights)) {
-        on.copy(std::span<const float>(copy.parameters), floats(*sent));
+        copyInto(*sent, copy.stored);
         m_held[sent->id] = {copy.version - m_base, 0};
     }
     on.run(kernels::Fill{copy.gradients, 0});

@@ -7,6 +7,7 @@
 
 #include "executor/runtime/stagework.h"
 #include "executor/training/optimizer.h"
+#include "executor/training/storedstage.h"
 
 #include <algorithm>
 #include <vector>
@@ -22,7 +23,8 @@ struct WeightReading {
 
 /// What a device holds of a stage.
 struct StageCopy {
-    std::span<float> parameters; ///< in fp32: the stored ones, or in bf16 the master copies
+    /// In fp32: the stored ones, or in bf16 the master copies, which are only where the updates are made.
+    std::span<float> parameters;
     std::span<float> gradients;
     std::span<float> state;        ///< of the optimizer, without master copies
     std::span<std::byte> stored{}; ///< what passes read
@@ -36,15 +38,15 @@ public:
     /// Versions in the Program count from the beginning of the step.
     void beginStep(std::span<const StageCopy> copies);
 
-    /// The weights that F, B or I reads, predicted first when it is this block that does it.
-    std::span<const float> beforeBlock(const TaskContext& context, const StageCopy& copy,
-                                       const StageOptimizer& optimizer);
+    /// The weights that F, B or I reads, as they are stored, predicted first when it is this block that does it.
+    std::span<const std::byte> beforeBlock(const TaskContext& context, const StageCopy& copy, const StoredStage& maths,
+                                           const StageOptimizer& optimizer);
     /// Where B, I or W adds its gradients up, with the sum that came from elsewhere put in place.
     std::span<float> gradientSum(const TaskContext& context, const StageCopy& copy);
     /// Hands the gradient sum on when it is complete here.
     void afterBlock(const TaskContext& context, StageCopy& copy);
     /// Updates the stage, puts in place what another device made, or sends out a copy of it as it is.
-    void update(const TaskContext& context, StageCopy& copy, const StageOptimizer& optimizer);
+    void update(const TaskContext& context, StageCopy& copy, const StoredStage& maths, const StageOptimizer& optimizer);
 
     /// Per task, of the last step.
     const std::vector<WeightReading>& readings() const { return m_readings; }
@@ -52,6 +54,10 @@ public:
     TaskId firstDifference() const;
 
 private:
+    /// Of the newest weights into `made`. Where weights are stored in two bytes, part by part through the workspace of
+    /// the block, which has not begun.
+    static void predict(const TaskContext& context, const StageCopy& copy, const StoredStage& maths,
+                        const StageOptimizer& optimizer, int steps, std::span<std::byte> made);
     WeightReading held(BufferId buffer) const { return m_held[buffer]; }
 
     const Program* m_program = nullptr;

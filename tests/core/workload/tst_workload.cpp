@@ -423,8 +423,8 @@ private slots:
             QCOMPARE(cut[stage].savedUntilWeightGrad * 8, whole[stage].savedUntilWeightGrad);
             QCOMPARE(cut[stage].output * 8, whole[stage].output);
             QCOMPARE(cut[stage].parameters, whole[stage].parameters); // the position table keeps its rows
-            // Keys and values of 7 of 8 pieces, in bf16: 2 and 6 attention layers.
-            QCOMPARE(cut[stage].sequenceGradient, Bytes{2} * (stage == 0 ? 2 : 6) * 2 * 4 * 64 * 3 * (2048 - 256));
+            // Gradients of the keys and values of 7 of 8 pieces, summed in fp32: 2 and 6 attention layers.
+            QCOMPARE(cut[stage].sequenceGradient, Bytes{4} * (stage == 0 ? 2 : 6) * 2 * 4 * 64 * 3 * (2048 - 256));
         }
     }
 

@@ -2,6 +2,7 @@
 // Several ranks in one process, with sockets between them: barriers, failures, lost ranks, whole runs on the host and
 // on a pretended GPU each.
 #include "core/predict/predict.h"
+#include "core/workload/transformer.h"
 #include "executor/cuda/pretendedgpu.h"
 #include "executor/mpi/launch.h"
 #include "executor/mpi/rankbackend.h"
@@ -188,15 +189,25 @@ private slots:
     {
         QTest::addColumn<QByteArray>("family");
         QTest::addColumn<int>("devices");
+        QTest::addColumn<bool>("narrow");
         for (const int devices : {2, 4})
             for (const char* family : {"1f1b", "zb-h1", "interleaved-1f1b", "chimera", "gpipe"})
-                QTest::addRow("%s, %d ranks", family, devices) << QByteArray(family) << devices;
+                QTest::addRow("%s, %d ranks", family, devices) << QByteArray(family) << devices << false;
+        for (const char* family : {"1f1b", "pipeoptim", "cdp-v2"})
+            QTest::addRow("%s, bf16", family) << QByteArray(family) << 2 << true;
     }
     void ranksTrainToTheBitsOfThreads()
     {
         QFETCH(QByteArray, family);
         QFETCH(int, devices);
-        const Design design = test::tinyGpt(family.toStdString(), devices, 8);
+        QFETCH(bool, narrow);
+        Design design = test::tinyGpt(family.toStdString(), devices, 8);
+        if (narrow) {
+            ModelShape shape = design.workload->shape;
+            shape.dataType = DataType::Bf16;
+            shape.widened = true;
+            design.workload = makeWorkload(shape, design.workload->optimizer, "test");
+        }
         RunOptions options;
         options.steps = 4;
         options.runtime.checkMemory = true;

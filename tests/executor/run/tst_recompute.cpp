@@ -6,11 +6,13 @@
 #include "core/schedule/recomputeblocks.h"
 #include "core/workload/transformer.h"
 #include "executor/run/run.h"
+#include "executor/run/safetensorsfile.h"
 #include "makers/designs.h"
 #include "makers/models.h"
 #include "sanitized.h"
 #include "testmain.h"
 
+#include <QTemporaryDir>
 #include <QTest>
 
 using namespace pipewright;
@@ -92,6 +94,28 @@ private Q_SLOTS:
             QVERIFY2(
                 full < all && selective < all,
                 qPrintable(QString("%1: full %2, selective %3 of %4").arg(family).arg(full).arg(selective).arg(all)));
+        }
+    }
+
+    void whatItPredictsIsWrittenAsWithoutRecomputation()
+    {
+        const QTemporaryDir folder;
+        for (const bool narrow : {false, true}) {
+            ModelShape shape = test::llamaShape(4);
+            shape.dataType = narrow ? DataType::Bf16 : DataType::Fp32;
+            const Design kept = test::tinyDesign("1f1b", 2, 4, shape);
+            std::vector<std::vector<float>> written;
+            for (const Recompute recompute : {Recompute::None, Recompute::Selective, Recompute::Full}) {
+                RunOptions options;
+                options.steps = 2;
+                options.dump = folder.filePath("dump").toStdString();
+                options.overwriteTrace = true;
+                run(withRecompute(kept, everyStage(kept, recompute)), options);
+                written.push_back(SafetensorsFile::open(options.dump).values("probabilities"));
+            }
+            QVERIFY(!written[0].empty());
+            QVERIFY(written[1] == written[0]);
+            QVERIFY(written[2] == written[0]);
         }
     }
 

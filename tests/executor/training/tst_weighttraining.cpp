@@ -182,6 +182,7 @@ private Q_SLOTS:
     void synchronousUpdatesAreTheSequentialRun();
     void predictionsFollowTheOptimizer();
     void measuredMemoryIsTheTriangleAndTheFlatLine();
+    void aRunSaysThatItsReadsAgree_data();
     void aRunSaysThatItsReadsAgree();
 };
 
@@ -379,6 +380,12 @@ void TestWeightTraining::predictionsFollowTheOptimizer()
         const float direction = rule == Optimizer::RmsProp ? 1 / std::sqrt(1 - settings.rmsSmoothing) : 1;
         for (std::size_t i = 0; i < predicted.size(); ++i)
             QVERIFY(std::abs(predicted[i] - (parameters[i] - 2 * rate * direction)) < 1e-5f); // decay is no part of it
+        std::vector<float> parts(layout.count());
+        for (std::size_t first = 0; first < parts.size(); first += 1000)
+            optimizer.predict(kernels::hostOperations(), 1, 2, parameters, state,
+                              std::span(parts).subspan(first, std::min<std::size_t>(1000, parts.size() - first)),
+                              first);
+        QVERIFY(parts == predicted);
     }
 }
 
@@ -420,19 +427,61 @@ void TestWeightTraining::measuredMemoryIsTheTriangleAndTheFlatLine()
     }
 }
 
+void TestWeightTraining::aRunSaysThatItsReadsAgree_data()
+{
+    QTest::addColumn<QString>("family");
+    QTest::addColumn<int>("layout");
+    QTest::addColumn<int>("optimizer");
+    QTest::addColumn<bool>("narrow");
+    const auto add = [](const char* family, WorkerLayout layout, Optimizer optimizer, bool narrow) {
+        QTest::addRow("%s %s %s %s", family, nameOf(layout).data(), nameOf(optimizer).data(), narrow ? "bf16" : "fp32")
+            << QString(family) << int(layout) << int(optimizer) << narrow;
+    };
+    add("xpipe", WorkerLayout::Pipeline, Optimizer::Adam, false);
+    add("cdp-v2", WorkerLayout::Pipeline, Optimizer::SgdMomentum, false);
+    for (const OptimizerFacts& facts : optimizers)
+        add("pipeoptim", WorkerLayout::Pipeline, facts.optimizer, true);
+    add("xpipe", WorkerLayout::Pipeline, Optimizer::Adam, true);
+    for (const char* family : {"async-1f1b", "pipedream", "pipedream-2bw", "spectrain"})
+        add(family, WorkerLayout::Pipeline, Optimizer::SgdMomentum, true);
+    for (int layout = 0; layout < workerLayoutCount; ++layout)
+        for (const char* family : {"dp", "cdp-v1", "cdp-v2"})
+            if (family != std::string_view("dp") || WorkerLayout(layout) != WorkerLayout::Sharded) // there is none
+                add(family, WorkerLayout(layout), Optimizer::AdamW, true);
+}
+
 void TestWeightTraining::aRunSaysThatItsReadsAgree()
 {
-    FamilyParameters p = sized(2, 6);
+    QFETCH(QString, family);
+    QFETCH(int, layout);
+    QFETCH(int, optimizer);
+    QFETCH(bool, narrow);
+    FamilyParameters p = sized(3, 6);
+    p.layout = WorkerLayout(layout);
+    p.optimizer = Optimizer(optimizer);
+    if (p.layout == WorkerLayout::Single)
+        p.workers = p.devices, p.devices = 1;
+    if (p.layout == WorkerLayout::Triangle)
+        p.workers = p.devices, p.devices = family == "dp" ? 9 : 6;
     RunOptions options;
     options.steps = 2;
-    for (const char* family : {"pipeoptim", "xpipe", "cdp-v2"}) {
-        const RunResult result = run(designOf(makeSchedule(family, p)), options);
-        QCOMPARE(result.maths, std::string("training"));
-        QVERIFY(result.gradients->lagged && result.gradients->bitEqual);
-        QVERIFY(std::any_of(result.notes.begin(), result.notes.end(),
-                            [](const Diagnostic& note) { return note.where == "weights"; }));
-        QVERIFY(std::isfinite(result.losses.back()) && result.losses.back() < 10);
+    Design design = designOf(makeSchedule(family.toStdString(), p));
+    design.schedule.weightPolicy.optimizer = Optimizer(optimizer);
+    const RunResult wide = run(trainableDesign(design), options);
+    if (narrow) {
+        ModelShape shape = design.workload->shape;
+        shape.dataType = DataType::Bf16;
+        shape.widened = true;
+        design.workload = makeWorkload(shape, design.workload->optimizer, "test");
     }
+    const RunResult result = run(trainableDesign(design), options);
+    QCOMPARE(result.maths, std::string("training"));
+    QVERIFY(result.gradients->lagged && result.gradients->bitEqual);
+    QVERIFY(std::any_of(result.notes.begin(), result.notes.end(),
+                        [](const Diagnostic& note) { return note.where == "weights"; }));
+    QCOMPARE(result.peakBytes, result.predictedPeakBytes);
+    QVERIFY(std::abs(result.losses.back() / wide.losses.back() - 1) < 0.01);
+    QCOMPARE(result.losses == wide.losses, !narrow);
 }
 
 PIPEWRIGHT_TEST(TestWeightTraining, QCoreApplication)
