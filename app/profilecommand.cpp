@@ -9,6 +9,7 @@
 #include "core/base/textfile.h"
 #include "core/base/units.h"
 #include "core/presets/modelfile.h"
+#include "core/workload/layertable.h"
 #include "executor/torch/python.h"
 #include "executor/torch/torchprofile.h"
 #include "traces/analysis/layerranges.h"
@@ -20,6 +21,7 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <utility>
 
 namespace pipewright::app {
 
@@ -79,18 +81,22 @@ Json toJson(const LayerProfile& profile, const std::string& output)
     for (std::size_t i = 0; i < profile.layers.size(); ++i) {
         const KnownLayer& layer = profile.shape.table[i];
         const ProfiledLayer& measured = profile.layers[i];
-        layers.push_back({{"layer", layer.name},
-                          {"forward_ns", layer.forward},
-                          {"input_grad_ns", layer.inputGrad},
-                          {"weight_grad_ns", layer.weightGrad},
-                          {"backward_ns", layer.backward},
-                          {"saved_bytes", layer.saved},
-                          {"saved_for_weight_grad_bytes", layer.savedForWeightGrad},
-                          {"parameter_bytes", layer.parameters},
-                          {"output_bytes", layer.output},
-                          {"peak_bytes", measured.peak < 0 ? Json() : Json(measured.peak)},
-                          {"spread", measured.spread},
-                          {"rounds", measured.rounds}});
+        Json row{{"layer", layer.name},
+                 {"forward_ns", layer.forward},
+                 {"input_grad_ns", layer.inputGrad},
+                 {"weight_grad_ns", layer.weightGrad},
+                 {"backward_ns", layer.backward},
+                 {"saved_bytes", layer.saved},
+                 {"saved_for_weight_grad_bytes", layer.savedForWeightGrad},
+                 {"parameter_bytes", layer.parameters},
+                 {"output_bytes", layer.output},
+                 {"peak_bytes", measured.peak < 0 ? Json() : Json(measured.peak)},
+                 {"spread", measured.spread},
+                 {"rounds", measured.rounds}};
+        if (profile.shape.autograd)
+            forEachAutogradField(layer.autograd,
+                                 [&row](const std::string& key, Bytes bytes) { row[key + "_bytes"] = bytes; });
+        layers.push_back(std::move(row));
     }
     return {{"model", output},
             {"device", profile.device},

@@ -7,6 +7,7 @@
 #include "core/design/blockparts.h"
 #include "core/schedule/block.h"
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <map>
@@ -36,7 +37,8 @@ constexpr std::string_view nameOf(CostOrigin origin) ///< empty behind the last 
 /// Costs of one stage for one microbatch. Bytes of activations are split by lifetime:
 ///   savedUntilInputGrad   written by F, released by I (or B)
 ///   savedUntilWeightGrad  written by F, released by W (or B)
-///   savedFromInputGrad    written by I, released by W; a full B holds it only while it runs
+///   savedFromInputGrad    written by I, released by W; a full B holds it only while it runs, without what it is
+///                         spared (sparedByBackward): an engine of its own may not need all of it in a full B
 /// In the zero-bubble papers' terms M_B = the first two, M_W = the last two. Where the stage recomputes, R writes what
 /// F did not keep:
 ///   recomputedUntilInputGrad    written by R, released by I (or B)
@@ -53,6 +55,7 @@ struct StageCosts {
     Bytes savedUntilInputGrad = 0;
     Bytes savedUntilWeightGrad = 0;
     Bytes savedFromInputGrad = 0;
+    Bytes sparedByBackward = 0;
     Bytes recomputedUntilInputGrad = 0, recomputedUntilWeightGrad = 0;
     Bytes output = 0; ///< what F hands to the next stage; its gradient is as large
     Bytes sequenceGradient =
@@ -68,6 +71,11 @@ struct StageCosts {
     /// is one computing part.
     std::array<std::vector<BlockPart>, opCount> parts{};
 
+    /// What a backward that makes the input's gradient makes for W besides.
+    Bytes madeForWeightGrad(Op op) const
+    {
+        return op == Op::B ? std::max<Bytes>(0, savedFromInputGrad - sparedByBackward) : savedFromInputGrad;
+    }
     /// After times have changed: parts keep their shares of the block. O(parts).
     void fitParts();
     /// The parts; without any, the whole block as one.

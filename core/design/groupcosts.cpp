@@ -57,9 +57,9 @@ void scaleBytes(double state, double kept, StageCosts& stage)
     };
     scale(state, {&stage.parameters, &stage.gradients, &stage.optimizerState});
     scale(kept, {&stage.savedUntilInputGrad, &stage.savedUntilWeightGrad, &stage.savedFromInputGrad,
-                 &stage.recomputedUntilInputGrad, &stage.recomputedUntilWeightGrad, &stage.sequenceGradient,
-                 &stage.workspaceForward, &stage.workspaceInputGrad, &stage.workspaceWeightGrad,
-                 &stage.workspaceBackward, &stage.workspaceRecompute});
+                 &stage.sparedByBackward, &stage.recomputedUntilInputGrad, &stage.recomputedUntilWeightGrad,
+                 &stage.sequenceGradient, &stage.workspaceForward, &stage.workspaceInputGrad,
+                 &stage.workspaceWeightGrad, &stage.workspaceBackward, &stage.workspaceRecompute});
 }
 
 /// Of the fullest member, in terms of the smallest memory.

@@ -177,9 +177,9 @@ Design withSequencePieces(const Design& base, int pieces)
         for (const Op op : {Op::F, Op::I, Op::W, Op::B, Op::R})
             stage.origin[indexOf(op)] = CostOrigin::Estimated;
         for (Bytes* bytes : {&stage.savedUntilInputGrad, &stage.savedUntilWeightGrad, &stage.savedFromInputGrad,
-                             &stage.recomputedUntilInputGrad, &stage.recomputedUntilWeightGrad, &stage.output,
-                             &stage.workspaceForward, &stage.workspaceInputGrad, &stage.workspaceWeightGrad,
-                             &stage.workspaceBackward, &stage.workspaceRecompute})
+                             &stage.sparedByBackward, &stage.recomputedUntilInputGrad, &stage.recomputedUntilWeightGrad,
+                             &stage.output, &stage.workspaceForward, &stage.workspaceInputGrad,
+                             &stage.workspaceWeightGrad, &stage.workspaceBackward, &stage.workspaceRecompute})
             share(*bytes);
     }
     if (!design.workload)

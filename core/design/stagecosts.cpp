@@ -7,6 +7,7 @@
 #include "core/design/expertparts.h"
 #include "core/design/groupcosts.h"
 #include "core/design/membertimes.h"
+#include "core/workload/autogradstage.h"
 #include "core/workload/layerparts.h"
 #include "core/workload/parallelism.h"
 #include "core/workload/recomputedtensors.h"
@@ -69,9 +70,22 @@ std::int64_t parametersOf(std::span<const Layer> layers)
     return count;
 }
 
+void fillAutogradBytes(const Workload& workload, std::span<const Layer> layers, StageCosts& stage)
+{
+    const auto begin = static_cast<std::size_t>(layers.data() - workload.layers.data());
+    const AutogradStage held = autogradStage(workload.layers, begin, layers.size());
+    stage.savedUntilInputGrad = held.untilInputGrad;
+    stage.savedUntilWeightGrad = held.untilWeightGrad;
+    stage.savedFromInputGrad = stage.sparedByBackward = held.fromInputGrad;
+    stage.workspaceForward = held.workspaceForward;
+    stage.workspaceInputGrad = held.workspaceInputGrad;
+    stage.workspaceWeightGrad = held.workspaceWeightGrad;
+    stage.workspaceBackward = held.workspaceBackward;
+}
+
 void fillBytes(const Workload& workload, std::span<const Layer> layers, Recompute recompute, StageCosts& stage)
 {
-    stage.savedUntilInputGrad = stage.savedUntilWeightGrad = stage.savedFromInputGrad = 0;
+    stage.savedUntilInputGrad = stage.savedUntilWeightGrad = stage.savedFromInputGrad = stage.sparedByBackward = 0;
     stage.recomputedUntilInputGrad = stage.recomputedUntilWeightGrad = 0;
     for (const Layer& layer : layers)
         for (const SavedTensor& tensor : layer.saved) {
@@ -97,6 +111,8 @@ void fillBytes(const Workload& workload, std::span<const Layer> layers, Recomput
     stage.workspaceWeightGrad = workspace.weightGrad;
     stage.workspaceBackward = workspace.backward;
     stage.workspaceRecompute = workspace.recompute;
+    if (workload.shape.autograd && recompute == Recompute::None)
+        fillAutogradBytes(workload, layers, stage);
     const std::int64_t parameters = parametersOf(layers);
     stage.parameters = parameters * workload.state.parameter;
     stage.gradients = parameters * workload.state.gradient;
@@ -311,6 +327,10 @@ Costs formulaCosts(const Workload& workload, const std::vector<int>& layersPerSt
             shareOut(workload, static_cast<int>(stages[stage].data() - workload.layers.data()), layersPerStage[stage],
                      device, deviceOfStage[stage], stage < plans.size() ? plans[stage] : sharding::StatedPlan{},
                      known ? *known : own, costs.stages[stage]);
+        if (stage == 0 && workload.shape.autograd) { // nobody wants its input's gradient: autogradstage.h
+            costs.stages[0].inputGrad = stages[0].front().inputGradTime;
+            costs.stages[0].weightGrad = costs.stages[0].backward;
+        }
         if (StageCosts& cost = costs.stages[stage];
             device.group && stage < recompute.size() && recompute[stage] == Recompute::Selective)
             cost.recompute = std::llround(static_cast<double>(cost.forward)

@@ -4,9 +4,11 @@
 
 #include <fmt/format.h>
 
+#include <cstdint>
 #include <map>
 #include <tuple>
 #include <utility>
+#include <vector>
 
 namespace pipewright {
 
@@ -14,13 +16,115 @@ namespace {
 
 using Type = PytorchAction::Type;
 
-std::vector<PytorchAction> completed(const std::vector<PytorchAction>& row, const Schedule& schedule,
-                                     PytorchVersion version)
+/// By what a rank receives it knows that the sender is done with what it was sent before.
+class Arrivals {
+public:
+    Arrivals(const PytorchRows& rows, const Schedule& schedule)
+        : m_microbatches(schedule.microbatches), m_stages(schedule.stages())
+    {
+        for (std::vector<Place>* places : {&m_sent[0], &m_sent[1], &m_used[0], &m_used[1]})
+            places->resize(static_cast<std::size_t>(m_stages) * static_cast<std::size_t>(m_microbatches));
+        for (std::size_t rank = 0; rank < rows.size(); ++rank)
+            for (std::size_t i = 0; i < rows[rank].size(); ++i)
+                note(rows[rank][i], {static_cast<std::int64_t>(rank), static_cast<std::int64_t>(i)});
+    }
+
+    struct Place {
+        std::int64_t rank = -1, index = -1; ///< of the row; -1: there is none
+    };
+
+    /// Who uses what is sent, and when.
+    Place useOf(const PytorchAction& send) const { return at(m_used[send.carriesGradient()], send.stage, send); }
+    /// Who sent what a computation reads.
+    Place sourceOf(const PytorchAction& a) const
+    {
+        if (a.type == Type::F)
+            return at(m_sent[0], a.stage - 1, a);
+        return a.isBackward() ? at(m_sent[1], a.stage + 1, a) : Place{};
+    }
+
+private:
+    void note(const PytorchAction& a, Place place)
+    {
+        if (a.isSend())
+            m_sent[a.carriesGradient()][cell(a.stage, a)] = place;
+        else if (a.type == Type::F && a.stage > 0)
+            m_used[0][cell(a.stage - 1, a)] = place;
+        else if (a.isBackward() && a.stage + 1 < m_stages)
+            m_used[1][cell(a.stage + 1, a)] = place;
+    }
+
+    std::size_t cell(int stage, const PytorchAction& a) const
+    {
+        return static_cast<std::size_t>(stage) * static_cast<std::size_t>(m_microbatches)
+               + static_cast<std::size_t>(a.microbatch);
+    }
+
+    Place at(const std::vector<Place>& places, int stage, const PytorchAction& a) const
+    {
+        return stage < 0 || stage >= m_stages ? Place{} : places[cell(stage, a)];
+    }
+
+    int m_microbatches, m_stages;
+    std::vector<Place> m_sent[2], m_used[2]; ///< of outputs and of gradients, by the stage that makes them
+};
+
+/// The sends of one rank that nobody has waited for.
+class Outstanding {
+public:
+    explicit Outstanding(const Arrivals& arrivals) : m_arrivals(arrivals) {}
+
+    void add(const PytorchAction& send)
+    {
+        const Type wait = send.carriesGradient() ? Type::WaitSendB : Type::WaitSendF;
+        m_sends.push_back({{wait, send.stage, send.microbatch}, m_arrivals.useOf(send)});
+    }
+
+    /// Behind a computation: what has arrived for certain. A stage's gradient comes after its output was used.
+    void arrived(const PytorchAction& computation, std::vector<PytorchAction>& waits)
+    {
+        const Arrivals::Place source = m_arrivals.sourceOf(computation);
+        take(waits, [&](const Send& send) {
+            return (source.rank >= 0 && send.used.rank == source.rank && send.used.index < source.index)
+                   || (computation.isBackward() && send.wait.type == Type::WaitSendF
+                       && send.wait.stage == computation.stage && send.wait.microbatch == computation.microbatch);
+        });
+    }
+
+    void all(std::vector<PytorchAction>& waits)
+    {
+        take(waits, [](const Send&) { return true; });
+    }
+
+private:
+    struct Send {
+        PytorchAction wait;
+        Arrivals::Place used;
+    };
+
+    template<typename Taken>
+    void take(std::vector<PytorchAction>& waits, Taken taken)
+    {
+        std::erase_if(m_sends, [&](const Send& send) {
+            if (!taken(send))
+                return false;
+            waits.push_back(send.wait);
+            return true;
+        });
+    }
+
+    const Arrivals& m_arrivals;
+    std::vector<Send> m_sends;
+};
+
+std::vector<PytorchAction> completed(const std::vector<PytorchAction>& row, const Arrivals& arrivals,
+                                     const Schedule& schedule, PytorchVersion version)
 {
     const auto stages = static_cast<std::size_t>(schedule.stages());
-    std::vector<std::uint8_t> gathered(stages, 0), sendsForward(stages, 0);
+    std::vector<std::uint8_t> gathered(stages, 0);
     std::vector<int> backwardsLeft(stages, schedule.microbatches);
-    std::vector<PytorchAction> result, due, gradientWaits;
+    std::vector<PytorchAction> result, due;
+    Outstanding outstanding(arrivals);
     result.reserve(2 * row.size());
     for (const PytorchAction& a : row)
         if (!std::exchange(gathered[a.stage], 1))
@@ -29,12 +133,12 @@ std::vector<PytorchAction> completed(const std::vector<PytorchAction>& row, cons
         const PytorchAction& a = row[i];
         const auto stage = static_cast<std::size_t>(a.stage);
         result.push_back(a);
-        if (a.type == Type::SendF)
-            sendsForward[stage] = 1;
-        if (a.type == Type::SendB)
-            gradientWaits.push_back({Type::WaitSendB, a.stage, a.microbatch});
-        if (a.isBackward() && sendsForward[stage] && version >= PytorchVersion::V2_15)
-            due.push_back({Type::WaitSendF, a.stage, a.microbatch});
+        if (version >= PytorchVersion::V2_15) {
+            if (a.isSend())
+                outstanding.add(a);
+            else if (a.isCompute())
+                outstanding.arrived(a, due);
+        }
         if ((a.type == Type::B || a.type == Type::W) && --backwardsLeft[stage] == 0) {
             if (version >= PytorchVersion::V2_10)
                 due.push_back({Type::ReduceGrad, a.stage, -1});
@@ -42,14 +146,13 @@ std::vector<PytorchAction> completed(const std::vector<PytorchAction>& row, cons
                 due.push_back({Type::WaitReduceGrad, a.stage, -1});
             due.push_back({Type::Reshard, a.stage, -1});
         }
-        // Not between the members of an overlap, nor between a gradient and its send.
-        if (a.together || (i + 1 < row.size() && row[i + 1].type == Type::SendB && row[i + 1].stage == a.stage))
+        // Not between the members of an overlap, nor between a value and its send.
+        if (a.together || (i + 1 < row.size() && row[i + 1].isSend() && row[i + 1].stage == a.stage))
             continue;
         result.insert(result.end(), due.begin(), due.end());
         due.clear();
     }
-    if (version >= PytorchVersion::V2_15)
-        result.insert(result.end(), gradientWaits.begin(), gradientWaits.end());
+    outstanding.all(result);
     return result;
 }
 
@@ -142,8 +245,9 @@ private:
 
 void addBookkeeping(PytorchRows& rows, const Schedule& schedule, PytorchVersion version)
 {
+    const Arrivals arrivals(rows, schedule);
     for (std::vector<PytorchAction>& row : rows)
-        row = completed(row, schedule, version);
+        row = completed(row, arrivals, schedule, version);
 }
 
 void checkWaits(const PytorchRows& rows, const std::vector<std::vector<int>>& cells, const std::vector<int>& lines,

@@ -15,8 +15,10 @@ enum class PytorchVersion { V2_9, V2_10, V2_15 }; ///< the first version of each
 ///   done: parameters that FSDP shards are gathered once and held; PyTorch skips both for other stages;
 /// - REDUCE_GRAD after a stage's last backward and the gradient that it sends, so that no rank waits for the
 ///   reduction, and WAIT_REDUCE_GRAD after it, since a rank may have one reduction in flight;
-/// - WAIT_SEND_F behind the stage's own backward of the microbatch, for which the value must have arrived, and
-///   WAIT_SEND_B at the end: in both places no rank is held up. O(actions).
+/// - WAIT_SEND_F and WAIT_SEND_B behind the first computation that reads something which the receiver sent after it
+///   had used the value, at the latest behind the stage's own backward of the microbatch and at the end: in all these
+///   places the value must have arrived, so no rank is held up, and what was sent is let go of. O(actions) where
+///   sends are used in about the order in which they are made.
 void addBookkeeping(PytorchRows& rows, const Schedule& schedule, PytorchVersion version);
 
 /// Checks the waits of a file: one after each send and one before the next reduction, or none at all, as in files from

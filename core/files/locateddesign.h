@@ -44,6 +44,7 @@ void forEachByteField(Stage& stage, Visit visit)
     visit("saved_until_input_grad", stage.savedUntilInputGrad);
     visit("saved_until_weight_grad", stage.savedUntilWeightGrad);
     visit("saved_from_input_grad", stage.savedFromInputGrad);
+    visit("spared_by_backward", stage.sparedByBackward);
     visit("recomputed_until_input_grad", stage.recomputedUntilInputGrad);
     visit("recomputed_until_weight_grad", stage.recomputedUntilWeightGrad);
     visit("sequence_gradient", stage.sequenceGradient);

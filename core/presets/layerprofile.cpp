@@ -4,6 +4,7 @@
 #include "core/base/units.h"
 #include "core/json/prettyjson.h"
 #include "core/presets/modeljson.h"
+#include "core/workload/layertable.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -44,16 +45,23 @@ std::string modelFileText(const LayerProfile& profile, const std::string& origin
 std::string layerTableText(const LayerProfile& profile)
 {
     std::string text = "layer,forward,input_grad,weight_grad,backward,saved,saved_for_weight_grad,parameters,output,"
-                       "spread,peak,rounds,estimated,unknown\n";
+                       "spread,peak,rounds,estimated,unknown";
+    if (AutogradBytes all; profile.shape.autograd)
+        forEachAutogradField(all, [&text](const char* column, Bytes) { text += fmt::format(",{}", column); });
+    text += '\n';
     for (std::size_t i = 0; i < profile.shape.table.size(); ++i) {
         const KnownLayer& layer = profile.shape.table[i];
         const ProfiledLayer& measured = profile.layers[i];
-        text += fmt::format("{},{},{},{},{},{},{},{},{},{:.1f} %,{},{},{},{}\n", layer.name,
-                            exactDuration(layer.forward), exactDuration(layer.inputGrad),
-                            exactDuration(layer.weightGrad), exactDuration(layer.backward), exactSize(layer.saved),
-                            exactSize(layer.savedForWeightGrad), exactSize(layer.parameters), exactSize(layer.output),
-                            measured.spread * 100, measured.peak < 0 ? "" : exactSize(measured.peak), measured.rounds,
+        text += fmt::format("{},{},{},{},{},{},{},{},{},{:.1f} %,{},{},{},{}", layer.name, exactDuration(layer.forward),
+                            exactDuration(layer.inputGrad), exactDuration(layer.weightGrad),
+                            exactDuration(layer.backward), exactSize(layer.saved), exactSize(layer.savedForWeightGrad),
+                            exactSize(layer.parameters), exactSize(layer.output), measured.spread * 100,
+                            measured.peak < 0 ? "" : exactSize(measured.peak), measured.rounds,
                             fmt::join(profile.estimated, " "), fmt::join(profile.unknown, " "));
+        if (profile.shape.autograd)
+            forEachAutogradField(layer.autograd,
+                                 [&text](const char*, Bytes bytes) { text += fmt::format(",{}", exactSize(bytes)); });
+        text += '\n';
     }
     return text;
 }

@@ -15,6 +15,7 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <map>
 #include <optional>
 
 namespace pipewright {
@@ -82,6 +83,19 @@ std::array<std::optional<std::size_t>, columnNames.size()> columnsOf(const TextL
     return columns;
 }
 
+/// Any of them makes the table autograd's.
+std::map<std::string_view, std::size_t> autogradColumnsOf(const TextLine& header)
+{
+    std::map<std::string_view, std::size_t> columns;
+    AutogradBytes all;
+    forEachAutogradField(all, [&](std::string_view name, Bytes) {
+        for (std::size_t at = 0; at < header.cells.size(); ++at)
+            if (header.cells[at].text == name)
+                columns[name] = at;
+    });
+    return columns;
+}
+
 } // namespace
 
 bool isModelFile(std::string_view presetOrFile)
@@ -142,6 +156,7 @@ ModelFile readLayerTable(std::string_view text, const std::string& name)
                     fmt::format("its header is {}",
                                 fmt::join(columnNames.begin(), columnNames.begin() + requiredColumns, ",")));
     const auto columns = columnsOf(lines.front(), faults);
+    const auto autogradColumns = autogradColumnsOf(lines.front());
     faults.raise();
     std::vector<KnownLayer> table;
     for (std::size_t i = 1; i < lines.size(); ++i) {
@@ -153,15 +168,15 @@ ModelFile readLayerTable(std::string_view text, const std::string& name)
             continue;
         }
         const auto cell = [&](Column column) -> const TextCell& { return line.cells[*columns[column]]; };
-        const auto value = [&](Column column, auto parse) -> std::int64_t {
+        const auto parsed = [&](const TextCell& from, std::string_view name, auto parse) -> std::int64_t {
             try {
-                return parse(cell(column).text, columnNames[column]);
+                return parse(from.text, name);
             } catch (const Error& error) {
-                faults.add(line.number, cell(column), error.diagnostics().front().what,
-                           error.diagnostics().front().hint);
+                faults.add(line.number, from, error.diagnostics().front().what, error.diagnostics().front().hint);
                 return 0;
             }
         };
+        const auto value = [&](Column column, auto parse) { return parsed(cell(column), columnNames[column], parse); };
         KnownLayer& layer = table.emplace_back();
         layer.name = std::string(cell(Name).text);
         layer.forward = value(Forward, parseDuration);
@@ -172,10 +187,15 @@ ModelFile readLayerTable(std::string_view text, const std::string& name)
         layer.parameters = value(Parameters, parseSize);
         layer.output = value(Output, parseSize);
         layer.savedForWeightGrad = columns[SavedForWeightGrad] ? value(SavedForWeightGrad, parseSize) : layer.saved;
+        forEachAutogradField(layer.autograd, [&](std::string_view column, Bytes& bytes) {
+            if (const auto found = autogradColumns.find(column); found != autogradColumns.end())
+                bytes = parsed(line.cells[found->second], column, parseSize);
+        });
     }
     faults.raise();
     ModelFile file;
     file.shape = tableShape(stemOf(name), std::move(table));
+    file.shape.autograd = !autogradColumns.empty();
     if (Diagnostics wrong = checkShape(file.shape); !wrong.empty()) {
         for (Diagnostic& each : wrong)
             each.where = name + ": " + each.where;

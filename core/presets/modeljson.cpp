@@ -181,17 +181,24 @@ void writeTable(const ModelShape& shape, OrderedJson& json)
 {
     json["microbatch_size"] = shape.microbatchSize;
     json["data_type"] = nameIn(dataTypes, shape.dataType);
+    if (shape.autograd)
+        json["autograd"] = true;
     json["layer_table"] = OrderedJson::array();
-    for (const KnownLayer& layer : shape.table)
-        json["layer_table"].push_back({{"layer", layer.name},
-                                       {"forward", exactDuration(layer.forward)},
-                                       {"input_grad", exactDuration(layer.inputGrad)},
-                                       {"weight_grad", exactDuration(layer.weightGrad)},
-                                       {"backward", exactDuration(layer.backward)},
-                                       {"saved", exactSize(layer.saved)},
-                                       {"saved_for_weight_grad", exactSize(layer.savedForWeightGrad)},
-                                       {"parameters", exactSize(layer.parameters)},
-                                       {"output", exactSize(layer.output)}});
+    for (const KnownLayer& layer : shape.table) {
+        OrderedJson& entry =
+            json["layer_table"].emplace_back(OrderedJson{{"layer", layer.name},
+                                                         {"forward", exactDuration(layer.forward)},
+                                                         {"input_grad", exactDuration(layer.inputGrad)},
+                                                         {"weight_grad", exactDuration(layer.weightGrad)},
+                                                         {"backward", exactDuration(layer.backward)},
+                                                         {"saved", exactSize(layer.saved)},
+                                                         {"saved_for_weight_grad", exactSize(layer.savedForWeightGrad)},
+                                                         {"parameters", exactSize(layer.parameters)},
+                                                         {"output", exactSize(layer.output)}});
+        if (shape.autograd)
+            forEachAutogradField(layer.autograd,
+                                 [&entry](const char* key, Bytes bytes) { entry[key] = exactSize(bytes); });
+    }
 }
 
 void readTable(ObjectReader& reader, ModelShape& shape)
@@ -199,6 +206,8 @@ void readTable(ObjectReader& reader, ModelShape& shape)
     shape = tableShape(shape.name, {});
     reader.read("microbatch_size", shape.microbatchSize, 1, anySize);
     reader.readName("data_type", shape.dataType, dataTypes);
+    bool autograd = false;
+    reader.read("autograd", autograd);
     const Json* table = reader.array("layer_table", Presence::Required);
     for (std::size_t i = 0; table && i < table->size(); ++i) {
         ObjectReader entry(reader.document(), (*table)[i], fmt::format("{}/{}", reader.pointerTo("layer_table"), i),
@@ -215,9 +224,13 @@ void readTable(ObjectReader& reader, ModelShape& shape)
         entry.readSize("saved_for_weight_grad", layer.savedForWeightGrad);
         entry.readSize("parameters", layer.parameters, Presence::Required);
         entry.readSize("output", layer.output, Presence::Required);
+        if (autograd)
+            forEachAutogradField(layer.autograd,
+                                 [&entry](const char* key, Bytes& bytes) { entry.readSize(key, bytes); });
         entry.finish();
     }
     shape = tableShape(shape.name, std::move(shape.table), shape.dataType, shape.microbatchSize);
+    shape.autograd = autograd;
 }
 
 Parallelism readParallel(ObjectReader&& reader)

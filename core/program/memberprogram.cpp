@@ -415,7 +415,7 @@ private:
             cell.savedUntilInputGrad = kept(BufferKind::RecomputedUntilInputGrad, bytes.recomputedUntilInputGrad);
             cell.savedUntilWeightGrad = kept(BufferKind::RecomputedUntilWeightGrad, bytes.recomputedUntilWeightGrad);
         } else if (makesInputGrad(task.op)) {
-            cell.savedFromInputGrad = kept(BufferKind::SavedFromInputGrad, bytes.savedFromInputGrad);
+            cell.savedFromInputGrad = kept(BufferKind::SavedFromInputGrad, bytes.madeForWeightGrad(task.op));
         }
         kept(BufferKind::Workspace, workspaceOf(task.op, bytes));
     }

@@ -284,7 +284,8 @@ private:
         readWeights(task, index);
         endReads();
         if (inputGrad)
-            write(here.savedFromInputGrad, BufferKind::SavedFromInputGrad, block, device, costs.savedFromInputGrad);
+            write(here.savedFromInputGrad, BufferKind::SavedFromInputGrad, block, device,
+                  costs.madeForWeightGrad(block.op));
         if (inputGrad && isLastPiece(block) && m_program.sequencePieces > 1)
             write(sequenceGradient(block), BufferKind::SequenceGradient, block, device, costs.sequenceGradient);
         if (inputGrad && block.stage > 0)

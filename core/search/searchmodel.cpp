@@ -208,9 +208,9 @@ void SearchModel::addMemory(const Design& design, const MemoryLimit& limit)
         case Op::B:
             task.freed = untilInput + untilWeight + input;
             task.passing =
-                byFactor
-                    ? 0
-                    : std::max(recomputing, againInput + againWeight - input + fromInput + scaled(c.workspaceBackward));
+                byFactor ? 0
+                         : std::max(recomputing, againInput + againWeight - input + scaled(c.madeForWeightGrad(Op::B))
+                                                     + scaled(c.workspaceBackward));
             break;
         case Op::R:        // part of its backward
         case Op::U: break; // not part of a search

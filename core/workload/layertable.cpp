@@ -46,7 +46,9 @@ Diagnostics checkTable(const ModelShape& shape)
         const std::string where = fmt::format("model.layer_table.{}", i);
         if (layer.name.empty())
             fault(where, "a layer without a name", "give every layer one");
-        if (std::max({layer.saved, layer.parameters, layer.output}) > mostBytes)
+        Bytes most = std::max({layer.saved, layer.parameters, layer.output});
+        forEachAutogradField(layer.autograd, [&most](const char*, Bytes bytes) { most = std::max(most, bytes); });
+        if (most > mostBytes)
             fault(where, fmt::format("{}: more than {}", inQuotes(layer.name), formatSize(mostBytes)),
                   "check the units");
         if (std::max({layer.forward, layer.inputGrad, layer.weightGrad, layer.backward}) > longestTime)
@@ -86,6 +88,7 @@ std::vector<Layer> tableLayers(const ModelShape& shape)
             layer.saved.push_back({"saved", rest, 1, Lifetime::UntilInputGrad});
         if (known.savedForWeightGrad > 0)
             layer.saved.push_back({"savedForWeightGrad", known.savedForWeightGrad, 1, Lifetime::UntilWeightGrad});
+        layer.autograd = known.autograd;
     }
     return layers;
 }

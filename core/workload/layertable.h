@@ -11,6 +11,20 @@ namespace pipewright {
 ModelShape tableShape(std::string name, std::vector<KnownLayer> table, DataType type = DataType::Fp32,
                       std::int64_t microbatchSize = 1);
 
+/// What autograd holds of a layer, under its names in files; one list for writing and reading.
+template<class Held, class Visit>
+void forEachAutogradField(Held& held, Visit visit)
+{
+    visit("saved_from_input_grad", held.fromInputGrad);
+    visit("kept_gradient", held.gradient);
+    visit("kept_input", held.input);
+    visit("kept_output", held.output);
+    visit("workspace_forward", held.workspaceForward);
+    visit("workspace_input_grad", held.workspaceInputGrad);
+    visit("workspace_weight_grad", held.workspaceWeightGrad);
+    visit("workspace_backward", held.workspaceBackward);
+}
+
 /// What a table cannot have: no layers, more kept for W than kept, degrees of parallelism, sequences in pieces.
 Diagnostics checkTable(const ModelShape& shape);
 

@@ -82,6 +82,16 @@ struct Parallelism {
     bool operator==(const Parallelism&) const = default;
 };
 
+/// What PyTorch's autograd holds of a layer besides what F keeps; autogradstage.h says what a stage makes of it.
+struct AutogradBytes {
+    Bytes fromInputGrad = 0; ///< made by I, until W, but for the gradients of its input and output
+    Bytes gradient = 0;      ///< of the output's gradient, what stays from I until W
+    Bytes input = 0;         ///< of the input, what no layer keeps: a stage that begins here does
+    Bytes output = 0;        ///< of the output, what no layer keeps: a stage that ends here does
+    Bytes workspaceForward = 0, workspaceInputGrad = 0, workspaceWeightGrad = 0, workspaceBackward = 0;
+    bool operator==(const AutogradBytes&) const = default;
+};
+
 /// A layer whose costs are known rather than computed; all of one microbatch.
 struct KnownLayer {
     std::string name;
@@ -91,6 +101,7 @@ struct KnownLayer {
     Bytes savedForWeightGrad = 0; ///< … and of that, what stays from I until W
     Bytes parameters = 0;         ///< at bytesOf(dataType) each
     Bytes output = 0;             ///< handed to the next layer
+    AutogradBytes autograd = {};  ///< where the table is autograd's
     bool operator==(const KnownLayer&) const = default;
 };
 
@@ -156,6 +167,8 @@ struct ModelShape {
     std::int64_t features = 0;      ///< Classifier: 256 bytes, and pairs of bytes hashed into the rest
 
     std::vector<KnownLayer> table; ///< Table: all layers in order
+    /// Table: the layers run in PyTorch, whose autograd decides what is held until when (autogradstage.h).
+    bool autograd = false;
 
     /// Seq1F1B: a microbatch is one of so many pieces of its sequences; its attention looks back on all of them.
     int sequencePieces = 1;

@@ -101,6 +101,7 @@ struct Layer {
     std::string tiedTo;                           ///< name of the layer that owns the shared parameters first
     std::vector<SavedTensor> saved;
     Bytes outputBytes = 0;
+    AutogradBytes autograd; ///< of a table that is autograd's
     std::vector<GroupTraffic> traffic;
     std::vector<WorkspaceTensor> workspace; ///< of models that can be trained here; empty for others
 

@@ -33,9 +33,9 @@ void showFullestMember(const GroupStages& stages, Design& design)
         for (const auto bytes :
              {&StageCosts::parameters, &StageCosts::gradients, &StageCosts::optimizerState,
               &StageCosts::savedUntilInputGrad, &StageCosts::savedUntilWeightGrad, &StageCosts::savedFromInputGrad,
-              &StageCosts::recomputedUntilInputGrad, &StageCosts::recomputedUntilWeightGrad,
-              &StageCosts::workspaceRecompute, &StageCosts::workspaceForward, &StageCosts::workspaceInputGrad,
-              &StageCosts::workspaceWeightGrad, &StageCosts::workspaceBackward})
+              &StageCosts::sparedByBackward, &StageCosts::recomputedUntilInputGrad,
+              &StageCosts::recomputedUntilWeightGrad, &StageCosts::workspaceRecompute, &StageCosts::workspaceForward,
+              &StageCosts::workspaceInputGrad, &StageCosts::workspaceWeightGrad, &StageCosts::workspaceBackward})
             lane.*bytes = fullest.*bytes;
     }
 }

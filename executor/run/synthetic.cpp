@@ -66,10 +66,10 @@ Costs scaledCosts(const Costs& costs, const SyntheticScale& scale)
             scale.time, longestTime);
         stage.fitParts();
         scaleAll({&stage.savedUntilInputGrad, &stage.savedUntilWeightGrad, &stage.savedFromInputGrad,
-                  &stage.recomputedUntilInputGrad, &stage.recomputedUntilWeightGrad, &stage.workspaceRecompute,
-                  &stage.output, &stage.sequenceGradient, &stage.workspaceForward, &stage.workspaceInputGrad,
-                  &stage.workspaceWeightGrad, &stage.workspaceBackward, &stage.parameters, &stage.gradients,
-                  &stage.optimizerState},
+                  &stage.sparedByBackward, &stage.recomputedUntilInputGrad, &stage.recomputedUntilWeightGrad,
+                  &stage.workspaceRecompute, &stage.output, &stage.sequenceGradient, &stage.workspaceForward,
+                  &stage.workspaceInputGrad, &stage.workspaceWeightGrad, &stage.workspaceBackward, &stage.parameters,
+                  &stage.gradients, &stage.optimizerState},
                  scale.memory, largestSize);
     }
     result.link = scaledLink(result.link, scale);

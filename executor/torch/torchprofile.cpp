@@ -44,6 +44,7 @@ public:
     {
         const std::string name = std::filesystem::path(m_options.module.substr(0, m_options.module.rfind(':'))).stem();
         profile.shape = tableShape(name, std::move(m_table), m_type, m_rows);
+        profile.shape.autograd = true;
         if (Diagnostics wrong = checkTable(profile.shape); !wrong.empty() && !profile.cancelled)
             throw Error(std::move(wrong));
         return std::move(profile);
@@ -77,6 +78,7 @@ private:
             layer.savedForWeightGrad = report.at("saved_for_weight_grad");
             layer.parameters = report.at("parameters");
             layer.output = report.at("output");
+            forEachAutogradField(layer.autograd, [&report](const char* key, Bytes& bytes) { bytes = report.at(key); });
             const Json peak = report.value("peak", Json());
             profile.layers.push_back({report.at("spread"), peak.is_number() ? Bytes(peak) : -1, report.at("rounds")});
             if (m_options.progress)

@@ -118,10 +118,17 @@ class StepMemory:
         """Around a block; does something in the step that is watched."""
         return self._meter.stretch(f"{op}{stage}.{microbatch}") if self._meter.on else contextlib.nullcontext()
 
+    def begin(self):
+        """From here on is counted: the step has its rows, and no block has begun."""
+        if self._meter.on:
+            with self._meter.stretch("begin"):
+                pass
+
     def count(self, modules, optimizers):
-        """What stays from step to step: parameters, buffers, and what optimizers keep."""
+        """What stays from step to step: parameters, their gradients, buffers, and what optimizers keep."""
         kept = [value for optimizer in optimizers for state in optimizer.state.values() for value in state.values()]
-        kept += [tensor for module in modules for tensor in (*module.parameters(), *module.buffers())]
+        for module in modules:
+            kept += [*module.buffers(), *module.parameters(), *(parameter.grad for parameter in module.parameters())]
         storages = [tensor.untyped_storage() for tensor in kept if isinstance(tensor, self._torch.Tensor)]
         self._kept = sum({storage.data_ptr(): storage.nbytes() for storage in storages}.values())
 

@@ -42,7 +42,7 @@ class Kept:
             storage = tensor.untyped_storage()
             key = storage.data_ptr()
             holder = Holder()
-            holder.tensor = tensor
+            holder.tensor = tensor.detach()  # an output would hold who made it, and that one the holder
             if key not in self._but_not:
                 self.sizes[key] = storage.nbytes()
                 self._alive[key] = self._alive.get(key, 0) + 1
@@ -61,8 +61,10 @@ class Kept:
         return sum(size for key, size in self.sizes.items() if self._alive[key] > 0)
 
 
-def storages_of(output):
-    return [tensor.untyped_storage() for tensor in (output if isinstance(output, tuple) else (output,))]
+def bytes_of(tensors, but_not=()):
+    """Of their storages, each once."""
+    storages = [tensor.untyped_storage() for tensor in (tensors if isinstance(tensors, (tuple, list)) else (tensors,))]
+    return sum({storage.data_ptr(): storage.nbytes() for storage in storages if storage.data_ptr() not in but_not}.values())
 
 
 class Moment(NamedTuple):
@@ -134,14 +136,14 @@ class Profiler:
                      for value, first in zip(values, [self.at == 0] * len(values)))
 
     def _backwards(self, output, values, parameters):
-        """Input and weight gradients, apart, as two functions to call one after the other."""
+        """Input and weight gradients, apart, as two functions to call one after the other; and what they begin with."""
         roots = output if isinstance(output, tuple) else (output,)
         roots = tuple(root for root in roots if root.requires_grad)
         gradients = [self.torch.ones_like(root) for root in roots]
         if self.at == 0:  # its input wants no gradient: PyTorch leaves all to the weight gradient
-            return (lambda: None), (lambda _: self.torch.autograd.backward(roots, gradients) if roots else None)
+            return (lambda: None), (lambda _: self.torch.autograd.backward(roots, gradients) if roots else None), gradients
         return (lambda: self.split.stage_backward_input(roots, gradients, list(values), iter(parameters))[1],
-                lambda groups: self.split.stage_backward_weight(iter(parameters), groups))
+                lambda groups: self.split.stage_backward_weight(iter(parameters), groups), gradients)
 
     def measure(self, index, values, known):
         """Numbers of one layer, and its outputs for the next. `known` are storages kept already."""
@@ -155,21 +157,28 @@ class Profiler:
             made = layer(*inputs)
             output = self._with_loss(index, made)
         saved, pointers = kept.all(), set(kept.sizes) | known
-        unsaved = sum(storage.nbytes() for storage in storages_of(made) if storage.data_ptr() not in pointers)
+        kept_input = 0 if index == 0 else bytes_of(inputs, but_not=kept.sizes)
+        kept_output = bytes_of(made, but_not=pointers)
         if index + 1 < len(self.layers) and hasattr(self.stage_class, "release_fwd_send_outputs"):
-            unsaved = 0  # a stage lets go of what is sent, but never of what the loss was computed from
+            kept_output = 0  # a stage lets go of what is sent, but never of what the loss was computed from
         del made
         tensors = output if isinstance(output, tuple) else (output,)
         size = sum(tensor.numel() * tensor.element_size() for tensor in tensors)
         following = tuple(tensor.detach() for tensor in tensors)
-        first, second = self._backwards(output, inputs, parameters)
+        first, second, gradients = self._backwards(output, inputs, parameters)
         groups = first()
+        held = [tensor for group in groups or () for some in group.get("grads") or () for tensor in some if tensor is not None]
+        ends = {tensor.untyped_storage().data_ptr() for tensor in gradients}
+        kept_gradient = bytes_of([tensor for tensor in held if tensor.untyped_storage().data_ptr() in ends])
+        ends |= {value.grad.untyped_storage().data_ptr() for value in inputs if value.grad is not None}
+        lasting = bytes_of(held, but_not=ends | owned | pointers)
+        held = gradients = None
         if self.at > 0:
             del output, tensors, first
         still = kept.still()
         second(groups)
         del groups
-        memory = self._memory(index, values, parameters, saved - min(saved, still))
+        memory = self._workspaces(index, values, parameters, lasting)
         layer.zero_grad(set_to_none=True)
         times = {"forward": [], "input_grad": [], "weight_grad": [], "backward": []}
         gc.collect()
@@ -181,7 +190,7 @@ class Profiler:
             start = self.now()
             output = self._forward(index, inputs)
             middle = self.now()
-            first, second = self._backwards(output, inputs, parameters)
+            first, second, _ = self._backwards(output, inputs, parameters)
             ready = self.now()
             groups = first()
             between = self.now()
@@ -207,25 +216,27 @@ class Profiler:
         sums = [sum(values) for values in zip(times["forward"], times["input_grad"], times["weight_grad"])]
         quarters = statistics.quantiles(sums, n=4)
         numbers["spread"] = (quarters[2] - quarters[0]) / 2 / statistics.median(sums)
-        numbers.update(saved=saved, saved_for_weight_grad=min(saved, still), output=size, rounds=len(sums), kept_output=unsaved, **memory,
+        numbers.update(saved=saved, saved_for_weight_grad=min(saved, still), saved_from_input_grad=lasting, output=size,
+                       kept_input=kept_input, kept_output=kept_output, kept_gradient=kept_gradient, rounds=len(sums), **memory,
                        parameters=sum(parameter.numel() * parameter.element_size() for parameter in layer.parameters()))
         # Only what lives on may be recognised: addresses of the rest are used again.
         return numbers, following, pointers & {tensor.untyped_storage().data_ptr() for tensor in following}
 
-    def _memory(self, index, values, parameters, freed):
-        """What passes take beside what is saved. `freed` is what of that goes with the input gradient. Gradients of parameters
-        are there already, as they are in a step from the second microbatch on."""
+    def _workspaces(self, index, values, parameters, lasting):
+        """What passes take amid them, beside what stays: `lasting` is what I leaves for W, apart from the gradients that it
+        was given and hands on. Gradients of parameters are there already, as they are in a step."""
         meter = DeviceMeter(self.torch) if self.device.type == "cuda" else HostMeter(self.torch)
         with meter:
             inputs = self._fresh(values)
             with meter.stretch("F"):
                 made = self.layers[index](*inputs)
                 output = self._with_loss(index, made)
-            first, second = self._backwards(output, inputs, parameters)
+            first, second, gradients = self._backwards(output, inputs, parameters)
             with meter.stretch("I"):
                 groups = first()
-                if self.at > 0:
-                    del output, first
+            gradients = None
+            if self.at > 0:
+                del output, first
             with meter.stretch("W"):
                 second(groups)
             made = output = first = second = groups = None
@@ -240,9 +251,7 @@ class Profiler:
             handed = sum(value.grad.nbytes for value in inputs if value.grad is not None)
         seen, _ = meter.read()
         f, i, w, b = (seen[name] for name in "FIWB")
-        lasting = 0 if self.at == 0 else max(0, i.after - i.before + freed - handed)
-        return {"saved_from_input_grad": lasting,
-                "workspace_forward": max(0, f.peak - f.after),
+        return {"workspace_forward": max(0, f.peak - f.after),
                 "workspace_input_grad": max(0, i.peak - i.before - lasting - handed),
                 "workspace_weight_grad": max(0, w.peak - w.before),
                 "workspace_backward": max(0, b.peak - b.before - handed),
@@ -262,7 +271,8 @@ class Profiler:
         device = torch.cuda.get_device_name() if self.device.type == "cuda" else "CPU"
         self.stream.line(hello=0, device=device, torch=torch.__version__, layers=len(self.layers),
                          data_type="bf16" if short else "fp32", rows=self.rows)
-        values, known = self.inputs, set()
+        values = self.inputs  # a step's rows are there before it begins, and are nobody's
+        known = {value.untyped_storage().data_ptr() for value in values}
         for index, name in enumerate(self.names()):
             try:
                 numbers, values, known = self.measure(index, values, known)

@@ -196,8 +196,11 @@ class Runner:
             return output
 
         def backward_one_chunk(microbatch, loss=None, full_backward=True, **named):
-            return timed("B" if full_backward else "I", microbatch,
-                         lambda: backward(microbatch, loss=loss, full_backward=full_backward, **named))
+            result = timed("B" if full_backward else "I", microbatch,
+                           lambda: backward(microbatch, loss=loss, full_backward=full_backward, **named))
+            if loss is not None and full_backward and not loss._is_view():
+                loss.detach_()  # the schedule keeps it, and with it what is left of the graph: the stage's input
+            return result
 
         def backward_weight_one_chunk(microbatch, *arguments, **named):
             return timed("W", microbatch, lambda: weight(microbatch, *arguments, **named))
@@ -236,6 +239,8 @@ class Runner:
         self.dist.barrier(group=self.talk)
         begin = time.monotonic_ns()
         self.recorder.begin_step()
+        if self.memory is not None:
+            self.memory.begin()
         self.schedule.step(*([value.to(self.device) for value in inputs] if self.first else []), **arguments)
         return begin, losses
 
@@ -248,18 +253,22 @@ class Runner:
             self.memory.count(self.modules.values(), self.optimizers.values())
 
     def _forget_gradients(self):
+        """They stay allocated, as the design counts them. Whoever joins copies may want them gone."""
         for module in self.modules.values():
-            module.zero_grad(set_to_none=True)
+            module.zero_grad(set_to_none=self.replicas is not None)
 
     def run(self):
         job, torch, recorder = self.job, self.torch, self.recorder
         self.stream.line(at="the first step, which finds out shapes and connects; it is not recorded")
         recorder.at = "the first step, before its first block"
         state = torch.get_rng_state()
-        with self.memory.watching() if self.memory is not None else contextlib.nullcontext():
-            self._step(0)
-        torch.set_rng_state(state)
+        self._step(0)
         self._forget_gradients()
+        if self.memory is not None:  # with gradients there, as in every step that follows
+            with self.memory.watching():
+                self._step(0)
+            self._forget_gradients()
+        torch.set_rng_state(state)
         gc.collect()
         gc.freeze()  # what imports made is not looked through again amid a step
         if self.device.type == "cuda":

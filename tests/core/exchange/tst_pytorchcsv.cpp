@@ -194,6 +194,16 @@ private slots:
                  qPrintable(csv));
     }
 
+    void whatWasSentIsLetGoOfOnceTheReceiverAnswered()
+    {
+        const Schedule s = schedule(3, {0, 1}, {"F0.0 F0.1 B0.0 F0.2 B0.1 B0.2", "F1.0 B1.0 F1.1 B1.1 F1.2 B1.2"});
+        const QString csv = QString::fromStdString(pytorchCommsCsv(designOf(s)).text);
+        // Rank 0 sends its third output when it has used the first gradient.
+        QVERIFY2(csv.contains("1F2,1WAIT_SEND_B0,"), qPrintable(csv));
+        QVERIFY2(csv.endsWith("1WAIT_SEND_B1,1WAIT_SEND_B2\n"), qPrintable(csv)); // nothing answers these
+        QVERIFY2(csv.contains("0B1,0WAIT_SEND_F1,"), qPrintable(csv));
+    }
+
     void neighbouringStagesOfOneRankSendNothing()
     {
         const Schedule s = schedule(1, {0, 1, 1, 0}, {"F0.0 F3.0 B3.0 B0.0", "F1.0 F2.0 B2.0 B1.0"});

@@ -112,7 +112,7 @@ private:
         for (StageCosts& stage : costs.stages) {
             setTimes(stage);
             for (Bytes* at : {&stage.savedUntilInputGrad, &stage.savedUntilWeightGrad, &stage.savedFromInputGrad,
-                              &stage.output, &stage.sequenceGradient, &stage.workspaceForward,
+                              &stage.sparedByBackward, &stage.output, &stage.sequenceGradient, &stage.workspaceForward,
                               &stage.workspaceInputGrad, &stage.workspaceWeightGrad, &stage.workspaceBackward,
                               &stage.parameters, &stage.gradients, &stage.optimizerState})
                 *at = bytes();

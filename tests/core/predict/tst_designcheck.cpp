@@ -76,6 +76,27 @@ private Q_SLOTS:
             QVERIFY2(error->what.find(part) != std::string::npos, (error->what + " lacks " + part).c_str());
     }
 
+    void aFullBackwardIsSparedWhatOnlyItsHalvesHold()
+    {
+        Design design = twoStages();
+        const auto peak = [&design] { return predict(design).program.devices[1].peakBytes; };
+        const Bytes before = peak();
+        for (StageCosts& stage : design.costs.stages)
+            stage.sparedByBackward = stage.savedFromInputGrad;
+        QCOMPARE(peak(), before - mib);
+        for (std::vector<Block>& order : design.schedule.order) // I and W in place of B: it is there again
+            order = {order[0],
+                     order[1],
+                     {Op::I, order[0].stage, 0},
+                     {Op::W, order[0].stage, 0},
+                     {Op::I, order[0].stage, 1},
+                     {Op::W, order[0].stage, 1}};
+        const Bytes halves = peak();
+        for (StageCosts& stage : design.costs.stages)
+            stage.sparedByBackward = 0;
+        QCOMPARE(peak(), halves);
+    }
+
     void everyPeakIsTheSumOfItsParts()
     {
         for (const Family& family : families()) {

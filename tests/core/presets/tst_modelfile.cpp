@@ -297,6 +297,27 @@ private slots:
         QVERIFY_THROWS_EXCEPTION(Error, makeDesign(request));
     }
 
+    void whatAutogradHoldsIsMoreColumns()
+    {
+        QVERIFY(!readModelFile(table, "old.csv").shape.autograd);
+        std::string more = table;
+        more.replace(more.find("note"), 4, "workspace_forward");
+        for (std::size_t at; (at = more.find("mine")) != std::string::npos;)
+            more.replace(at, 4, "3KiB");
+        const ModelShape shape = readModelFile(more, "more.csv").shape;
+        QVERIFY(shape.autograd);
+        QCOMPARE(shape.table[1].autograd, (AutogradBytes{.workspaceForward = 3 << 10}));
+        QVERIFY(
+            faultsOf(more.replace(more.find("3KiB"), 4, "3KiBs"), "more.csv").starts_with("more.csv:2: error: cell 8"));
+        const std::string file =
+            R"({"name": "a", "architecture": "layers", "microbatch_size": 1, "data_type": "fp32", "autograd": true,
+            "layer_table": [{"layer": "a", "forward": "1ms", "input_grad": "1ms", "weight_grad": "1ms", "saved": "8B",
+            "parameters": "8B", "output": "8B", "kept_input": "5B"}]})";
+        QCOMPARE(readModelFile(file, "a.json").shape.table[0].autograd, (AutogradBytes{.input = 5}));
+        QVERIFY(faultsOf(std::string(file).replace(file.find("true"), 4, "false"), "a.json").find("kept_input")
+                != std::string::npos);
+    }
+
     void theLongestStageOfATableIsAsShortAsCanBe()
     {
         std::vector<Layer> layers(7);

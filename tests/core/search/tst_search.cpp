@@ -124,6 +124,7 @@ private Q_SLOTS:
                     stage.savedUntilInputGrad = below(7);
                     stage.savedUntilWeightGrad = below(7);
                     stage.savedFromInputGrad = below(4);
+                    stage.sparedByBackward = below(4);
                     stage.workspaceForward = below(3);
                     stage.workspaceBackward = below(5);
                 }
