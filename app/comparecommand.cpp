@@ -10,8 +10,9 @@
 #include "app/terminal.h"
 
 #include "core/base/beyondprediction.h"
-#include "traces/analysis/durationdifference.h"
+#include "core/cluster/devicename.h"
 #include "traces/analysis/comparison.h"
+#include "traces/analysis/durationdifference.h"
 #include "traces/analysis/replay.h"
 #include "traces/analysis/runtorun.h"
 #include "traces/store/tracereader.h"
@@ -100,7 +101,7 @@ Json toJson(const Comparison& comparison)
     return object;
 }
 
-void print(const Prediction& prediction, const Comparison& comparison, const std::string& step)
+void print(const Design& design, const Prediction& prediction, const Comparison& comparison, const std::string& step)
 {
     const auto beyond = [](auto measured, auto predicted) {
         return signedPercent(beyondPrediction(static_cast<double>(measured), static_cast<double>(predicted)));
@@ -112,9 +113,9 @@ void print(const Prediction& prediction, const Comparison& comparison, const std
         {"device", "busy predicted", "measured", "difference", "peak predicted", "measured", "difference"});
     for (std::size_t device = 0; device < comparison.devices.size(); ++device) {
         const Comparison::Device& d = comparison.devices[device];
-        devices.addRow({std::to_string(device), formatDuration(d.predictedBusy), formatDuration(d.measuredBusy),
-                        beyond(d.measuredBusy, d.predictedBusy), formatSize(d.predictedPeak),
-                        d.measuredPeak ? formatSize(*d.measuredPeak) : "not recorded",
+        devices.addRow({deviceName(design.cluster, static_cast<int>(device)), formatDuration(d.predictedBusy),
+                        formatDuration(d.measuredBusy), beyond(d.measuredBusy, d.predictedBusy),
+                        formatSize(d.predictedPeak), d.measuredPeak ? formatSize(*d.measuredPeak) : "not recorded",
                         d.measuredPeak ? beyond(*d.measuredPeak, d.predictedPeak) : "-"});
     }
     devices.print();
@@ -131,7 +132,7 @@ void print(const Prediction& prediction, const Comparison& comparison, const std
     for (std::size_t i = 0; i < std::min(shown, comparison.blocks.size()); ++i) {
         const Comparison::BlockError& block = comparison.blocks[i];
         blocks.addRow({prediction.program.label(block.task),
-                       std::to_string(prediction.program.tasks[block.task].device),
+                       deviceName(design.cluster, prediction.program.tasks[block.task].device),
                        signedPercent(beyondPrediction(block, prediction.timeline)),
                        (block.contribution < 0 ? "-" : "+") + formatDuration(std::abs(block.contribution))});
     }
@@ -204,11 +205,11 @@ int compareFiles(const CompareOptions& options)
                                     {"error_against_first", runs->errorOfFirst}};
         printJson(object);
     } else {
-        print(prediction, comparison, chosen.name);
+        print(located.design, prediction, comparison, chosen.name);
         printBlockTimes(by, kernels);
         printText("\ncauses of the difference (more: pipewright explain):\n");
         constexpr std::size_t causesShown = 4;
-        printCauses(prediction.program, explanation, causesShown);
+        printCauses(located.design, prediction.program, explanation, causesShown);
         app::print(lengths);
         if (runs)
             print(*runs, comparison);

@@ -104,14 +104,14 @@ Json toJson(const std::vector<AchievedRate>& rates)
     return array;
 }
 
-void print(const std::vector<AchievedRate>& rates)
+void print(const std::vector<AchievedRate>& rates, const Cluster& cluster)
 {
     if (rates.empty())
         return;
     printText("\n");
     TextTable table({"achieved", "count", "rate", "best", "ceiling", "share"});
     for (const AchievedRate& rate : rates)
-        table.addRow({rate.what, std::to_string(rate.count), rateText(rate.rate(), rate.flops),
+        table.addRow({nameOf(rate, cluster), std::to_string(rate.count), rateText(rate.rate(), rate.flops),
                       rateText(rate.best, rate.flops),
                       rate.ceiling > 0 ? rateText(rate.ceiling, rate.flops) : "of the best", percent(rate.share())});
     table.print();
@@ -179,7 +179,7 @@ void explainActivities(const std::string& path, int step, const StretchChoice& c
     print(ranges);
     print(queues);
     print(memory);
-    print(rates);
+    print(rates, {});
 }
 
 } // namespace pipewright::app

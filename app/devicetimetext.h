@@ -17,7 +17,7 @@ Json toJson(const DeviceTimes& times);
 void print(const DeviceTimes& times);
 
 Json toJson(const std::vector<AchievedRate>& rates);
-void print(const std::vector<AchievedRate>& rates); ///< nothing when there are none
+void print(const std::vector<AchievedRate>& rates, const Cluster& cluster); ///< nothing when there are none
 
 /// Explains a trace that holds no design: its step number `step` when that is not below 0, else the chosen stretch;
 /// with so many kernels by name.

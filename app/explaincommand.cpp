@@ -118,12 +118,12 @@ int run(const ExplainOptions& options)
         return exitSuccess;
     }
     printText("{}: ", chosen.name);
-    app::print(prediction.program, explanation);
+    app::print(located.design, prediction.program, explanation);
     if (kernels) {
-        app::print(gaps);
+        app::print(located.design, gaps);
         app::print(*kernels);
     }
-    app::print(rates);
+    app::print(rates, located.design.cluster);
     app::print(lengths);
     if (changed)
         print(*changed, "what if");

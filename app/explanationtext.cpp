@@ -4,6 +4,8 @@
 #include "app/table.h"
 #include "app/terminal.h"
 
+#include "core/cluster/devicename.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -18,8 +20,11 @@ constexpr std::size_t tasksShown = 3;
 std::string tasksOf(const Program& program, const Cause& cause)
 {
     std::string text;
-    for (std::size_t i = 0; i < std::min(tasksShown, cause.tasks.size()); ++i)
-        text += (i == 0 ? "" : ", ") + program.label(cause.tasks[i]);
+    for (std::size_t i = 0; i < std::min(tasksShown, cause.tasks.size()); ++i) {
+        const std::string label = program.label(cause.tasks[i]);
+        // Of a transfer its block only: the cause already says from where to where.
+        text += (i == 0 ? "" : ", ") + (cause.peer < 0 ? label : label.substr(0, label.find(" from ")));
+    }
     if (cause.tasks.size() > tasksShown)
         text += fmt::format(" and {} more", cause.tasks.size() - tasksShown);
     return text;
@@ -89,14 +94,15 @@ Json toJson(const Program& program, const Explanation& explanation)
     return object;
 }
 
-void printCauses(const Program& program, const Explanation& explanation, std::size_t most)
+void printCauses(const Design& design, const Program& program, const Explanation& explanation, std::size_t most)
 {
+    const auto nameOfDevice = [&](int device) { return deviceName(design.cluster, device); };
     TextTable table({"cause", "in the makespan", "in all tasks", "largest"});
     std::size_t shown = 0;
     for (const Cause& cause : explanation.causes)
         if (shown < most && (cause.contribution != 0 || shown == 0)) {
-            table.addRow({describe(cause), signedDuration(cause.contribution), signedDuration(cause.excess),
-                          tasksOf(program, cause)});
+            table.addRow({describe(cause, nameOfDevice), signedDuration(cause.contribution),
+                          signedDuration(cause.excess), tasksOf(program, cause)});
             ++shown;
         }
     if (shown > 0)
@@ -105,27 +111,28 @@ void printCauses(const Program& program, const Explanation& explanation, std::si
         printText("nothing differs from the prediction\n");
 }
 
-void print(const Program& program, const Explanation& explanation)
+void print(const Design& design, const Program& program, const Explanation& explanation)
 {
     printText("predicted {}, measured {} ({}); with every cause put right {}\n\n",
               formatDuration(explanation.predicted), formatDuration(explanation.measured),
               signedDuration(explanation.measured - explanation.predicted), formatDuration(explanation.allRight));
     constexpr std::size_t causesShown = 8;
-    printCauses(program, explanation, causesShown);
+    printCauses(design, program, explanation, causesShown);
     printText("\n");
     TextTable devices({"device", "computing", "warm-up", "late data", "transfer", "host gap", "memory", "cool-down",
                        "transfers overlapped", "slowness"});
     for (std::size_t d = 0; d < explanation.devices.size(); ++d) {
         const DeviceExplanation& e = explanation.devices[d];
-        devices.addRow({std::to_string(d), formatDuration(e.computing), formatDuration(e.warmUp),
-                        formatDuration(e.lateData), formatDuration(e.transfer), formatDuration(e.hostGap),
-                        formatDuration(e.memoryWait), formatDuration(e.coolDown),
+        devices.addRow({deviceName(design.cluster, static_cast<int>(d)), formatDuration(e.computing),
+                        formatDuration(e.warmUp), formatDuration(e.lateData), formatDuration(e.transfer),
+                        formatDuration(e.hostGap), formatDuration(e.memoryWait), formatDuration(e.coolDown),
                         percent(shareOf(e.overlapped, e.transferring)), fmt::format("{:.2f}x", e.slowness)});
     }
     devices.print();
     if (explanation.straggler >= 0)
-        printText("\ndevice {} is a straggler: its blocks take {:.2f} times what the median device's do\n",
-                  explanation.straggler, explanation.devices[explanation.straggler].slowness);
+        printText("\n{} is a straggler: its blocks take {:.2f} times what the median device's do\n",
+                  deviceName(design.cluster, explanation.straggler),
+                  explanation.devices[explanation.straggler].slowness);
     printText("\ncritical path of the measured step: {} computing, {} in transfers, {} waiting, {} tasks\n",
               formatDuration(explanation.path.computing), formatDuration(explanation.path.transferring),
               formatDuration(explanation.path.waiting), explanation.criticalPath.size());
@@ -148,13 +155,13 @@ Json toJson(const std::vector<GpuGaps>& gaps)
     return array;
 }
 
-void print(const std::vector<GpuGaps>& gaps)
+void print(const Design& design, const std::vector<GpuGaps>& gaps)
 {
     printText("\nwhat each device's GPU did for it, by its kernels:\n");
     TextTable table({"device", "running", "late data", "link", "late host", "other slice", "other", "cool-down"});
     for (const GpuGaps& g : gaps)
         if (g.recorded)
-            table.addRow({std::to_string(g.device), formatDuration(g.running), formatDuration(g.lateData),
+            table.addRow({deviceName(design.cluster, g.device), formatDuration(g.running), formatDuration(g.lateData),
                           formatDuration(g.link), formatDuration(g.host), formatDuration(g.otherSlice),
                           formatDuration(g.other), formatDuration(g.coolDown)});
     table.print();

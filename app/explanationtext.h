@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// An explanation (traces/analysis/explanation.h) as text and as JSON; used by `explain` and `compare`.
+// An explanation (traces/analysis/explanation.h) as text and as JSON; used by `explain` and `compare`. Texts call the
+// devices what the designer calls them, JSON has their numbers.
 #pragma once
 
 #include "app/command.h"
@@ -13,12 +14,12 @@ Json causesToJson(const Program& program, const Explanation& explanation);
 Json toJson(const Program& program, const Explanation& explanation);
 
 /// The `most` largest causes, one line each.
-void printCauses(const Program& program, const Explanation& explanation, std::size_t most);
-void print(const Program& program, const Explanation& explanation);
+void printCauses(const Design& design, const Program& program, const Explanation& explanation, std::size_t most);
+void print(const Design& design, const Program& program, const Explanation& explanation);
 
 /// What each device's GPU did and waited for; nothing of devices that were not recorded.
 Json toJson(const std::vector<GpuGaps>& gaps);
-void print(const std::vector<GpuGaps>& gaps);
+void print(const Design& design, const std::vector<GpuGaps>& gaps);
 
 std::string signedDuration(Nanoseconds value); ///< "+1.2 ms"
 

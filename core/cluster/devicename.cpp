@@ -6,15 +6,25 @@
 
 namespace pipewright {
 
-std::string deviceName(const Cluster& cluster, int device)
+namespace {
+
+// A cluster of CPU threads is not a cluster of GPUs, whatever else its devices are called; nor is a group of them.
+bool isCpu(const DeviceSpec& device)
 {
-    std::string name;
-    if (device >= 0 && static_cast<std::size_t>(device) < cluster.devices.size())
-        name = cluster.devices[static_cast<std::size_t>(device)].name;
+    if (device.group && !device.group->devices.empty())
+        return std::all_of(device.group->devices.begin(), device.group->devices.end(), isCpu);
+    std::string name = device.name;
     std::transform(name.begin(), name.end(), name.begin(),
                    [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-    // A cluster of CPU threads is not a cluster of GPUs, whatever else its devices are called.
-    const bool cpu = name.find("cpu") != std::string::npos || name.find("thread") != std::string::npos;
+    return name.find("cpu") != std::string::npos || name.find("thread") != std::string::npos;
+}
+
+} // namespace
+
+std::string deviceName(const Cluster& cluster, int device)
+{
+    const bool cpu = device >= 0 && static_cast<std::size_t>(device) < cluster.devices.size()
+                     && isCpu(cluster.devices[static_cast<std::size_t>(device)]);
     return (cpu ? "CPU " : "GPU ") + std::to_string(device);
 }
 

@@ -8,7 +8,7 @@
 
 namespace pipewright {
 
-/// "GPU 2", or "CPU 2" where the device is a thread of a CPU.
+/// "GPU 2", or "CPU 2" where the device is a thread of a CPU or a group of such.
 std::string deviceName(const Cluster& cluster, int device);
 
 } // namespace pipewright

@@ -58,7 +58,8 @@ private Q_SLOTS:
         // The trace is the groups', and says nothing of GPUs.
         const Outcome explained = m_work.run("explain " + name + ".db");
         QVERIFY2(explained.code == 0, qPrintable(explained.errors));
-        QVERIFY2(!explained.output.contains("GPU"), qPrintable(explained.output));
+        QVERIFY2(!explained.output.contains("GPU") && explained.output.contains("\nCPU 1 "),
+                 qPrintable(explained.output));
     }
 
     void everyPlanIsPredictedAndRunsByItsName_data()

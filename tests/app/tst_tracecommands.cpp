@@ -116,6 +116,27 @@ private Q_SLOTS:
         QCOMPARE(m_work.run("explain nothing.db").code, 2);
     }
 
+    void textsCallDevicesWhatTheDesignerCallsThem()
+    {
+        QCOMPARE(m_work.run("new 1f1b --devices 2 --microbatches 4 --forward 10ms -o slow.json").code, 0);
+        const QString compared = m_work.run("compare slow.json run.db").output;
+        const QString explained = m_work.run("explain run.db --design slow.json").output;
+        for (const QString& text : {compared, explained}) {
+            QVERIFY2(text.contains("blocks on GPU 0") && text.contains("\nGPU 1 "), qPrintable(text));
+            QVERIFY2(!text.contains("device 0") && !text.contains("device 1"), qPrintable(text));
+        }
+        // JSON has numbers.
+        const QJsonObject json = m_work.run("explain run.db --design slow.json --json").json();
+        QCOMPARE(json["per_device"].toArray()[1].toObject()["device"].toInt(-1), 1);
+        QVERIFY(json["causes"].toArray()[0].toObject()["text"].toString().contains(" on device "));
+        // Threads of a CPU are no GPUs.
+        QCOMPARE(
+            m_work.run("new 1f1b --devices 2 --microbatches 4 --model byte-mlp --cluster host-pair -o cpu.json").code,
+            0);
+        QCOMPARE(m_work.run("run cpu.json --backend host --maths timed --clock virtual --steps 2 -o cpu.db").code, 0);
+        QVERIFY(m_work.run("explain cpu.db").output.contains("\nCPU 1 "));
+    }
+
     void aStepIsChosenByNumberMedianOrTypical()
     {
         for (const char* step : {"1", "median", "typical"}) {

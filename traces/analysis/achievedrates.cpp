@@ -2,6 +2,7 @@
 // Sums bytes or FLOPs and time per device, link or kind. O(tasks), or one SQL query over an imported trace's tables.
 #include "traces/analysis/achievedrates.h"
 
+#include "core/cluster/devicename.h"
 #include "core/workload/recomputedtensors.h"
 #include "traces/store/database.h"
 
@@ -145,6 +146,14 @@ std::vector<AchievedRate> achievedRates(const Design& design, const Program& pro
         rates.push_back(rate);
     }
     return rates;
+}
+
+std::string nameOf(const AchievedRate& rate, const Cluster& cluster)
+{
+    if (rate.device < 0) // of another tool's trace
+        return rate.what;
+    const std::string device = deviceName(cluster, rate.device);
+    return rate.peer < 0 ? "matrix units of " + device : "link " + device + " to " + deviceName(cluster, rate.peer);
 }
 
 std::vector<AchievedRate> achievedRates(const std::string& trace, Nanoseconds from, Nanoseconds to)

@@ -28,6 +28,8 @@ struct AchievedRate {
     double share() const;
 };
 
+/// `what` with the devices' names as shown elsewhere: "matrix units of GPU 1", "link GPU 0 to GPU 1".
+std::string nameOf(const AchievedRate& rate, const Cluster& cluster);
 std::string rateText(double perSecond, bool flops); ///< "1.53 TFLOP/s", "24.1 GB/s"
 
 /// The design whose model was at work: the trace's own where it holds one, else the given one, without its model when

@@ -275,17 +275,20 @@ std::string_view nameOf(Cause::Kind kind)
 
 std::string describe(const Cause& cause)
 {
-    const std::string device = std::to_string(cause.device), peer = std::to_string(cause.peer);
+    return describe(cause, [](int device) { return "device " + std::to_string(device); });
+}
+
+std::string describe(const Cause& cause, const std::function<std::string(int)>& nameOfDevice)
+{
+    const std::string device = nameOfDevice(cause.device), peer = nameOfDevice(cause.peer);
     const bool faster = cause.contribution < 0 || (cause.contribution == 0 && cause.excess < 0);
     switch (cause.kind) {
-    case Cause::Kind::SlowerBlocks: return (faster ? "faster blocks on device " : "slower blocks on device ") + device;
+    case Cause::Kind::SlowerBlocks: return (faster ? "faster blocks on " : "slower blocks on ") + device;
     case Cause::Kind::Transfer:
-        return (faster ? "faster transfers from device " : "slower transfers from device ") + device + " to device "
-               + peer;
-    case Cause::Kind::Contention: return "waiting for the busy link from device " + device + " to device " + peer;
-    case Cause::Kind::HostGap:
-        return (faster ? "shorter gaps of the host on device " : "gaps of the host on device ") + device;
-    case Cause::Kind::MemoryWait: return "waits for memory on device " + device;
+        return (faster ? "faster transfers from " : "slower transfers from ") + device + " to " + peer;
+    case Cause::Kind::Contention: return "waiting for the busy link from " + device + " to " + peer;
+    case Cause::Kind::HostGap: return (faster ? "shorter gaps of the host on " : "gaps of the host on ") + device;
+    case Cause::Kind::MemoryWait: return "waits for memory on " + device;
     }
     return {};
 }

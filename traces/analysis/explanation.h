@@ -8,6 +8,7 @@
 #include "core/design/costs.h"
 #include "traces/analysis/replay.h"
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,8 @@ struct Cause {
 
 std::string_view nameOf(Cause::Kind kind); ///< "slower blocks", "transfer", …
 std::string describe(const Cause& cause);  ///< "slower blocks on device 1", "transfers from device 0 to device 1"
+/// The same with names of the devices: "slower blocks on GPU 1".
+std::string describe(const Cause& cause, const std::function<std::string(int)>& nameOfDevice);
 
 struct BlockDifference { ///< of a compute block, measured minus predicted
     TaskId task = none;

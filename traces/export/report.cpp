@@ -6,10 +6,10 @@
 #include "core/exchange/timelinepicture.h"
 #include "traces/analysis/achievedrates.h"
 #include "traces/analysis/activitysummary.h"
-#include "traces/analysis/durationdifference.h"
 #include "traces/analysis/blockkernels.h"
 #include "traces/analysis/causetext.h"
 #include "traces/analysis/comparison.h"
+#include "traces/analysis/durationdifference.h"
 #include "traces/analysis/explanation.h"
 #include "traces/analysis/gpugaps.h"
 #include "traces/export/activitypicture.h"
@@ -68,14 +68,14 @@ void addNotes(HtmlPage& page, const std::vector<TraceNote>& notes)
     page.table({"note", "step", "from", "for"}, rows);
 }
 
-void addRates(HtmlPage& page, const std::vector<AchievedRate>& rates)
+void addRates(HtmlPage& page, const Cluster& cluster, const std::vector<AchievedRate>& rates)
 {
     if (rates.empty())
         return;
     page.heading("Achieved, against the ceilings");
     std::vector<std::vector<std::string>> rows;
     for (const AchievedRate& rate : rates)
-        rows.push_back({rate.what, std::to_string(rate.count), rateText(rate.rate(), rate.flops),
+        rows.push_back({nameOf(rate, cluster), std::to_string(rate.count), rateText(rate.rate(), rate.flops),
                         rateText(rate.best, rate.flops),
                         rate.ceiling > 0 ? rateText(rate.ceiling, rate.flops) : "not known", share(rate.share())});
     page.table({"", "count", "rate", "best", "ceiling", "of the ceiling, or the best"}, rows);
@@ -217,7 +217,7 @@ std::string runReport(const Design& design, const Prediction& prediction, const 
         fmt::format("Critical path of the measured step: {} computing, {} in transfers, {} waiting, over {} tasks.",
                     formatDuration(e.path.computing), formatDuration(e.path.transferring),
                     formatDuration(e.path.waiting), e.criticalPath.size()));
-    addRates(page, achievedRates(workedDesign(trace, design), prediction.program, step.timeline));
+    addRates(page, design.cluster, achievedRates(workedDesign(trace, design), prediction.program, step.timeline));
     addBlocks(page, design, prediction, e, comparison);
     return std::move(page).finish();
 }
@@ -268,7 +268,7 @@ std::string activityReport(const StoredActivities& trace, const std::string& sto
                             sentence(verdict(deviceTimes(trace, launches, step.start, step.end)))});
         page.table({"step", "length", ""}, rows, false);
     }
-    addRates(page, achievedRates(store, from, end + 1));
+    addRates(page, {}, achievedRates(store, from, end + 1));
     page.heading("Time by name");
     const ActivitySummary summary = summarise(trace, from, end);
     std::vector<std::vector<std::string>> rows;
