@@ -10,6 +10,7 @@
 
 #include <QHeaderView>
 #include <QLocale>
+#include <QResizeEvent>
 #include <QTableWidget>
 
 #include <algorithm>
@@ -218,11 +219,38 @@ std::vector<Row> rowsFor(const std::vector<ComparedSchedule>& schedules)
     return rows;
 }
 
+/// Columns share the width, but stay near their names where there is much of it.
+class CompareTable : public QTableWidget {
+public:
+    using QTableWidget::QTableWidget;
+
+    void fitColumns()
+    {
+        constexpr int widest = 300;
+        if (columnCount() > 0)
+            horizontalHeader()->setDefaultSectionSize(
+                std::clamp(viewport()->width() / columnCount(), horizontalHeader()->minimumSectionSize(), widest));
+    }
+
+protected:
+    void resizeEvent(QResizeEvent* event) override
+    {
+        QTableWidget::resizeEvent(event);
+        fitColumns();
+    }
+};
+
+/// What a difference takes, so that the values before it stand below each other.
+QString padded(const QString& difference, qsizetype length)
+{
+    return QStringLiteral("   ") + difference.rightJustified(length, QChar(0x00A0));
+}
+
 } // namespace
 
 QTableWidget* makeCompareTable(QWidget* parent)
 {
-    auto* table = new QTableWidget(parent);
+    auto* table = new CompareTable(parent);
     table->setAccessibleName(QObject::tr("Differences between the schedules"));
     table->setFont(Theme::numbers(TextSize::Small));
     table->setEditTriggers(QAbstractItemView::NoEditTriggers);
@@ -237,7 +265,7 @@ QTableWidget* makeCompareTable(QWidget* parent)
     table->verticalHeader()->setHighlightSections(false);
     table->horizontalHeader()->setFont(Theme::words(TextSize::Small, QFont::DemiBold));
     table->horizontalHeader()->setHighlightSections(false);
-    table->horizontalHeader()->setSectionResizeMode(QHeaderView::Stretch);
+    table->horizontalHeader()->setSectionResizeMode(QHeaderView::Fixed);
     table->horizontalHeader()->setMinimumSectionSize(150);
     table->horizontalHeader()->setTextElideMode(Qt::ElideMiddle);
     return table;
@@ -256,6 +284,13 @@ void fillCompareTable(QTableWidget& table, const std::vector<ComparedSchedule>& 
         item->setTextAlignment(Qt::AlignRight | Qt::AlignVCenter);
         table.setHorizontalHeaderItem(column, item);
     }
+    static_cast<CompareTable&>(table).fitColumns();
+    std::vector<qsizetype> longest(schedules.size(), 0);
+    for (const Row& row : rows)
+        for (std::size_t column = 1; column < schedules.size(); ++column)
+            if (const auto value = row.value(schedules[column]), reference = row.value(schedules.front());
+                value && reference)
+                longest[column] = std::max(longest[column], row.difference(*value, *reference).size());
     for (int r = 0; r < table.rowCount(); ++r) {
         const Row& row = rows[r];
         auto* name = new QTableWidgetItem(row.name);
@@ -266,9 +301,10 @@ void fillCompareTable(QTableWidget& table, const std::vector<ComparedSchedule>& 
             const std::optional<double> value = row.value(schedules[static_cast<std::size_t>(column)]);
             QString text = value ? row.text(*value) : QStringLiteral("–");
             QColor color = theme.text;
+            if (column > 0)
+                text += padded(value && reference ? row.difference(*value, *reference) : QString(),
+                               longest[static_cast<std::size_t>(column)]);
             if (column > 0 && value && reference) {
-                const QString difference = row.difference(*value, *reference);
-                text += QStringLiteral("   ") + difference;
                 color = *value == *reference                     ? theme.dim
                         : (*value - *reference) * row.better > 0 ? theme.good
                                                                  : theme.bad;

@@ -245,7 +245,7 @@ void MainWindow::print()
         PicturePanel panel(m_document.design(), *m_document.prediction());
         if (const Document::Overlay* overlay = m_document.overlay(); overlay && m_document.side() != Side::Predicted) {
             panel.measured = &overlay->measured;
-            panel.measuredSource = QFileInfo(overlay->path).completeBaseName().toStdString();
+            panel.measuredSource = TraceWindow::titleOf(overlay->path).toStdString();
             if (m_document.side() == Side::Measured)
                 look.measured = MeasuredPlace::Alone;
         }

@@ -193,11 +193,19 @@ void MainWindow::layOver(const QStringList& paths)
         overlay(paths.front());
         return;
     }
-    // Another tool's: they are brought together first, and their window says what was left out of them.
-    const TraceWindow* window = openTraces(paths);
+    // Another tool's: they are brought together first, and their window shows the progress.
+    TraceWindow* window = openTraces(paths);
     connect(window, &TraceWindow::opened, this, [this, window] {
         overlay(window->store());
+        if (!m_document.overlay() || m_document.overlay()->path != window->store())
+            return; // why not was said
+        // The lanes are what was asked for, and the window would cover them; its action opens it again.
+        const QString leftOut = window->leftOut();
+        window->close();
         activateWindow();
+        if (!leftOut.isEmpty())
+            complain(tr("Laid over the design"),
+                     tr("The run is laid over the design. Not all was read:\n%1").arg(leftOut));
     });
 }
 

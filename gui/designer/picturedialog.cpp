@@ -3,6 +3,7 @@
 
 #include "gui/compare/comparewindow.h"
 #include "gui/designer/waitcursor.h"
+#include "gui/trace/tracewindow.h"
 #include "gui/widgets/closingrow.h"
 #include "gui/widgets/fields.h"
 #include "gui/widgets/labels.h"
@@ -228,7 +229,7 @@ void PictureDialog::redraw()
         if (const Document::Overlay* overlay = m_document.overlay();
             overlay && m_run->currentData().toInt() != leaveRunOut) {
             panels.front().measured = &overlay->measured;
-            panels.front().measuredSource = QFileInfo(overlay->path).completeBaseName().toStdString();
+            panels.front().measuredSource = TraceWindow::titleOf(overlay->path).toStdString();
         }
         std::vector<CompareWindow::Other> others;
         if (const CompareWindow* compare = m_compareWindow(); compare && m_withCompared->isChecked())

@@ -3,12 +3,12 @@
 
 #include "gui/designer/breadcrumb.h"
 #include "gui/run/runstrip.h"
+#include "gui/trace/tracewindow.h"
 #include "gui/widgets/labels.h"
 #include "gui/widgets/words.h"
 
 #include <QAction>
 #include <QEvent>
-#include <QFileInfo>
 #include <QHBoxLayout>
 #include <QKeyEvent>
 #include <QLabel>
@@ -167,7 +167,7 @@ void TopBar::refresh()
     // A recording that no longer fits after an edit returns when the edit is undone.
     const bool waits = !m_document.overlay() && !m_document.overlayPath().isEmpty();
     const QString overlay = m_document.overlay()
-                                ? tr("Overlay: %1").arg(QFileInfo(m_document.overlay()->path).completeBaseName())
+                                ? tr("Overlay: %1").arg(TraceWindow::titleOf(m_document.overlay()->path))
                             : waits ? tr("Overlay: of another order")
                                     : tr("Overlay: off");
     m_overlay->setText(m_overlay->fontMetrics().elidedText(overlay, Qt::ElideRight, overlayWidth - 40)

@@ -16,6 +16,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
+#include <utility>
+#include <vector>
 
 namespace pipewright {
 
@@ -34,11 +37,17 @@ QString signedMultiple(double value)
            + QStringLiteral("\u00a0×");
 }
 
-/// In bytes where the design knows sizes, else in microbatches: one unit for all cards of a design.
-QString memoryText(double activations, Bytes bytes, bool sized)
+QString bytesText(Bytes bytes, Bytes largest)
 {
-    if (sized)
-        return SuggestionList::tr("peak %1").arg(bytes == 0 ? QStringLiteral("±0") : signedSize(bytes));
+    const QString text = signedSize(bytes, largest);
+    // Where the largest is counted in GiB, some KiB are nothing.
+    const bool nothing = std::none_of(text.cbegin(), text.cend(),
+                                      [](QChar c) { return c >= QLatin1Char('1') && c <= QLatin1Char('9'); });
+    return SuggestionList::tr("peak %1").arg(nothing ? QStringLiteral("±0") : text);
+}
+
+QString activationsText(double activations)
+{
     return SuggestionList::tr("peak %1").arg(std::fabs(activations) < 0.05 ? QStringLiteral("±0")
                                                                            : signedMultiple(activations));
 }
@@ -148,11 +157,12 @@ void SuggestionList::rebuild()
         const Nanoseconds makespan = prediction->metrics.makespan;
         const bool sized = std::any_of(prediction->metrics.devices.begin(), prediction->metrics.devices.end(),
                                        [](const DeviceMetrics& device) { return device.peakBytes > 0; });
+        std::vector<std::pair<double, Bytes>> peaks; // activations and bytes, of each card
         for (const Suggestion& s : m_suggestions) {
             Card card;
             card.text = suggestionText(design, s);
             card.gain = stepText(share(s.makespan, makespan));
-            card.price = memoryText(s.peakActivations, s.peakBytes, sized);
+            peaks.emplace_back(s.peakActivations, s.peakBytes);
             card.edit = s;
             m_cards.push_back(std::move(card));
         }
@@ -178,9 +188,17 @@ void SuggestionList::rebuild()
             Card card;
             card.text = tr("Switch to %1").arg(QString::fromUtf8(title.data(), static_cast<int>(title.size())));
             card.gain = stepText(share(best->makespan - makespan, makespan));
-            card.price = memoryText(best->activations - activations, best->peakBytes - bytes, sized);
+            peaks.emplace_back(best->activations - activations, best->peakBytes - bytes);
             card.family = best->family;
             m_cards.push_back(std::move(card));
+        }
+        // In bytes where the design knows sizes, else in microbatches; one unit for all cards.
+        Bytes largest = 0;
+        for (const auto& [activations, bytes] : peaks)
+            largest = std::max(largest, std::abs(bytes));
+        for (std::size_t i = 0; i < m_cards.size(); ++i) {
+            m_cards[i].price = sized ? bytesText(peaks[i].second, largest) : activationsText(peaks[i].first);
+            m_cards[i].exactPrice = sized ? signedSize(peaks[i].second) : signedMultiple(peaks[i].first);
         }
     }
 
@@ -216,12 +234,14 @@ void SuggestionList::rebuild()
         price->setFont(Theme::numbers(TextSize::Small));
         setTone(price, card.price.contains(QChar(0x2212)) ? Tone::Good : Tone::Dim);
         gain->setToolTip(tr("Predicted change of the makespan"));
-        price->setToolTip(tr("Predicted change of the highest memory peak, in microbatches on one device or in bytes"));
+        price->setToolTip(
+            tr("Predicted change of the highest memory peak, in microbatches on one device or in bytes: %1")
+                .arg(card.exactPrice));
         auto* button = new QPushButton(tr("Try"), frame);
         button->setFlat(true);
         button->setCursor(Qt::PointingHandCursor);
         button->setStyleSheet(QStringLiteral("QPushButton { color: %1; background: transparent; border: 1px solid "
-                                             "transparent; border-radius: %2px; padding: 3px 8px; font-weight: 600; }"
+                                             "transparent; border-radius: %2px; padding: 2px 6px; font-weight: 600; }"
                                              "QPushButton:hover, QPushButton:focus { border-color: %1; }")
                                   .arg(theme.accent.name())
                                   .arg(Theme::controlRadius));
@@ -231,18 +251,16 @@ void SuggestionList::rebuild()
         connect(button, &QPushButton::clicked, this, [this, i] { take(i); });
 
         auto* numbers = new QHBoxLayout;
-        numbers->setSpacing(10);
+        numbers->setSpacing(7);
         numbers->addWidget(gain);
         numbers->addWidget(price);
         numbers->addStretch(1);
-        auto* words = new QVBoxLayout;
-        words->setSpacing(3);
+        numbers->addWidget(button);
+        auto* words = new QVBoxLayout(frame); // the sentence has the card's whole width, also in a narrow panel
+        words->setContentsMargins(10, 7, 4, 5);
+        words->setSpacing(1);
         words->addWidget(text);
         words->addLayout(numbers);
-        auto* row = new QHBoxLayout(frame);
-        row->setContentsMargins(12, 8, 6, 8);
-        row->addLayout(words, 1);
-        row->addWidget(button, 0, Qt::AlignVCenter);
         m_layout->addWidget(frame);
         frame->show();
         m_frames.push_back(frame);

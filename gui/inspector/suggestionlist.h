@@ -29,7 +29,8 @@ public:
 
     struct Card {
         QString text;        ///< "Move W1.0 behind F1.1 on GPU 1"
-        QString gain, price; ///< "step −2.1 %", "peak +5.3 GiB"; "±0" where it stays
+        QString gain, price; ///< "step −2.1 %", "peak +5.30 GiB"; "±0" where it stays. One unit on all cards
+        QString exactPrice;  ///< "+5.3 GiB", whatever the others are
         std::optional<Suggestion> edit;
         std::optional<std::size_t> family; ///< index into families(), when it is a switch
     };

@@ -53,7 +53,6 @@ MemoryPanel::MemoryPanel(QWidget* parent) : QWidget(parent), m_mode(new QToolBut
     setMouseTracking(true);
     m_mode->setFocusPolicy(Qt::TabFocus);
     m_mode->setAutoRaise(true);
-    m_mode->setToolTip(tr("Every device in a row of its own, or one large; a double-click on a row does the same"));
     connect(m_mode, &QToolButton::clicked, this, [this] { setAll(!m_all); });
     refreshButton();
 }
@@ -68,6 +67,7 @@ void MemoryPanel::showDesign(const Content& content)
     m_side = content.overlay ? content.side : Side::Predicted;
     m_comparesDrag = content.present && content.prediction && content.present != content.prediction;
     const std::size_t before = m_devices.size();
+    const bool allBefore = m_shownAll;
     m_devices.clear();
     m_nothing = content.prediction ? QString() : tr("No prediction: the placed blocks cannot run");
     const auto curveOf = [](const Timeline* timeline, std::size_t device) {
@@ -110,7 +110,7 @@ void MemoryPanel::showDesign(const Content& content)
     }
     if (m_nothing.isEmpty() && !anything && m_side == Side::Measured)
         m_nothing = tr("The run recorded no memory");
-    if (before != m_devices.size())
+    if (before != m_devices.size() || allBefore != m_shownAll)
         refreshButton();
     update();
 }
@@ -141,8 +141,13 @@ void MemoryPanel::setAll(bool all)
 
 void MemoryPanel::refreshButton()
 {
-    m_mode->setText(m_all ? tr("all devices ▾") : tr("one device ▾"));
-    m_mode->setAccessibleName(m_all ? tr("Memory of all devices") : tr("Memory of one device"));
+    // What is shown: one of them where all were asked for and do not fit.
+    const bool all = m_all && (m_shownAll || m_devices.empty());
+    m_mode->setText(all ? tr("all devices ▾") : tr("one device ▾"));
+    m_mode->setAccessibleName(all ? tr("Memory of all devices") : tr("Memory of one device"));
+    m_mode->setToolTip(
+        m_all && !all ? tr("Every device gets a row of its own where this panel is higher")
+                      : tr("Every device in a row of its own, or one large; a double-click on a row does the same"));
     m_mode->setFont(Theme::words(TextSize::Small));
     m_mode->adjustSize();
     m_mode->move(width() - m_mode->width() - 12, 0);
@@ -276,6 +281,24 @@ void MemoryPanel::paintEvent(QPaintEvent*)
         painter.fillRect(QRectF(std::floor(m_cursor->x()), plotArea().top(), 1, plotArea().height()), theme.dim);
 }
 
+QString MemoryPanel::peakWords(int index) const
+{
+    return tr("peak %1").arg(peakText(index, true));
+}
+
+QRectF MemoryPanel::peakPlace(int index) const
+{
+    const QRectF area = plotOf(index);
+    const QFontMetricsF metrics(Theme::numbers(TextSize::Small));
+    QRectF box(area.left() + 5, area.top() + 2, metrics.horizontalAdvance(peakWords(index)) + 8, 14);
+    // Beside the limit's line it would read as the limit's name.
+    const Bytes limit = m_devices[index].limit;
+    const double line = MemoryPlot(m_axis, area, top()).yOf(static_cast<double>(limit));
+    if (limit > 0 && box.top() < line + 2 && box.bottom() > line - 2 && line + 3 + box.height() <= area.bottom())
+        box.moveTop(line + 3);
+    return box;
+}
+
 void MemoryPanel::paintRow(QPainter& painter, int index, const QRectF& area) const
 {
     const Theme& theme = Theme::of(*this);
@@ -310,13 +333,12 @@ void MemoryPanel::paintRow(QPainter& painter, int index, const QRectF& area) con
     const bool over = device.limit > 0 && device.filled.peak().bytes > device.limit;
     if (rows && !device.filled.empty()) {
         // On a ground of its own: curves pass behind it.
-        const QString peak = tr("peak %1").arg(peakText(index, true));
-        const QRectF box(area.left() + 5, area.top() + 2, metrics.horizontalAdvance(peak) + 8, 14);
+        const QRectF box = peakPlace(index);
         QColor ground = theme.background;
         ground.setAlphaF(0.75f);
         painter.fillRect(box, ground);
         painter.setPen(over ? theme.bad : theme.text);
-        painter.drawText(box, Qt::AlignCenter, peak);
+        painter.drawText(box, Qt::AlignCenter, peakWords(index));
     }
     if (!rows && device.persistent > 0 && !device.filled.empty()) {
         const double y = plot.yOf(static_cast<double>(device.persistent));

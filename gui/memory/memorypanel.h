@@ -34,10 +34,12 @@ public:
     void setAxis(const TimeAxis& axis);
     void setReadings(const TimeReadings& readings);
     int device() const { return m_device; }
-    void setAll(bool all);           ///< every device, as far as there is room for their rows; or one
-    bool showsAll() const;           ///< it does
-    QRectF plotArea() const;         ///< of all plots
-    QRectF plotOf(int device) const; ///< null when it is not shown
+    void setAll(bool all);              ///< every device, as far as there is room for their rows; or one
+    bool showsAll() const;              ///< it does
+    QRectF plotArea() const;            ///< of all plots
+    QRectF plotOf(int device) const;    ///< null when it is not shown
+    QRectF peakPlace(int device) const; ///< of a row's peak in words: clear of the line of the limit
+    double top() const;                 ///< bytes at the upper edge of a plot
     /// Pixels of this widget, as the timeline's above it.
     double xOf(double time) const { return m_axis.xOf(time); }
     double yOf(double bytes) const; ///< in the chosen device's plot
@@ -66,10 +68,10 @@ private:
     bool fits(std::size_t rows) const; ///< so many rows
     std::vector<int> shownDevices() const;
     int deviceAt(QPointF position) const; ///< -1: none
-    double top() const;                   ///< bytes at the upper edge of a plot
     void paintRow(QPainter& painter, int device, const QRectF& area) const;
     void paintHeader(QPainter& painter) const;
     QString peakText(int device, bool both) const;
+    QString peakWords(int device) const; ///< of a row: "peak 77.6 GiB"
     void refreshButton();
 
     QToolButton* m_mode;

@@ -123,6 +123,9 @@ NewScheduleDialog::NewScheduleDialog(QWidget* parent)
         connect(spin, &QSpinBox::valueChanged, this, &NewScheduleDialog::request);
     takeModel();
     takeFamily();
+    // Create is off until there is a prediction: the keys would go on to Cancel.
+    m_buttons->button(QDialogButtonBox::Cancel)->setAutoDefault(false);
+    m_model->setFocus();
     const int frame = 96; // of the dialog around the form, with its title
     resize(820, std::min(form->sizeHint().height() + frame, screen()->availableSize().height() - 40));
 }

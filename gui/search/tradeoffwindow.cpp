@@ -239,6 +239,14 @@ void TradeOffWindow::refreshList()
     m_list->setSortingEnabled(false);
     m_list->clear();
     const Theme& theme = Theme::of(*this);
+    // One unit and one number of decimals in a column, so that the decimal points stand below each other.
+    Bytes mostBytes = 0;
+    Nanoseconds longest = 0;
+    for (const TradeOff& point : m_points)
+        if (point.possible) {
+            mostBytes = std::max(mostBytes, point.peakBytes);
+            longest = std::max(longest, point.noisy.p95);
+        }
     for (std::size_t i = 0; i < m_points.size(); ++i) {
         const TradeOff& point = m_points[i];
         auto* row = new TradeOffRow(m_list);
@@ -246,12 +254,12 @@ void TradeOffWindow::refreshList()
         row->setData(Name, pointRole, static_cast<int>(i));
         row->setSizeHint(Name, QSize(0, 22));
         row->setText(Memory, !point.possible       ? QString()
-                             : point.peakBytes > 0 ? sizeText(point.peakBytes)
+                             : point.peakBytes > 0 ? sizeText(point.peakBytes, mostBytes)
                                                    : multipleText(point.peakActivations));
         row->setText(Bubble, point.possible ? percentText(point.bubble) : tr("not here"));
         row->setData(Memory, pointRole, point.possible ? memoryOf(point) : 1e300);
         row->setData(Bubble, pointRole, point.possible ? point.bubble : 1e300);
-        row->setText(SlowStep, point.possible ? durationText(point.noisy.p95) : QString());
+        row->setText(SlowStep, point.possible ? durationText(point.noisy.p95, longest) : QString());
         row->setData(SlowStep, pointRole, point.possible ? double(point.noisy.p95) : 1e300);
         const QString tip =
             point.possible

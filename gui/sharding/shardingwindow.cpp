@@ -58,6 +58,7 @@ ShardingWindow::ShardingWindow(Document& document, QWidget* parent)
     setWindowFlag(Qt::WindowMinMaxButtonsHint);
     makePanel(this);
     m_worker.setMaxThreadCount(1);
+    m_strategies->setTextElideMode(Qt::ElideMiddle); // "linear […] by columns": the end tells them apart
     build();
     connect(m_stage, &QComboBox::currentIndexChanged, this, [this] {
         refreshMembers();

@@ -19,19 +19,6 @@ namespace {
 constexpr int gapsShown = 8;
 constexpr std::size_t linksShown = 12;
 
-QString captionOf(DeviceTimeCause cause)
-{
-    switch (cause) {
-    case DeviceTimeCause::Computing: return QObject::tr("comp.");
-    case DeviceTimeCause::Communication: return QObject::tr("comm.");
-    case DeviceTimeCause::Copies: return QObject::tr("copies");
-    case DeviceTimeCause::HostGap: return QObject::tr("host");
-    case DeviceTimeCause::BackToBack: return QObject::tr("launch");
-    case DeviceTimeCause::Waiting: return QObject::tr("wait");
-    }
-    return {};
-}
-
 QString text(std::string_view view)
 {
     return QString::fromUtf8(view.data(), static_cast<int>(view.size()));
@@ -45,15 +32,15 @@ DeviceTimeList::DeviceTimeList(QWidget* parent) : QTreeWidget(parent)
     setColumnCount(1 + deviceTimeCauses);
     auto* captions = headerItem();
     captions->setText(0, tr("device"));
+    header()->setFont(Theme::words(TextSize::Small)); // of six causes each has its word
     header()->setStretchLastSection(false);
     header()->setSectionResizeMode(0, QHeaderView::Stretch);
     for (int cause = 0; cause < deviceTimeCauses; ++cause) {
         const auto which = static_cast<DeviceTimeCause>(cause);
-        captions->setText(1 + cause, captionOf(which));
+        captions->setText(1 + cause, text(nameOf(which)));
         captions->setToolTip(1 + cause, QStringLiteral("%1: %2").arg(text(nameOf(which)), text(describe(which))));
         captions->setTextAlignment(1 + cause, Qt::AlignRight | Qt::AlignVCenter);
-        header()->setSectionResizeMode(1 + cause, QHeaderView::Fixed);
-        header()->resizeSection(1 + cause, 52);
+        header()->setSectionResizeMode(1 + cause, QHeaderView::ResizeToContents); // no word is cut
     }
     setUniformRowHeights(true);
     setFrameShape(QFrame::NoFrame);

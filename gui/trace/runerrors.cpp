@@ -5,10 +5,11 @@
 #include "gui/trace/causetable.h"
 #include "gui/trace/errortable.h"
 #include "gui/trace/notelist.h"
+#include "gui/trace/tracewindow.h"
 #include "gui/widgets/factlist.h"
 #include "gui/widgets/words.h"
-#include "traces/analysis/durationdifference.h"
 #include "traces/analysis/causetext.h"
+#include "traces/analysis/durationdifference.h"
 #include "traces/analysis/runtorun.h"
 
 #include <QComboBox>
@@ -256,7 +257,7 @@ void RunErrors::refresh()
     constexpr int rowHeight = 22, aroundRows = 74, lowest = 190, highest = 420;
     m_tabs->setMinimumHeight(std::clamp(m_causes->topLevelItemCount() * rowHeight + aroundRows, lowest, highest));
     const Comparison& comparison = overlay->comparison;
-    m_heading->setText(tr("Predicted → measured, %1").arg(QFileInfo(overlay->path).completeBaseName()));
+    m_heading->setText(tr("Predicted → measured, %1").arg(TraceWindow::titleOf(overlay->path)));
     m_heading->setToolTip(overlay->path);
     const QString signs = tr("Measured less predicted, as a share of the predicted");
     const double makespan = beyondPrediction(static_cast<double>(comparison.measuredMakespan),

@@ -29,6 +29,7 @@
 #include <QLineEdit>
 #include <QProgressBar>
 #include <QPushButton>
+#include <QRegularExpression>
 #include <QSettings>
 #include <QShortcut>
 #include <QSplitter>
@@ -63,7 +64,7 @@ QString cacheOf(const QStringList& paths, const QString& folder)
         QStringLiteral("%1-%2.db").arg(QFileInfo(paths.front()).completeBaseName(), QString::fromLatin1(hash)));
 }
 
-constexpr int longestTitle = 380; ///< beside the search and the buttons
+constexpr int longestTitle = 250; ///< beside the search and the buttons, in a small window, too
 
 /// "rank0.json and 3 more" for the files that several ranks came from.
 QString sourceText(const QString& source)
@@ -149,7 +150,8 @@ void TraceWindow::build()
     m_search->setPlaceholderText(tr("Find a name  /"));
     m_search->setAccessibleName(tr("Find a name"));
     m_search->setClearButtonEnabled(true);
-    m_search->setFixedWidth(220);
+    m_search->setMinimumWidth(80);
+    m_search->setMaximumWidth(220);
     m_progress->setTextVisible(false);
     m_progress->setFixedSize(180, 6);
     m_progress->setRange(0, 1000);
@@ -169,10 +171,8 @@ void TraceWindow::build()
     bar->setSpacing(10);
     bar->addWidget(m_title);
     bar->addStretch(1);
-    bar->addWidget(m_progress);
-    bar->addWidget(m_cancel);
     bar->addWidget(m_step);
-    bar->addWidget(m_search);
+    bar->addWidget(m_search, 1);
     addButtons(*bar);
     auto* splitter = new QSplitter(Qt::Horizontal, this);
     splitter->addWidget(m_view);
@@ -188,8 +188,14 @@ void TraceWindow::build()
     layout->addWidget(splitter, 1);
     layout->addWidget(makeHairline(Qt::Horizontal, this));
     m_state->setContentsMargins(16, 5, 16, 5);
+    m_state->setWordWrap(true); // why a file cannot be opened may be a long story
     m_state->setAccessibleName(tr("State"));
-    layout->addWidget(m_state);
+    auto* below = new QHBoxLayout;
+    below->setContentsMargins(0, 0, 16, 0);
+    below->addWidget(m_state, 1);
+    below->addWidget(m_progress);
+    below->addWidget(m_cancel);
+    layout->addLayout(below);
     showSelection();
 }
 
@@ -260,7 +266,7 @@ void TraceWindow::open(const QStringList& paths, const QString& cacheFolder)
     if (paths.size() > 1)
         name = tr("%1 and %2 more").arg(name).arg(paths.size() - 1);
     setWindowTitle(tr("%1 – Trace").arg(name));
-    m_title->setText(name);
+    m_title->setText(m_title->fontMetrics().elidedText(name, Qt::ElideMiddle, longestTitle));
     m_state->setText(tr("opening …"));
     m_progress->setValue(0);
     m_progress->show();
@@ -311,6 +317,17 @@ void TraceWindow::open(const QStringList& paths, const QString& cacheFolder)
     });
 }
 
+QString TraceWindow::leftOut() const
+{
+    return m_report->text();
+}
+
+QString TraceWindow::titleOf(const QString& path)
+{
+    static const QRegularExpression kept(QStringLiteral("-[0-9a-f]{12}$")); // see cacheOf()
+    return QFileInfo(path).completeBaseName().remove(kept);
+}
+
 void TraceWindow::cancel()
 {
     ++m_opening;
@@ -343,6 +360,8 @@ void TraceWindow::take(const Opened& what)
     const QString source = sourceText(QString::fromStdString(trace->source));
     const QString title =
         tr("%1 · %2").arg(source.isEmpty() ? m_title->text() : source, QString::fromStdString(trace->tool));
+    if (!source.isEmpty() && titleOf(what.path) != QFileInfo(what.path).completeBaseName())
+        setWindowTitle(tr("%1 – Trace").arg(source));
     m_title->setText(m_title->fontMetrics().elidedText(title, Qt::ElideMiddle, longestTitle));
     m_title->setToolTip(QString::fromStdString(trace->source));
     m_view->setTrace(trace);

@@ -66,8 +66,11 @@ public:
     QPushButton* cancelButton() const { return m_cancel; }
     QString state() const;
     QString store() const { return m_opened.store; } ///< the database that was read; empty before opened()
-    QString stretch() const;                         ///< of what time the table in front is, in words
-    bool isSummed() const { return !m_summing; }     ///< the tables match the visible range
+    QString leftOut() const;                         ///< by the import, a line each
+    /// What a person calls a recording: its file, or what was imported to it, without an ending.
+    static QString titleOf(const QString& path);
+    QString stretch() const;                     ///< of what time the table in front is, in words
+    bool isSummed() const { return !m_summing; } ///< the tables match the visible range
 
 Q_SIGNALS:
     void opened();

@@ -96,7 +96,7 @@ QWidget* TraceWindow::buildSide()
     m_report->setWordWrap(true);
     m_report->setAccessibleName(tr("What the import left out"));
     layout->addWidget(m_report);
-    side->setMinimumWidth(430);
+    side->setMinimumWidth(500); // the words above the causes of "by device"
     return side;
 }
 

@@ -14,7 +14,7 @@ namespace {
 
 constexpr int leastValue = 60;         ///< pixels: a panel is never wider than its place for a long value's sake
 constexpr qsizetype usualValue = 16;   ///< characters that fit in the narrowest panel, too
-constexpr qsizetype longestValue = 28; ///< characters that fit a panel beside their name
+constexpr qsizetype longestValue = 28; ///< characters that fit a panel beside their name; a line holds some 40
 
 } // namespace
 
@@ -30,13 +30,13 @@ void FactList::setFacts(const std::vector<Fact>& facts)
 {
     const std::vector<Fact> before = std::exchange(m_facts, facts);
     while (m_rows.size() < facts.size()) {
-        const int row = static_cast<int>(m_rows.size());
+        const int row = 2 * static_cast<int>(m_rows.size()); // below it a line for a value that is long
         auto* name = makeCaption({}, TextSize::Normal, this);
         auto* value = makeShrinkingNumber({}, TextSize::Small, leastValue, this);
         value->setAlignment(Qt::AlignRight | Qt::AlignVCenter);
         m_layout->addWidget(name, row, 0);
         m_layout->addWidget(value, row, 1);
-        m_rows.push_back({name, value});
+        m_rows.push_back({name, value, false});
     }
     for (std::size_t i = 0; i < m_rows.size(); ++i) {
         const bool used = i < facts.size();
@@ -47,10 +47,17 @@ void FactList::setFacts(const std::vector<Fact>& facts)
             continue;
         const Fact& fact = facts[i];
         m_rows[i].name->setText(fact.name);
-        const bool tooLong = fact.value.size() > longestValue;
-        m_rows[i].value->setText(tooLong ? fact.value.left(longestValue - 1) + QStringLiteral("…") : fact.value);
-        const QString tip =
-            tooLong || fact.value.size() > usualValue ? fact.value + QLatin1Char('\n') + fact.source : fact.source;
+        if (const bool ownLine = fact.value.size() > longestValue; ownLine != m_rows[i].ownLine) {
+            m_rows[i].ownLine = ownLine;
+            m_layout->removeWidget(m_rows[i].value);
+            const int row = 2 * static_cast<int>(i);
+            if (ownLine)
+                m_layout->addWidget(m_rows[i].value, row + 1, 0, 1, 2);
+            else
+                m_layout->addWidget(m_rows[i].value, row, 1);
+        }
+        m_rows[i].value->setText(fact.value);
+        const QString tip = fact.value.size() > usualValue ? fact.value + QLatin1Char('\n') + fact.source : fact.source;
         m_rows[i].name->setToolTip(tip);
         m_rows[i].value->setToolTip(tip);
         m_rows[i].value->setAccessibleName(fact.name + QStringLiteral(": ") + fact.value);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // A column of facts: a dim name at the left, a number with its unit at the right, and where the number comes from as
-// its tooltip. Rows are reused between refreshes, to avoid flicker.
+// its tooltip. A long value takes the line below. Rows are reused between refreshes, to avoid flicker.
 #pragma once
 
 #include "gui/widgets/labels.h"
@@ -37,6 +37,7 @@ private:
     struct Row {
         QLabel* name;
         QLabel* value;
+        bool ownLine; ///< the value is below its name
     };
     QGridLayout* m_layout;
     std::vector<Row> m_rows;

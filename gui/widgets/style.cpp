@@ -8,6 +8,7 @@
 #include <QPainter>
 #include <QPainterPath>
 #include <QStyleFactory>
+#include <QStyleOption>
 
 namespace pipewright {
 
@@ -48,10 +49,29 @@ bool drawSign(QPainter& painter, QStyle::StandardPixmap which, const Theme& them
     case QStyle::SP_DirIcon:
     case QStyle::SP_DirClosedIcon:
     case QStyle::SP_DirOpenIcon:
+    case QStyle::SP_DirLinkIcon:
         painter.setBrush(theme.control);
         lines({{1.5, 3}, {6, 3}, {7.5, 5}, {14.5, 5}, {14.5, 13}, {1.5, 13}, {1.5, 3}});
         return true;
+    case QStyle::SP_DirHomeIcon:
+        lines({{1.5, 8}, {8, 2}, {14.5, 8}});
+        lines({{3.5, 7}, {3.5, 14}, {12.5, 14}, {12.5, 7}});
+        return true;
+    case QStyle::SP_ComputerIcon:
+    case QStyle::SP_DesktopIcon:
+        painter.setBrush(theme.control);
+        painter.drawRect(QRectF(1.5, 2.5, 13, 8.5));
+        lines({{8, 11}, {8, 13.5}});
+        lines({{4.5, 13.5}, {11.5, 13.5}});
+        return true;
+    case QStyle::SP_DriveHDIcon:
+    case QStyle::SP_DriveNetIcon:
+        painter.setBrush(theme.control);
+        painter.drawRect(QRectF(1.5, 4.5, 13, 7));
+        lines({{11, 8}, {12, 8}});
+        return true;
     case QStyle::SP_FileIcon:
+    case QStyle::SP_FileLinkIcon:
         lines({{3.5, 1.5}, {9.5, 1.5}, {12.5, 4.5}, {12.5, 14.5}, {3.5, 14.5}, {3.5, 1.5}});
         return true;
     case QStyle::SP_FileDialogListView:
@@ -109,6 +129,22 @@ QPixmap Style::standardPixmap(StandardPixmap which, const QStyleOption* option, 
     const double ratio = widget ? widget->devicePixelRatioF() : 1;
     const QPixmap own = signPixmap(which, m_theme, m_theme.text, 32, ratio);
     return own.isNull() ? QProxyStyle::standardPixmap(which, option, widget) : own;
+}
+
+void Style::drawPrimitive(PrimitiveElement element, const QStyleOption* option, QPainter* painter,
+                          const QWidget* widget) const
+{
+    if (element != PE_FrameFocusRect)
+        return QProxyStyle::drawPrimitive(element, option, painter, widget);
+    // The ring that focused fields have, in place of Fusion's shaded box; after keys only, as with Fusion.
+    if (!(option->state & State_KeyboardFocusChange))
+        return;
+    painter->save();
+    painter->setRenderHint(QPainter::Antialiasing);
+    painter->setPen(m_theme.accent);
+    painter->setBrush(Qt::NoBrush);
+    painter->drawRoundedRect(QRectF(option->rect).adjusted(0.5, 0.5, -0.5, -0.5), 3, 3);
+    painter->restore();
 }
 
 int Style::styleHint(StyleHint hint, const QStyleOption* option, const QWidget* widget, QStyleHintReturn* data) const

@@ -16,6 +16,8 @@ public:
     explicit Style(const Theme& theme);
     QIcon standardIcon(StandardPixmap which, const QStyleOption* option, const QWidget* widget) const override;
     QPixmap standardPixmap(StandardPixmap which, const QStyleOption* option, const QWidget* widget) const override;
+    void drawPrimitive(PrimitiveElement element, const QStyleOption* option, QPainter* painter,
+                       const QWidget* widget) const override;
     int styleHint(StyleHint hint, const QStyleOption* option, const QWidget* widget,
                   QStyleHintReturn* data) const override;
 

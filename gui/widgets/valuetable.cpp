@@ -25,6 +25,9 @@ ValueTable::ValueTable(const QString& name, const QStringList& columns, QWidget*
     setAccessibleName(name);
     setColumnCount(static_cast<int>(columns.size()));
     setHorizontalHeaderLabels(columns);
+    // Until there are rows, which say it: what stands behind a name is numbers.
+    for (int column = 1; column < columnCount(); ++column)
+        horizontalHeaderItem(column)->setTextAlignment(Qt::AlignRight | Qt::AlignVCenter);
     setSelectionMode(QAbstractItemView::SingleSelection);
     setEditTriggers(QAbstractItemView::DoubleClicked | QAbstractItemView::EditKeyPressed
                     | QAbstractItemView::AnyKeyPressed);

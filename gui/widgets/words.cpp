@@ -27,6 +27,21 @@ QString sign(bool negative)
     return negative ? minus : QStringLiteral("+");
 }
 
+/// "18.52 ms" -> "ms".
+std::string unitOf(const std::string& written)
+{
+    return written.substr(written.find(' ') + 1);
+}
+
+/// A value in a unit of that scale, with so many decimals that the largest shows four digits.
+QString alike(std::int64_t value, std::int64_t largest, std::int64_t scale, const std::string& unit)
+{
+    const double of = std::fabs(static_cast<double>(largest)) / static_cast<double>(scale);
+    const int decimals = scale == 1 ? 0 : of >= 999.5 ? 0 : of >= 99.95 ? 1 : of >= 9.995 ? 2 : 3;
+    const QString text = QString::number(static_cast<double>(value) / static_cast<double>(scale), 'f', decimals);
+    return quantityText(text.toStdString() + " " + unit);
+}
+
 } // namespace
 
 QString blockTitle(const Block& block)
@@ -60,6 +75,18 @@ QString durationText(Nanoseconds value)
 QString sizeText(Bytes value)
 {
     return quantityText(formatSize(value));
+}
+
+QString durationText(Nanoseconds value, Nanoseconds largest)
+{
+    const std::string unit = unitOf(formatDuration(std::abs(largest)));
+    return alike(value, largest, parseDuration("1" + unit, {}), unit);
+}
+
+QString sizeText(Bytes value, Bytes largest)
+{
+    const std::string unit = unitOf(formatSize(std::abs(largest)));
+    return alike(value, largest, parseSize("1" + unit, {}), unit);
 }
 
 QString withDecimalPoint(QString text)
@@ -177,6 +204,11 @@ QString signedDuration(Nanoseconds value)
 QString signedSize(Bytes value)
 {
     return value == 0 ? tr("unchanged") : sign(value < 0) + sizeText(std::abs(value));
+}
+
+QString signedSize(Bytes value, Bytes largest)
+{
+    return value == 0 ? tr("unchanged") : sign(value < 0) + sizeText(std::abs(value), largest);
 }
 
 int fullestDevice(const Metrics& metrics)

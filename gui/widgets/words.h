@@ -20,6 +20,10 @@ QString blockTitle(const Block& block);
 QString quantityText(const std::string& written);
 QString durationText(Nanoseconds value); ///< "18.52 ms"; beyond 100 minutes in hours, "11.36 h"
 QString sizeText(Bytes value);           ///< "68.8 GiB"
+/// The same in a column or a list, in one unit and with one number of decimals for all of them, which follow from the
+/// largest: "58.0 GiB" and "0.5 GiB" beside "103.2 GiB".
+QString durationText(Nanoseconds value, Nanoseconds largest);
+QString sizeText(Bytes value, Bytes largest);
 /// What a person typed as core reads it: a comma is a decimal point, and every kind of space is one. All fields take
 /// numbers by this one rule; nobody types a comma between thousands.
 std::string typedQuantity(const QString& text);
@@ -41,6 +45,7 @@ QString signedPercent(double share); ///< -0.021 -> "−2.1 %", 0 -> "unchanged"
 QString signedPoints(double share);  ///< -0.019 -> "−1.9 pt"
 QString signedDuration(Nanoseconds value);
 QString signedSize(Bytes value);
+QString signedSize(Bytes value, Bytes largest); ///< in the unit and with the decimals of the largest
 
 /// The device with the highest peak, and -1 when there is none.
 int fullestDevice(const Metrics& metrics);

@@ -15,6 +15,8 @@
 #include <QApplication>
 #include <QMenu>
 #include <QPushButton>
+#include <QRegularExpression>
+#include <QSet>
 #include <QTableWidget>
 #include <QTemporaryDir>
 #include <QTest>
@@ -47,12 +49,14 @@ struct Fixture {
     {
         return QTest::qWaitFor([this] { return !window->isBusy(); }, 30'000);
     }
+    /// Without the blanks that align it.
     QString cell(const QString& row, int column)
     {
+        static const QRegularExpression blanks(QStringLiteral("   \u00a0*"));
         QTableWidget* table = window->table();
         for (int r = 0; r < table->rowCount(); ++r)
             if (table->verticalHeaderItem(r)->text() == row)
-                return table->item(r, column)->text();
+                return table->item(r, column)->text().replace(blanks, QStringLiteral("   ")).trimmed();
         return {};
     }
 };
@@ -113,6 +117,17 @@ private Q_SLOTS:
         QCOMPARE(fixture.cell(QStringLiteral("median, noisy"), 0), durationText(noisy.median));
         QCOMPARE(fixture.cell(QStringLiteral("95th percentile, noisy"), 0), durationText(noisy.p95));
         QCOMPARE(fixture.cell(QStringLiteral("bubble, papers"), 0), percentText(present.metrics.ratePapers));
+        // Values end below each other, and differences do; both stay near the names however wide the window is.
+        QTableWidget* table = fixture.window->table();
+        QSet<qsizetype> ends;
+        for (int r = 0; r < table->rowCount(); ++r) {
+            const QString text = table->item(r, 1)->text();
+            ends << text.size() - text.indexOf(QStringLiteral("   "));
+        }
+        QCOMPARE(ends.size(), 1);
+        fixture.window->resize(2000, 800);
+        QTRY_VERIFY(table->width() > 1500);
+        QVERIFY(table->columnWidth(0) <= 300 && table->columnWidth(1) <= 300);
         // Without a model nobody knows the tokens.
         QCOMPARE(fixture.cell(QStringLiteral("throughput"), 1), QStringLiteral("–"));
     }

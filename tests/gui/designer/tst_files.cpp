@@ -144,7 +144,14 @@ private Q_SLOTS:
         QTRY_VERIFY_WITH_TIMEOUT(fixture.document().overlay(), 20'000);
         QCOMPARE(fixture.document().overlay()->comparison.matched, std::int64_t{16});
         QCOMPARE(fixture.document().overlay()->comparison.unmatched, std::int64_t{0});
-        delete fixture.window.findChild<TraceWindow*>();
+        // The lanes are in sight: the window that brought the files together is gone, and a box says what was left out.
+        QTRY_VERIFY(!fixture.window.findChild<TraceWindow*>());
+        auto* box = fixture.window.findChild<QMessageBox*>();
+        QVERIFY(box && box->text().contains(QLatin1String("times of rank 1")));
+        box->close();
+        // It is called by its files and not by the name that it is kept under.
+        QCOMPARE(TraceWindow::titleOf(fixture.document().overlay()->path), QString("torch0"));
+        QCOMPARE(TraceWindow::titleOf(QStringLiteral("/a/second.run.db")), QString("second.run"));
     }
 
     void severalFilesThatAreNoTracesAreRefusedByName()
@@ -178,7 +185,8 @@ private Q_SLOTS:
             const Style style(*theme);
             for (const auto which :
                  {QStyle::SP_FileDialogToParent, QStyle::SP_FileDialogNewFolder, QStyle::SP_ArrowBack,
-                  QStyle::SP_FileDialogListView, QStyle::SP_FileDialogDetailedView}) {
+                  QStyle::SP_FileDialogListView, QStyle::SP_FileDialogDetailedView, QStyle::SP_ComputerIcon,
+                  QStyle::SP_DirHomeIcon, QStyle::SP_DriveHDIcon, QStyle::SP_FileLinkIcon}) {
                 const QImage icon = style.standardIcon(which, nullptr, nullptr).pixmap(16, 16).toImage();
                 int inked = 0; // pixels of the theme's text: a blank dot has none
                 for (int y = 0; y < icon.height(); ++y)

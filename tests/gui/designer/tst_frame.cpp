@@ -10,11 +10,13 @@
 #include "gui/designer/sideswitch.h"
 #include "gui/designer/topbar.h"
 #include "gui/designer/windowactions.h"
+#include "gui/inspector/suggestionlist.h"
 #include "gui/memory/memorypanel.h"
 #include "gui/search/searchwindow.h"
 #include "gui/timeline/lanestrip.h"
 #include "gui/timeline/timelineview.h"
 #include "gui/widgets/factlist.h"
+#include "gui/widgets/labels.h"
 #include "gui/widgets/theme.h"
 #include "testmain.h"
 
@@ -98,6 +100,26 @@ private Q_SLOTS:
             QVERIFY(!sides.visibleRegion().isEmpty());
             QCOMPARE(sides.visibleRegion().boundingRect(), sides.rect());
         }
+    }
+
+    void suggestionsFitTheirCardsInASmallWindow()
+    {
+        Fixture fixture;
+        fixture.window.resize(1024, 640);
+        fixture.document().select(Block{Op::F, 0, 4, 0});
+        SuggestionList& list = fixture.window.suggestions();
+        QTRY_VERIFY_WITH_TIMEOUT(!list.isSearching() && !list.cards().empty(), 60'000);
+        QTest::qWait(0);
+        int sentences = 0;
+        for (const auto* text : list.findChildren<Paragraph*>()) {
+            if (!text->isVisible() || text->text().contains(QLatin1String("more move")))
+                continue;
+            ++sentences; // one line each
+            QVERIFY2(text->fontMetrics().horizontalAdvance(text->text()) <= text->width(), qPrintable(text->text()));
+        }
+        QVERIFY(sentences > 0);
+        for (const QPushButton* button : list.tryButtons())
+            QVERIFY(button->parentWidget()->rect().contains(button->geometry()));
     }
 
     void noNameEndsInDots()

@@ -27,6 +27,7 @@
 #include <QListWidget>
 #include <QMimeData>
 #include <QPushButton>
+#include <QSet>
 #include <QSettings>
 #include <QSignalSpy>
 #include <QSpinBox>
@@ -118,6 +119,12 @@ private Q_SLOTS:
             std::find_if(list.cards().begin(), list.cards().end(), [](const auto& c) { return c.family.has_value(); });
         QVERIFY(offered != list.cards().end());
         const FamilyEstimate best = *estimates[*offered->family];
+        // Prices can be compared at a glance: one unit on all cards, also where they differ by orders of magnitude.
+        QSet<QString> units;
+        for (const auto& card : list.cards())
+            if (!card.price.contains(QChar(0x00B1))) // ±0
+                units << card.price.section(QChar(0x00A0), 1);
+        QVERIFY2(units.size() == 1, qPrintable(units.values().join(u' ')));
         QTest::mouseClick(list.tryButtons().at(int(offered - list.cards().begin())), Qt::LeftButton);
         QCOMPARE(fixture.document().undoStack()->count(), 1);
         QCOMPARE(fixture.document().prediction()->metrics.makespan, best.makespan);

@@ -95,6 +95,25 @@ private Q_SLOTS:
         QVERIFY(!number->hasSelectedText());
     }
 
+    void aLongFactHasALineOfItsOwnAndIsNotCut()
+    {
+        FactList list;
+        const QString source = QStringLiteral("formula: H200 SXM at 50\u00a0% of peak");
+        list.setFacts({{QStringLiteral("start"), QStringLiteral("2 ms"), {}}, {QStringLiteral("source"), source, {}}});
+        list.resize(249, 200); // in the narrowest panel at the right
+        list.show();
+        QTest::qWait(0);
+        const auto find = [&](const QString& text) {
+            for (QLabel* label : list.findChildren<QLabel*>())
+                if (label->text() == text)
+                    return label;
+            return static_cast<QLabel*>(nullptr);
+        };
+        QLabel *name = find(QStringLiteral("source")), *value = find(source);
+        QVERIFY(name && value && value->y() > name->geometry().bottom());
+        QVERIFY(value->width() >= value->fontMetrics().horizontalAdvance(source));
+    }
+
     void paragraphsAreAsHighAsLabels()
     {
         Paragraph paragraph;
@@ -147,6 +166,13 @@ private Q_SLOTS:
         QCOMPARE(durationText(40'878'000'000'000), QStringLiteral("11.36\u00a0h")); // not 681.3 min
         QCOMPARE(sizeText(Bytes{141} << 30), QStringLiteral("141\u00a0GiB"));
         QCOMPARE(quantityText(exactSize(Bytes{141} << 30)), QStringLiteral("141\u00a0GiB"));
+        // In a column: one unit, and decimal points below each other.
+        QCOMPARE(sizeText(Bytes{58} << 30, Bytes{146} << 30), QStringLiteral("58.0\u00a0GiB"));
+        QCOMPARE(signedSize(-(Bytes{64} << 20), Bytes{21} << 29), QStringLiteral("\u22120.06\u00a0GiB"));
+        QCOMPARE(sizeText(17, 300), QStringLiteral("17\u00a0B"));
+        QCOMPARE(durationText(2'530'000'000, 6'237'000'000), QStringLiteral("2.530\u00a0s"));
+        QCOMPARE(durationText(950, 18'520), QStringLiteral("0.95\u00a0µs"));
+        QCOMPARE(durationText(0, 0), QStringLiteral("0\u00a0ns"));
         // Whatever is shown can be typed again, with a comma too.
         QCOMPARE(parseDuration(typedQuantity(durationText(18'520'000)), "t"), 18'520'000);
         QCOMPARE(parseDuration(typedQuantity(QStringLiteral(" 18,52 µs ")), "t"), 18'520);

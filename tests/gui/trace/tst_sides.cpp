@@ -25,6 +25,7 @@
 #include <QAction>
 #include <QApplication>
 #include <QMouseEvent>
+#include <QToolButton>
 
 using namespace pipewright;
 using Fixture = MainWindowFixture;
@@ -243,7 +244,7 @@ private Q_SLOTS:
         send(QEvent::MouseButtonPress, from, Qt::LeftButton);
         fixture.document().setSide(Side::Both);
         send(QEvent::MouseMove, to, Qt::LeftButton);
-        QVERIFY(view.preview());
+        QTRY_VERIFY(view.preview());
         // Every number is a prediction as long as something is held.
         QVERIFY(!fixture.window.numbers().value(QStringLiteral("makespan")).contains(QStringLiteral("→")));
         const QPointF middle(memory.plotArea().center().x(), memory.plotOf(2).center().y());
@@ -265,7 +266,21 @@ private Q_SLOTS:
             const QRectF plot = memory.plotOf(d);
             QVERIFY(plot.height() > 10 && plot.top() >= lower);
             lower = plot.bottom();
+            // The peak's words do not stand in the limit's line, as if they named it.
+            const Bytes limit = fixture.document().design().cluster.devices[std::size_t(d)].memory;
+            const double line = plot.bottom() - plot.height() * double(limit) / memory.top();
+            const QRectF words = memory.peakPlace(d);
+            QVERIFY(words.top() > line || words.bottom() < line);
         }
+        // The button says what is shown, also where the rows do not fit.
+        const auto* button = memory.findChild<QToolButton*>();
+        QVERIFY(memory.showsAll() && button->text().startsWith(QLatin1String("all devices")));
+        const QSize size = fixture.window.size();
+        fixture.window.resize(size.width(), 600);
+        QTRY_VERIFY(!memory.showsAll());
+        QTRY_VERIFY(button->text().startsWith(QLatin1String("one device")));
+        fixture.window.resize(size);
+        QTRY_VERIFY(memory.showsAll() && button->text().startsWith(QLatin1String("all devices")));
         memory.setAll(false);
         fixture.document().select(Block{Op::F, 2, 0, 0});
         QCOMPARE(memory.device(), 2);

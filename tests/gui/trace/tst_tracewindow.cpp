@@ -15,6 +15,7 @@
 #include <QApplication>
 #include <QComboBox>
 #include <QDir>
+#include <QHeaderView>
 #include <QImage>
 #include <QLineEdit>
 #include <QListWidget>
@@ -287,6 +288,18 @@ private Q_SLOTS:
         DeviceTimeList* devices = fixture.window.devices();
         QCOMPARE(devices->topLevelItemCount(), 2);
         QCOMPARE(devices->topLevelItem(0)->text(0), QString("GPU 0"));
+        // Captions are whole words that fit, and leave room for the names.
+        QStringList captions;
+        for (int column = 1; column < devices->columnCount(); ++column) {
+            captions << devices->headerItem()->text(column);
+            QVERIFY(devices->header()->sectionSize(column) >= devices->header()->sectionSizeHint(column));
+        }
+        QCOMPARE(captions.join(u' '), QString("computing communication copies host gap launching waiting"));
+        QVERIFY2(
+            devices->header()->length() <= devices->viewport()->width(),
+            qPrintable(QStringLiteral("%1 in %2").arg(devices->header()->length()).arg(devices->viewport()->width())));
+        QVERIFY2(devices->header()->sectionSize(0) >= 60,
+                 qPrintable(QString::number(devices->header()->sectionSize(0))));
         // A gap leads to what ends it.
         QTreeWidgetItem* gap = nullptr;
         QStringList gaps;
@@ -311,6 +324,24 @@ private Q_SLOTS:
         QCOMPARE(devices->topLevelItem(1)->text(1), QString("46.2\u00a0%")); // 8 + 4 of 26 us
         Q_EMIT step->activated(0);
         QVERIFY(!fixture.view().range());
+    }
+
+    void theWindowFitsASmallScreenWhateverItOpens()
+    {
+        QWidget designer;
+        TraceWindow window(&designer); // with a button more than alone
+        window.show();
+        window.open(
+            {QStringLiteral("/a/recording with a name that nobody would want to write on a small screen.json")});
+        QVERIFY2(window.minimumSizeHint().width() <= 960,
+                 qPrintable(QString::number(window.minimumSizeHint().width())));
+        QSignalSpy failed(&window, &TraceWindow::failed);
+        QTRY_VERIFY(!failed.isEmpty());
+        window.stepPicker()->addItem(QStringLiteral("ProfilerStep#7, 143.9 ms"));
+        window.stepPicker()->show();
+        QVERIFY2(window.minimumSizeHint().width() <= 960,
+                 qPrintable(QString::number(window.minimumSizeHint().width())));
+        QVERIFY(window.minimumSizeHint().height() <= 560);
     }
 
     void aTraceWithoutKernelsBeginsWithNames()
