@@ -181,6 +181,19 @@ def synthetic(pipewright, families, timing):
     return failed
 
 
+def has_torch(python):
+    """Whether that interpreter can run pipelines; says so where it cannot."""
+    try:
+        found = subprocess.run([python, "-c", "import torch.distributed as d; assert d.is_gloo_available(); "
+                                "from torch.distributed.pipelining import schedules as s; assert hasattr(s, 'REDUCE_GRAD')"],
+                               capture_output=True, text=True)
+    except OSError as error:
+        found = error
+    if getattr(found, "returncode", 1) != 0:
+        print(f"skipped: {python} has no PyTorch 2.10 or later with gloo (pip install torch, or set PYTHON)")
+    return getattr(found, "returncode", 1) == 0
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--python", default=os.environ.get("PYTHON", "python3"))
@@ -188,14 +201,7 @@ def main():
     parser.add_argument("--timing", action="store_true", help="let times decide")
     parser.add_argument("pipewright")
     options = parser.parse_args()
-    try:
-        found = subprocess.run([options.python, "-c", "import torch.distributed as d; assert d.is_gloo_available(); "
-                                "from torch.distributed.pipelining import schedules as s; assert hasattr(s, 'REDUCE_GRAD')"],
-                               capture_output=True, text=True)
-    except OSError as error:
-        found = error
-    if getattr(found, "returncode", 1) != 0:
-        print(f"skipped: {options.python} has no PyTorch 2.10 or later with gloo (pip install torch, or set PYTHON)")
+    if not has_torch(options.python):
         return 77
     with tempfile.TemporaryDirectory() as folder:
         pipewright = Pipewright(os.path.abspath(options.pipewright), options.python, folder)

@@ -5,6 +5,7 @@
 #     communication on Gloo processes with the gradients of a plain run, and a few with parameters that FSDP shards;
 #   - PyTorch's own schedules and what it makes of ours are imported, equal our families, and run again;
 #   - 1F1B and GPipe of a model that sleeps are recorded, and from each six schedules predicted and run;
+#   - a transformer of somebody's goes all the way: profile, partition, predict, run on four ranks, compare;
 #   - weight policies (PipeDream, 2BW, SpecTrain, XPipe, PipeOptim, CDP) train a residual CNN and an LSTM over ranks;
 #   - JaxPP classes and configuration fragments are parsed and compared with the schedule (without PyTorch too).
 #   tests/torch/run.sh [PIPEWRIGHT]     PYTHON names the interpreter (python3)
@@ -173,6 +174,9 @@ printf '%s\n' "0F0,0SEND_F0,0F1,0SEND_F1,0RECV_B0,0B0,0RECV_B1,0B1" "1RECV_F1,1R
 
 # What other schedules take, predicted from one recording.
 "$python" "$here/predict_from_traces.py" --format "$comms" "$pipewright" "$folder" 2>"$folder/said" || fail "$(tail -n 3 "$folder/said")"
+
+# Somebody's own model, by one command after the other: gradients and memory by rank; makespans are printed.
+"$python" "$here/whole_way.py" --steps 3 --python "$python" "$pipewright" || [ $? = 77 ] || failed=1
 
 # Weights that are updated amid the step, on modules of their own.
 "$python" "$here/weight_policies.py" --python "$python" "$pipewright" || [ $? = 77 ] || failed=1
