@@ -7,12 +7,21 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
+#include <utility>
+#include <vector>
 
 namespace pipewright::test {
 
 class BufferSizes {
 public:
-    explicit BufferSizes(const Design& design) : m_design(design), m_costs(design.costs) {}
+    explicit BufferSizes(const Design& design) : m_design(design), m_costs(design.costs)
+    {
+        for (const std::vector<Block>& blocks : design.schedule.order)
+            for (const Block& block : blocks)
+                if (block.op == Op::B)
+                    m_fullBackwards.emplace(block.stage, block.microbatch);
+    }
 
     /// What a value of this kind is large, by the design.
     Bytes sizeOf(const Buffer& b) const
@@ -34,7 +43,10 @@ public:
         case BufferKind::OffloadedUntilWeightGrad:
         case BufferKind::ReloadedUntilWeightGrad:
         case BufferKind::SavedUntilWeightGrad: return scaled(stage.savedUntilWeightGrad, b.microbatch);
-        case BufferKind::SavedFromInputGrad: return scaled(stage.savedFromInputGrad, b.microbatch);
+        case BufferKind::SavedFromInputGrad: {
+            const Bytes spared = m_fullBackwards.contains({b.stage, b.microbatch}) ? stage.sparedByBackward : 0;
+            return scaled(std::max<Bytes>(0, stage.savedFromInputGrad - spared), b.microbatch);
+        }
         case BufferKind::RecomputedUntilInputGrad: return scaled(stage.recomputedUntilInputGrad, b.microbatch);
         case BufferKind::RecomputedUntilWeightGrad: return scaled(stage.recomputedUntilWeightGrad, b.microbatch);
         case BufferKind::SequenceGradient: return scaled(stage.sequenceGradient, b.microbatch);
@@ -92,6 +104,7 @@ private:
 
     const Design& m_design;
     const Costs& m_costs;
+    std::set<std::pair<int, int>> m_fullBackwards; ///< stages and microbatches
 };
 
 } // namespace pipewright::test

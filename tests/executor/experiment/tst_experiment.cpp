@@ -7,6 +7,7 @@
 
 #include "core/design/stagecosts.h"
 #include "core/families/family.h"
+#include "core/workload/transformer.h"
 #include "executor/experiment/experimentreport.h"
 #include "executor/run/run.h"
 #include "executor/training/gptreference.h"
@@ -17,6 +18,8 @@
 #include <SQLiteCpp/SQLiteCpp.h>
 
 #include <nlohmann/json.hpp>
+
+#include <cmath>
 
 using namespace pipewright;
 using namespace pipewright::test;
@@ -97,6 +100,24 @@ private Q_SLOTS:
         // has happened, both lose as much.
         QVERIFY(std::abs(experiment.runs[0].losses[0] - experiment.runs[2].losses[0]) < 1e-5);
         QVERIFY(whatIsUnfair(experiment.runs).empty());
+    }
+
+    void whatIsStoredInBf16IsWidened()
+    {
+        std::vector<Design> designs{designOf("1f1b", 2, 2), designOf("pipeoptim", 4, 4)};
+        const Experiment exact = runExperiment(designs, optionsFor(4));
+        for (Design& design : designs) {
+            ModelShape shape = design.workload->shape;
+            shape.dataType = DataType::Bf16;
+            design.workload = makeWorkload(shape, Optimizer::SgdMomentum, "test");
+        }
+        const Experiment narrow = runExperiment(designs, optionsFor(4));
+        QVERIFY(narrow.runs[1].bitEqual && narrow.runs[2].readsAgree);
+        for (std::size_t i = 0; i < narrow.runs.size(); ++i) {
+            QCOMPARE(narrow.runs[i].peakBytes, narrow.runs[i].predictedPeakBytes);
+            QVERIFY(narrow.runs[i].parameters != exact.runs[i].parameters);
+            QVERIFY(std::abs(narrow.runs[i].finalLoss / exact.runs[i].finalLoss - 1) < 0.01);
+        }
     }
 
     void whatIsFinishedSurvivesACancel()
