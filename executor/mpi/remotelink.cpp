@@ -7,7 +7,6 @@
 #include <cstring>
 #include <memory>
 #include <mutex>
-#include <numeric>
 #include <utility>
 
 namespace pipewright {
@@ -127,8 +126,10 @@ private:
             }
             ++m_matched;
             std::vector<Region> from(sent.posting.regions.begin(), sent.posting.regions.end());
-            if (sent.slot >= 0)
+            if (sent.slot >= 0) {
                 from = {{slot(sent.slot), totalBytes(from)}};
+                m_leaving[static_cast<std::size_t>(sent.slot)] = true;
+            }
             m_hub.send(m_to, answer, std::move(from), [store = m_store, sent, start = steadyNow()] {
                 const std::lock_guard lock(store->mutex);
                 if (store->end)
@@ -145,15 +146,19 @@ private:
             return;
         }
         const std::lock_guard lock(m_mutex);
-        if (m_freeSlots.size() < static_cast<std::size_t>(m_options.storedSends)
-            && std::find(m_freeSlots.begin(), m_freeSlots.end(), sent.slot) == m_freeSlots.end())
-            m_freeSlots.push_back(sent.slot);
+        m_leaving[static_cast<std::size_t>(sent.slot)] = false;
+        m_freeSlots.push_back(sent.slot);
     }
 
+    /// All slots but those that the hub still reads: the receiver may have the data before the hub says that it is out.
+    /// They come back in left().
     void fillSlots()
     {
-        m_freeSlots.resize(static_cast<std::size_t>(m_options.storedSends));
-        std::iota(m_freeSlots.begin(), m_freeSlots.end(), 0);
+        m_leaving.resize(static_cast<std::size_t>(m_options.storedSends));
+        m_freeSlots.clear();
+        for (int slot = 0; slot < m_options.storedSends; ++slot)
+            if (!m_leaving[static_cast<std::size_t>(slot)])
+                m_freeSlots.push_back(slot);
     }
     std::byte* slot(int index) { return m_store->slots->region().data + index * m_options.stride(sentSlotAlignment); }
 
@@ -166,6 +171,7 @@ private:
     std::vector<Sent> m_sends;
     std::vector<Message> m_asked;
     std::vector<int> m_freeSlots;
+    std::vector<bool> m_leaving; ///< by slot: handed to the hub, and not yet out
     std::size_t m_matched = 0;
     bool m_mismatch = false;
 };
