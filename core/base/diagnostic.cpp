@@ -23,7 +23,7 @@ std::string_view word(Severity severity)
 Diagnostics neverEmpty(Diagnostics diagnostics)
 {
     if (diagnostics.empty())
-        diagnostics.push_back({Severity::Error, {}, "something went wrong that nobody described", {}});
+        diagnostics.push_back({Severity::Error, {}, "an operation failed without a description", {}});
     return diagnostics;
 }
 

@@ -39,7 +39,7 @@ private:
 };
 
 /// The first bytes, at most `most`, by which formats are told apart; empty when it is no regular file or cannot be
-/// read, which whoever reads it then says.
+/// read, which the reader then reports.
 std::string beginningOf(const std::string& path, std::size_t most);
 
 } // namespace pipewright

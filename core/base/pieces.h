@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// A long text on its way into a file, piece by piece: whoever writes it needs no more memory for a longer one.
+// Long texts written to a file piece by piece, so that the memory needed does not grow with the text.
 #pragma once
 
 #include <functional>

@@ -113,7 +113,7 @@ void moveBytes(StageCosts& stage, Recompute now, std::size_t number)
 {
     if (now == Recompute::Selective)
         throw Error("schedule.recompute",
-                    fmt::format("without a model nobody knows what stage {} would keep beside its attention", number),
+                    fmt::format("without a model it is unknown what stage {} keeps besides its attention", number),
                     "use full or none, or make the design from a model");
     const auto move = [&](Bytes& saved, Bytes& recomputed) {
         const Bytes all = saved + recomputed;
@@ -144,7 +144,7 @@ void takeLinks(const Design& base, Design& design)
     if (!design.workload)
         return;
     design.dataflow.shared = sharedParametersOf(*design.workload, design.layersPerStage);
-    if (base.dataflow.shared.empty()) // nobody knows what a reduction takes: there and back again
+    if (base.dataflow.shared.empty()) // the time of a reduction is unknown: one transfer each way
         for (const SharedParameter& shared : design.dataflow.shared)
             design.costs.reduce = std::max(design.costs.reduce, 2 * design.costs.link.transferTime(shared.bytes));
 }
@@ -238,7 +238,7 @@ Design withRecompute(const Design& base, const std::vector<Recompute>& ofStage)
         const bool selective = now == Recompute::Selective;
         if (selective || before == Recompute::Selective || stage.recompute == 0) {
             stage.recompute = selective ? std::llround(static_cast<double>(stage.forward) * shares[s]) : stage.forward;
-            // All of the forward again has its parts; of the attention alone nobody knows them.
+            // All of the forward again has its parts; those of the attention alone are unknown.
             stage.parts[indexOf(Op::R)] = selective ? std::vector<BlockPart>{} : stage.parts[indexOf(Op::F)];
             stage.origin[indexOf(Op::R)] = CostOrigin::Estimated;
         }

@@ -54,7 +54,7 @@ Design withFamily(const Design& base, const Family& family, const FamilyChoice& 
 
 /// The same with these stages recomputing (empty: none): R blocks are placed right before the backwards where none
 /// stand yet, and what F keeps and R writes follows. How long R takes is the formula's, else the forward's share.
-/// Without a model nobody knows what selective recomputation would keep. Throws Error.
+/// Without a model it is unknown what selective recomputation keeps. Throws Error.
 Design withRecompute(const Design& base, const std::vector<Recompute>& ofStage);
 
 /// The same design with these stages offloading what their forwards keep (PipelineShape::offload; empty: none). Throws

@@ -115,7 +115,8 @@ private:
         m_costs.boundaryTraffic = boundaries / m_costs.updates;
     }
 
-    /// Transfers in a row: what devices do with values on the way, such as adding them up, is no block.
+    /// The longest chain of transfers without a block between them. Work on a transferred value that is no block, such
+    /// as adding it to a sum, does not end a chain.
     void countRows()
     {
         std::vector<int> row(m_program.tasks.size(), 0);

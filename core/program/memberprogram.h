@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The Program of a design whose stages are held by groups, with every member a device of its own: blocks fall apart
-// into the parts that each member does and the collectives between them, transfers go from member to member, buffers
-// are a member's. It is what runs; the Program whose devices are the groups is what a person sees and edits, and each
-// task here says of which task there it is a part.
+// The Program of a design whose stages are held by groups, with every member a device of its own: a block
+// is divided into each member's parts and the collectives between them, transfers go from member to member, and every
+// buffer belongs to one member. This Program is executed. The Program whose devices are the groups is shown and edited;
+// each task here names the task there that it is a part of.
 #pragma once
 
 #include "core/design/groupstages.h"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Two passes over each device's offloaded microbatches. Backwards in the order of their readers: the latest time at
-// which a copy may begin so that it and all behind it arrive in time, and the last block that begins no later. Then
-// forwards in the order of the forwards: a copy out ends when those before it have ended; one that is asked back
-// earlier than that stays. O(blocks + offloads log blocks).
+// which a reload may begin so that it and all later ones arrive in time, and the last block that begins no later. Then
+// forwards in the order of the forwards: an offload ends after those before it have ended; a microbatch whose reload
+// would begin earlier than that is not offloaded. O(blocks + offloads log blocks).
 #include "core/program/offloadplan.h"
 
 #include <algorithm>
@@ -31,8 +31,8 @@ OffloadPlan::OffloadPlan(const PipelineShape& shape, const Costs& costs, const O
             const Block& block = graph.blocks[trip.forward];
             return bytesOf(costs, block.stage, block.microbatch) == 0;
         });
-        askBackInTime(trips, costs, graph, run);
-        dropThoseWithoutTime(trips, costs, graph, run);
+        placeReloads(trips, costs, graph, run);
+        dropWithoutTime(trips, costs, graph, run);
         std::sort(trips.begin(), trips.end(), [](const Trip& a, const Trip& b) { return a.reader < b.reader; });
         all.insert(all.end(), trips.begin(), trips.end());
     }
@@ -66,8 +66,8 @@ std::vector<OffloadPlan::Trip> OffloadPlan::tripsOf(const PipelineShape& shape, 
     return trips;
 }
 
-void OffloadPlan::askBackInTime(std::vector<Trip>& trips, const Costs& costs, const OrderGraph& graph,
-                                const OrderRun& run) const
+void OffloadPlan::placeReloads(std::vector<Trip>& trips, const Costs& costs, const OrderGraph& graph,
+                               const OrderRun& run) const
 {
     std::sort(trips.begin(), trips.end(), [](const Trip& a, const Trip& b) { return a.reader > b.reader; });
     Nanoseconds latest = std::numeric_limits<Nanoseconds>::max();
@@ -91,8 +91,8 @@ void OffloadPlan::askBackInTime(std::vector<Trip>& trips, const Costs& costs, co
     std::erase_if(trips, [](const Trip& trip) { return trip.before == noBlock; });
 }
 
-void OffloadPlan::dropThoseWithoutTime(std::vector<Trip>& trips, const Costs& costs, const OrderGraph& graph,
-                                       const OrderRun& run) const
+void OffloadPlan::dropWithoutTime(std::vector<Trip>& trips, const Costs& costs, const OrderGraph& graph,
+                                  const OrderRun& run) const
 {
     std::sort(trips.begin(), trips.end(), [](const Trip& a, const Trip& b) { return a.forward < b.forward; });
     Nanoseconds wireFree = 0;

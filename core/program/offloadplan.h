@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Which microbatches of the stages that offload leave for the host's memory, and before which block of their device
-// they are asked back. Both follow from the times of the blocks alone, as transfers do: what a forward kept leaves
-// right behind it, and is asked back as late as lets it arrive before the first block that reads it. Copies of one
-// device and direction go one after the other. What would be asked back before it has left, or right behind the
-// forward, stays.
+// Which microbatches of the offloading stages are copied to the host's memory, and before which block of their device
+// the copy back is issued. Both follow from the block times alone, as transfers do: what a forward saved is offloaded
+// directly after it and reloaded as late as possible, so that it arrives before the first block that reads it. A
+// device copies one microbatch at a time in each direction. A microbatch stays on the device when its reload would
+// have to start before its offload has ended, or directly after its forward.
 //
-// One offload of a device is on its way while the next block runs: the block behind the next offload waits for it, so
-// that no more than two microbatches' worth lie on the device because of the copies.
+// An offload runs while the device computes its next block. The block after the next offload waits for it, so at most
+// two microbatches occupy device memory only because their copies have not ended.
 #pragma once
 
 #include "core/design/costs.h"
@@ -23,14 +23,14 @@ public:
     OffloadPlan(const PipelineShape& shape, const Costs& costs, const OrderGraph& graph, const OrderRun& run);
 
     bool empty() const { return m_begin.empty(); }
-    /// Does what this forward keeps leave?
-    bool leaves(BlockIndex forward) const { return !empty() && m_reader[forward] != noBlock; }
-    /// The forwards whose values are asked back right before this block, in the order in which they are read.
-    std::span<const BlockIndex> askedBackBefore(BlockIndex block) const
+    /// Whether what this forward saves is offloaded.
+    bool offloads(BlockIndex forward) const { return !empty() && m_reader[forward] != noBlock; }
+    /// The forwards whose saved values are reloaded directly before this block, in the order in which they are read.
+    std::span<const BlockIndex> reloadsBefore(BlockIndex block) const
     {
         return std::span(m_forwards).subspan(m_begin[block], m_begin[block + 1] - m_begin[block]);
     }
-    /// Bytes that a forward of this stage and microbatch leaves to the host.
+    /// Bytes that a forward of this stage and microbatch copies to the host.
     static Bytes bytesOf(const Costs& costs, int stage, int microbatch);
 
 private:
@@ -38,10 +38,9 @@ private:
         BlockIndex forward = noBlock, reader = noBlock, before = noBlock;
     };
     std::vector<Trip> tripsOf(const PipelineShape& shape, const OrderGraph& graph, std::size_t device) const;
-    void askBackInTime(std::vector<Trip>& trips, const Costs& costs, const OrderGraph& graph,
-                       const OrderRun& run) const;
-    void dropThoseWithoutTime(std::vector<Trip>& trips, const Costs& costs, const OrderGraph& graph,
-                              const OrderRun& run) const;
+    void placeReloads(std::vector<Trip>& trips, const Costs& costs, const OrderGraph& graph, const OrderRun& run) const;
+    void dropWithoutTime(std::vector<Trip>& trips, const Costs& costs, const OrderGraph& graph,
+                         const OrderRun& run) const;
 
     std::vector<BlockIndex> m_reader;   ///< per block: of an offloaded forward, what reads it first; else noBlock
     std::vector<std::uint32_t> m_begin; ///< per block and one more, into m_forwards

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Writes an Offload behind each forward that leaves and a Reload before the block that the plan names, each behind the
-// one before it in its direction. When two offloads of a device have values there, the next block waits for the first:
-// liveness frees them at the same place. O(1) per copy.
+// Writes an Offload after each forward that the plan offloads and a Reload before the block that the plan names, each
+// after the previous copy in its direction. When the sources of two offloads are on a device, the next block waits for
+// the first offload, and liveness frees its source there. O(1) per copy.
 #include "core/program/offloadtasks.h"
 
 #include <utility>
@@ -22,13 +22,13 @@ OffloadTasks::Trip& OffloadTasks::tripOf(const Block& block)
                    + static_cast<std::size_t>(block.stage)];
 }
 
-void OffloadTasks::askBack(BlockIndex block, TaskId last)
+void OffloadTasks::addReloadsBefore(BlockIndex block, TaskId last)
 {
     const int device = m_graph.deviceOfBlock[block];
     Wires& wires = m_wires[static_cast<std::size_t>(device)];
     if (wires.openBefore != none)
         wires.waitedFor = std::exchange(wires.openBefore, none);
-    for (const BlockIndex forward : m_plan.askedBackBefore(block))
+    for (const BlockIndex forward : m_plan.reloadsBefore(block))
         addReload(m_graph.blocks[forward], device, last);
 }
 
@@ -37,39 +37,39 @@ void OffloadTasks::begin(TaskId task, int device)
     waitFor(task, std::exchange(m_wires[static_cast<std::size_t>(device)].waitedFor, none));
 }
 
-void OffloadTasks::leave(BlockIndex block, TaskId task, std::array<BufferId, 2> kept)
+void OffloadTasks::addOffloadAfter(BlockIndex block, TaskId task, std::array<BufferId, 2> kept)
 {
-    const bool leaves = m_plan.leaves(block);
-    Leaving& firstOfPair = m_wires[static_cast<std::size_t>(m_graph.deviceOfBlock[block])].firstOfPair;
+    const bool offloads = m_plan.offloads(block);
+    Saved& firstOfPair = m_wires[static_cast<std::size_t>(m_graph.deviceOfBlock[block])].firstOfPair;
     if (m_graph.unitSize(block) > 1) { // nothing comes between the two of a pair
-        firstOfPair = leaves ? Leaving{block, task, kept} : Leaving{};
+        firstOfPair = offloads ? Saved{block, task, kept} : Saved{};
         return;
     }
-    if (const Leaving first = std::exchange(firstOfPair, {}); first.block != noBlock)
+    if (const Saved first = std::exchange(firstOfPair, {}); first.block != noBlock)
         addOffload(first);
-    if (leaves)
+    if (offloads)
         addOffload({block, task, kept});
 }
 
-void OffloadTasks::addOffload(const Leaving& leaving)
+void OffloadTasks::addOffload(const Saved& saved)
 {
-    const Block& block = m_graph.blocks[leaving.block];
-    const int device = m_graph.deviceOfBlock[leaving.block];
+    const Block& block = m_graph.blocks[saved.block];
+    const int device = m_graph.deviceOfBlock[saved.block];
     Wires& wires = m_wires[static_cast<std::size_t>(device)];
     Trip& trip = tripOf(block);
     trip.offload = beginTask(TaskKind::Offload, Op::F, block.stage, block.microbatch, device, -1, wires.lastOut,
-                             leaving.task, block.replica);
-    for (const BufferId buffer : leaving.kept)
+                             saved.task, block.replica);
+    for (const BufferId buffer : saved.kept)
         operand(buffer);
     endReads();
-    trip.onHost = copies(leaving.kept, {BufferKind::OffloadedUntilInputGrad, BufferKind::OffloadedUntilWeightGrad});
+    trip.onHost = copies(saved.kept, {BufferKind::OffloadedUntilInputGrad, BufferKind::OffloadedUntilWeightGrad});
     wires.lastOut = trip.offload;
-    if (wires.openBefore != none) // both of a pair have left: the next block waits for the later of the two before
+    if (wires.openBefore != none) // both of a pair are offloaded: the next block waits for the later of the two before
         wires.waitedFor = wires.openBefore;
     wires.openBefore = std::exchange(wires.open, trip.offload);
 }
 
-/// Issued when the device has done what stands before.
+/// Issued when the device has done what precedes it.
 void OffloadTasks::addReload(const Block& block, int device, TaskId last)
 {
     Wires& wires = m_wires[static_cast<std::size_t>(device)];
@@ -101,7 +101,7 @@ std::array<BufferId, 2> OffloadTasks::copies(std::array<BufferId, 2> of, std::ar
     return made;
 }
 
-bool OffloadTasks::readBack(TaskId task, const Block& block)
+bool OffloadTasks::readReloaded(TaskId task, const Block& block)
 {
     const Trip& trip = tripOf(block);
     if (trip.reload == none)

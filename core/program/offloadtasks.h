@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The copies between a device and the host's memory, as tasks: written while the blocks of the global order are. One
-// direction of a device carries one copy after the other.
+// The copies between a device and the host's memory as tasks, added while the blocks are written in global order. Each
+// direction of a device carries one copy at a time.
 #pragma once
 
 #include "core/program/offloadplan.h"
@@ -17,23 +17,23 @@ public:
     OffloadTasks(Program& program, const Schedule& schedule, const Costs& costs, const OrderGraph& graph,
                  const OffloadPlan& plan);
 
-    /// Before the task of a block is begun: what is asked back before it. `last`: the last task of its device.
-    [[gnu::noinline]] void askBack(BlockIndex block, TaskId last);
-    /// The task waits until its device may have freed what lies there for copies out.
+    /// Before the task of a block is begun: adds the reloads planned before it. `last`: the last task of its device.
+    [[gnu::noinline]] void addReloadsBefore(BlockIndex block, TaskId last);
+    /// Makes the task wait for the offload whose source its device must free first, if there is one.
     [[gnu::noinline]] void begin(TaskId task, int device);
-    /// Behind the task of a block with all its buffers: what it kept (until input and until weight gradient) leaves, if
-    /// the plan says so; of an overlapped pair behind both.
-    [[gnu::noinline]] void leave(BlockIndex block, TaskId task, std::array<BufferId, 2> kept);
-    /// The block, no forward, reads what came back: W what is kept for it, others all, since it came back as a whole.
-    /// False where it never left.
-    [[gnu::noinline]] bool readBack(TaskId task, const Block& block);
+    /// After the task of a block and all its buffers: adds the offload of what it saved (until input gradient, until
+    /// weight gradient), if planned. For an overlapped pair, after both of its blocks.
+    [[gnu::noinline]] void addOffloadAfter(BlockIndex block, TaskId task, std::array<BufferId, 2> kept);
+    /// Makes the task of a block that is no forward read the reloaded buffers: W those saved for it, other blocks all.
+    /// False where nothing was offloaded.
+    [[gnu::noinline]] bool readReloaded(TaskId task, const Block& block);
 
 private:
     struct Trip {
         TaskId offload = none, reload = none;
         std::array<BufferId, 2> onHost{none, none}, back{none, none};
     };
-    struct Leaving {
+    struct Saved {
         BlockIndex block = noBlock;
         TaskId task = none;
         std::array<BufferId, 2> kept{none, none};
@@ -42,11 +42,11 @@ private:
         TaskId lastOut = none, lastIn = none;
         TaskId open = none, openBefore = none; ///< offloads whose values are still there: the last, the one before it
         TaskId waitedFor = none;               ///< the offload that the next block waits for
-        Leaving firstOfPair;
+        Saved firstOfPair;
     };
 
     Trip& tripOf(const Block& block);
-    void addOffload(const Leaving& leaving);
+    void addOffload(const Saved& saved);
     void addReload(const Block& block, int device, TaskId last);
     std::array<BufferId, 2> copies(std::array<BufferId, 2> of, std::array<BufferKind, 2> kinds);
 

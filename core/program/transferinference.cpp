@@ -88,8 +88,7 @@ private:
 
     static constexpr std::size_t farAhead = 24; ///< blocks of look-ahead for prefetching: covers the latency of memory
 
-    /// The buffers of one stage and microbatch. Cells of a microbatch are adjacent, since a block also reads those of
-    /// the previous or next stage.
+    /// The buffers of one stage and microbatch. Cells of a microbatch are adjacent: blocks read their neighbours', too.
     struct alignas(32) Cell {
         BufferId savedUntilInputGrad = none, savedUntilWeightGrad = none, savedFromInputGrad = none;
         Arrival output;   ///< F's result, where its consumer reads it
@@ -154,7 +153,7 @@ private:
         if (m_weights)
             m_weights->prepare(index, last);
         if (m_offload)
-            m_offload->askBack(index, last);
+            m_offload->addReloadsBefore(index, last);
         const TaskKind kind = block.op == Op::U ? TaskKind::Update : TaskKind::Compute;
         const TaskId task = beginTask(kind, block.op, block.stage, block.microbatch, device, -1,
                                       second ? m_program.afterOnDevice[firstOfPair] : last, none, block.replica);
@@ -181,7 +180,7 @@ private:
         case Op::R: addRecompute(task, block, device); break;
         }
         if (m_offload)
-            m_offload->leave(index, task, m_cells[cellIndex(block.stage, block.microbatch)].saved());
+            m_offload->addOffloadAfter(index, task, m_cells[cellIndex(block.stage, block.microbatch)].saved());
     }
 
     /// With durations of 0 a block may start when its input is produced: its transfer must be written out before it.
@@ -253,7 +252,7 @@ private:
     /// What the forward kept, where it is now.
     void readSaved(TaskId task, const Block& block)
     {
-        if (m_offload && m_offload->readBack(task, block))
+        if (m_offload && m_offload->readReloaded(task, block))
             return;
         const Cell& here = cell(block.stage, block.microbatch);
         operand(block.op != Op::W ? here.savedUntilInputGrad : none);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What the published rules say: one small object per rule, asked once per block. It is told where the block
-// stands (how many updates its stage has had by then, what its forward read) and answers with the version to
-// read and by how many updates to predict it. Weights predicted by s updates from version v are a function of v,
-// s and the optimizer's state after update v alone.
+// The published weight rules, PipeOptim's and CDP-v2's among them: one small object per rule, called once per block.
+// Given the block's state (how many updates its stage has applied by then, what its forward read), it returns the
+// version to read and the number of updates to predict ahead. Weights predicted by s updates from version v are a
+// function of v, s and the optimizer's state after update v alone.
 #pragma once
 
 #include "core/schedule/block.h"

@@ -33,7 +33,8 @@ struct Ticks {
     std::vector<std::int32_t> predecessor;
     std::vector<std::pair<std::int32_t, std::int32_t>> openPairs;
 
-    /// A recompute goes on while its gradient is on the way, which makes that way shorter than nothing.
+    /// Negative for a dependency that may begin before its predecessor ends: a recompute runs while its gradient
+    /// arrives.
     int of(Nanoseconds time) const { return static_cast<int>((time < 0 ? time - tick + 1 : time) / tick); }
     int duration(std::int32_t task) const { return of(model.tasks[task].duration); }
     int lead(int device) const { return of(model.lead(objective, device) + tick - 1); } ///< rounded up: subtracted
@@ -303,7 +304,7 @@ public:
         m_aim.incumbent = &incumbent;
     }
 
-    bool goOn(const std::function<bool()>& stop) override
+    bool resume(const std::function<bool()>& stop) override
     {
         if (m_incumbent.best() == Incumbent::noValue
             || m_incumbent.best() / m_ticks.tick > Gecode::Int::Limits::max / 4)
@@ -368,7 +369,7 @@ public:
                 m_engine[byPairs] = engineOf(m_ticks, m_aim, byPairs, m_slice[byPairs]);
     }
 
-    bool goOn(const std::function<bool()>& stop) override
+    bool resume(const std::function<bool()>& stop) override
     {
         const std::size_t turn = m_turn++ % 2;
         if (!m_engine[turn])

@@ -21,7 +21,7 @@ class ConstraintSearch {
 public:
     virtual ~ConstraintSearch() = default;
     /// Searches at most some thousand nodes. False when it is finished: the bound is proved or cannot be.
-    virtual bool goOn(const std::function<bool()>& stop) = 0;
+    virtual bool resume(const std::function<bool()>& stop) = 0;
 };
 
 /// Null without Gecode, or for a design outside the limits above.
@@ -33,8 +33,8 @@ std::unique_ptr<ConstraintSearch> makeConstraintSearch(const SearchModel& model,
 class LeastTimeSearch {
 public:
     virtual ~LeastTimeSearch() = default;
-    virtual bool goOn(const std::function<bool()>& stop) = 0; ///< false when it is known
-    virtual Nanoseconds least() const = 0;                    ///< 0 until then
+    virtual bool resume(const std::function<bool()>& stop) = 0; ///< false when it is known
+    virtual Nanoseconds least() const = 0;                      ///< 0 until then
 };
 
 /// `known`: a time that some schedule reaches. Null as for makeConstraintSearch().

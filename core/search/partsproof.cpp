@@ -72,7 +72,7 @@ bool ProofByParts::begin()
     return m_eachSearch && m_lastSearch;
 }
 
-bool ProofByParts::goOn(const std::function<bool()>& stop)
+bool ProofByParts::resume(const std::function<bool()>& stop)
 {
     if (m_incumbent.best() == Incumbent::noValue)
         return true;
@@ -83,7 +83,7 @@ bool ProofByParts::goOn(const std::function<bool()>& stop)
     bool open = false;
     for (LeastTimeSearch* part : {m_eachSearch.get(), m_lastSearch.get()})
         if (part->least() == 0 && !stop())
-            open = part->goOn(stop) || open;
+            open = part->resume(stop) || open;
     if (open || m_eachSearch->least() == 0 || m_lastSearch->least() == 0)
         return !stop();
     const int device = m_model.deviceOfStage[0];

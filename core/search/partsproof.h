@@ -17,7 +17,7 @@ public:
     ProofByParts(const Design& design, const SearchModel& model, const SearchOptions& options, Incumbent& incumbent,
                  int most = 0);
     /// Runs one slice, once there is a schedule, and proves the bound when both times are known. False when finished.
-    bool goOn(const std::function<bool()>& stop);
+    bool resume(const std::function<bool()>& stop);
 
 private:
     bool begin();

@@ -48,13 +48,13 @@ std::vector<TradeOff> rankedFamilies(const Design& base, RankBy by, const std::o
 /// Peak memory: in bytes where the design knows them, else in activations.
 double memoryOf(const TradeOff& tradeOff);
 
-/// Differences that nobody would choose by. By default none.
+/// Differences that are too small to choose by. By default none.
 struct TradeOffTolerance {
     double memoryShare = 0; ///< of the peak memory
     double bubble = 0;      ///< in shares, 0.001 is a tenth of a percent
 };
 
-/// Whether nobody would tell the two apart.
+/// Whether the two are equal within the tolerance.
 bool isAlike(const TradeOff& one, const TradeOff& other, const TradeOffTolerance& tolerance);
 
 /// Per candidate, whether it is possible and Pareto-optimal in memory and bubble: no other one is better in one of the

@@ -73,9 +73,9 @@ void SearchWorker::run(const std::function<bool()>& stop)
         varyRules(runs, stop);
         searchLanes(stop);
         searchWindows(stop);
-        if (m_constraints && !stop() && !m_constraints->goOn(stop))
+        if (m_constraints && !stop() && !m_constraints->resume(stop))
             m_constraints.reset();
-        if (m_parts && !stop() && !m_parts->goOn(stop))
+        if (m_parts && !stop() && !m_parts->resume(stop))
             m_parts.reset();
     }
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // GPUs behind the backend interface, through the plugin's table. A pipeline device is a GPU, a slice of its
 // multiprocessors, or one of several that share a GPU, each with a stream of its own. A link is a stream of its own
-// too: when both sides are posted, whoever came later issues the copy there, behind what either device had issued
-// until its posting, and nobody waits on the host. A wait holds the host up only until the other side is posted; from
-// then on the streams keep the order among themselves. With the table's functions made of host maths the same code
-// runs without a GPU (tests/executor/cuda/pretendedgpu.h), which is how it is tested everywhere.
+// too: when both sides are posted, the side that posted later issues the copy there, after all that either
+// device had issued before its posting, and no host thread waits. A wait blocks the host only until the other side is
+// posted; from then on the streams order the work among themselves. With the table's functions made of host maths the
+// same code runs without a GPU (tests/executor/cuda/pretendedgpu.h), which is how it is tested everywhere.
 #pragma once
 
 #include "core/cluster/cluster.h"

@@ -40,9 +40,9 @@ const CudaHostStore::Events& CudaHostStore::nextEvents()
     return m_events[m_used++];
 }
 
-void CudaHostStore::copy(Way way, Stream& stream, const Copy& what)
+void CudaHostStore::copy(Direction direction, Stream& stream, const Copy& what)
 {
-    const bool out = way == Way::Out;
+    const bool out = direction == Direction::Out;
     void* const on = m_streams[out ? 0 : 1];
     void* const stamp = m_stamps[out ? 0 : 1];
     const Events& events = nextEvents();

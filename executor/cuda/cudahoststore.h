@@ -18,7 +18,7 @@ public:
     CudaHostStore& operator=(const CudaHostStore&) = delete;
 
     Region region() const override { return m_region; }
-    void copy(Way way, Stream& stream, const Copy& what) override;
+    void copy(Direction direction, Stream& stream, const Copy& what) override;
     void finished(std::vector<Copied>& copies) override;
 
 private:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Where NVIDIA's libraries lie on a machine: in folders that are named, where the loader looks, in the toolkit's and
 // the system's own folders, and among the packages of the active Python, which PyTorch brings. Only absolute folders
-// count: a library is code, and whoever wrote into the current folder is not to run here.
+// count: a library is code, and a file planted in the current folder must not run.
 #pragma once
 
 #include <string>

@@ -53,11 +53,11 @@ HostCopies::~HostCopies()
 }
 
 /// The stream is the calling thread: what is read is there.
-void HostCopies::copy(Way way, Stream&, const Copy& what)
+void HostCopies::copy(Direction direction, Stream&, const Copy& what)
 {
     {
         const std::lock_guard lock(m_mutex);
-        m_lanes[way == Way::Out ? 0 : 1].waiting.push_back(what);
+        m_lanes[direction == Direction::Out ? 0 : 1].waiting.push_back(what);
     }
     m_changed.notify_all();
 }

@@ -21,7 +21,7 @@ public:
     HostCopies& operator=(const HostCopies&) = delete;
 
     Region region() const override { return m_region; }
-    void copy(Way way, Stream& stream, const Copy& what) override;
+    void copy(Direction direction, Stream& stream, const Copy& what) override;
     void finished(std::vector<Copied>& copies) override;
 
 private:

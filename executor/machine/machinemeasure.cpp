@@ -398,7 +398,7 @@ std::vector<std::string> busesOf(const MachineMeasurement& machine)
     const auto shares = [](const MachineMeasurement::Crowd& crowd) { return crowd.shares(); };
     if (!machine.crowds.empty() && std::all_of(machine.crowds.begin(), machine.crowds.end(), shares))
         return std::vector<std::string>(machine.pairs.size(), "shared");
-    // Whoever is in the way of the same pair is on the same bus.
+    // Pairs that slow down the same pair are on the same bus.
     std::vector<std::size_t> bus(machine.pairs.size());
     std::iota(bus.begin(), bus.end(), std::size_t{0});
     for (const MachineMeasurement::Crowd& crowd : machine.crowds)

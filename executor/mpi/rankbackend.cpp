@@ -139,11 +139,11 @@ private:
         m_places[self] = own;
         for (int r = 0; r < m_hub.count(); ++r)
             if (r != self)
-                m_hub.tell(r, m_order.gpuNumber(self), std::as_bytes(std::span(&own, 1)));
+                m_hub.sendSetup(r, m_order.gpuNumber(self), std::as_bytes(std::span(&own, 1)));
         for (int r = 0; r < m_hub.count(); ++r) {
             if (r == self)
                 continue;
-            const std::vector<std::byte> told = m_hub.hear(m_order.gpuNumber(r));
+            const std::vector<std::byte> told = m_hub.awaitSetup(m_order.gpuNumber(r));
             if (told.size() != sizeof(GpuPlace))
                 throw Error("ranks", "the processes are of different builds", "start the same program everywhere");
             std::memcpy(&m_places[r], told.data(), sizeof(GpuPlace));

@@ -279,28 +279,28 @@ void RankHub::received(int from, const Message& message)
         case AllReduce:
             m_shares[from] = {plausible(message.time), plausible(message.a), std::bit_cast<double>(message.b),
                               message.task != 0};
-            ++m_come;
+            ++m_sharesHere;
             break;
-        case Met:
+        case AllReduced:
             m_agreed = {plausible(message.time), plausible(message.a), std::bit_cast<double>(message.b),
                         message.task != 0};
-            ++m_metRound;
+            ++m_answeredRound;
             break;
         case Cancel: m_cancelled.store(true, std::memory_order_release); break;
         case Failed: sender.failure.assign(reinterpret_cast<const char*>(bytes.data()), bytes.size()); break;
         case Posted: m_peerMessages.push_back({from, message.link, message.sequence, std::move(bytes)}); break;
-        case Told: m_told[message.link] = std::move(bytes); break;
+        case Setup: m_setups[message.link] = std::move(bytes); break;
         case LinkReady:
         case LinkData:
         case LinkMismatch: forLink = true; break;
         }
     }
     if (forLink)
-        tellLink(message);
+        passToLink(message);
     m_changed.notify_all();
 }
 
-void RankHub::tellLink(const Message& message)
+void RankHub::passToLink(const Message& message)
 {
     const std::lock_guard calling(m_linkMutex);
     LinkEnd* end = nullptr;
@@ -313,11 +313,11 @@ void RankHub::tellLink(const Message& message)
         end->received(message);
 }
 
-std::vector<std::byte> RankHub::hear(std::uint32_t number)
+std::vector<std::byte> RankHub::awaitSetup(std::uint32_t number)
 {
     std::unique_lock lock(m_mutex);
-    waitFor(lock, "has come to be connected with the others", [&] { return m_told.contains(number); });
-    return std::move(m_told.extract(number).mapped());
+    waitFor(lock, "has come to be connected with the others", [&] { return m_setups.contains(number); });
+    return std::move(m_setups.extract(number).mapped());
 }
 
 /// Process 0 answers pings; the others keep the answer that came back fastest, and tell it at the end. Two
@@ -398,8 +398,8 @@ StepShare RankHub::allReduce(const StepShare& own)
     const std::uint64_t round = ++m_round;
     if (m_self == 0) {
         m_shares[0] = mine;
-        waitFor(lock, "has come to the end of the step", [this] { return m_come + 1 == m_others.size(); });
-        finishMeeting();
+        waitFor(lock, "has come to the end of the step", [this] { return m_sharesHere + 1 == m_others.size(); });
+        answerAllReduce();
         lock.unlock();
         m_mesh->wake();
         return m_agreed;
@@ -413,14 +413,14 @@ StepShare RankHub::allReduce(const StepShare& own)
                          {},
                          {}});
     m_mesh->wake();
-    waitFor(lock, "has come to the end of the step", [&] { return m_metRound == round; });
+    waitFor(lock, "has come to the end of the step", [&] { return m_answeredRound == round; });
     return m_agreed;
 }
 
 /// On process 0, when all have come: nobody comes again before being answered.
-void RankHub::finishMeeting()
+void RankHub::answerAllReduce()
 {
-    m_come = 0;
+    m_sharesHere = 0;
     m_agreed = m_shares[0];
     for (std::size_t r = 1; r < m_shares.size(); ++r) {
         m_agreed.start = std::min(m_agreed.start, m_shares[r].start);
@@ -428,13 +428,13 @@ void RankHub::finishMeeting()
         m_agreed.loss += m_shares[r].loss;
         m_agreed.cancelled = m_agreed.cancelled || m_shares[r].cancelled;
     }
-    const Message met{.kind = Met,
-                      .task = m_agreed.cancelled ? 1u : 0u,
-                      .time = m_agreed.start,
-                      .a = m_agreed.end,
-                      .b = std::bit_cast<std::int64_t>(m_agreed.loss)};
+    const Message answer{.kind = AllReduced,
+                         .task = m_agreed.cancelled ? 1u : 0u,
+                         .time = m_agreed.start,
+                         .a = m_agreed.end,
+                         .b = std::bit_cast<std::int64_t>(m_agreed.loss)};
     for (int r = 1; r < count(); ++r)
-        m_letters.push_back({r, met, {}, {}});
+        m_letters.push_back({r, answer, {}, {}});
 }
 
 void RankHub::cancel()

@@ -60,11 +60,11 @@ public:
         Clock,
         Status,
         AllReduce,
-        Met,
+        AllReduced,
         Cancel,
         Failed,
         Posted,
-        Told,
+        Setup,
         LinkReady,
         LinkData,
         LinkMismatch
@@ -77,9 +77,9 @@ public:
     void send(int to, const Message& message, std::vector<Region> payload = {}, std::function<void()> sent = {});
 
     /// Something to know before a link can be made; kept until it is asked for.
-    void tell(int to, std::uint32_t number, std::span<const std::byte> bytes);
+    void sendSetup(int to, std::uint32_t number, std::span<const std::byte> bytes);
     /// Throws Error when it cannot come any more, or does not within the deadline.
-    std::vector<std::byte> hear(std::uint32_t number);
+    std::vector<std::byte> awaitSetup(std::uint32_t number);
 
     struct LocalRank {
         int rank = 0, count = 0; ///< among the processes of its machine
@@ -113,9 +113,9 @@ private:
     void talk();
     void sendLetters();
     void lookAfterOthers();
-    void finishMeeting();
+    void answerAllReduce();
     void receivedClock(int from, const Message& message);
-    void tellLink(const Message& message);
+    void passToLink(const Message& message);
     Other& other(int rank) { return m_others[rank]; }
     std::string failureReasonLocked() const;
     void shutDown(bool orderly);
@@ -133,11 +133,11 @@ private:
     std::vector<Other> m_others; ///< the own process among them
     std::vector<Letter> m_letters;
     std::map<std::uint32_t, LinkEnd*> m_links;
-    std::map<std::uint32_t, std::vector<std::byte>> m_told;
+    std::map<std::uint32_t, std::vector<std::byte>> m_setups;
     std::vector<PeerMessage> m_peerMessages;
-    std::uint64_t m_round = 0, m_metRound = 0;
+    std::uint64_t m_round = 0, m_answeredRound = 0;
     std::vector<StepShare> m_shares;
-    std::size_t m_come = 0;
+    std::size_t m_sharesHere = 0;
     StepShare m_agreed;
     bool m_quit = false, m_failed = false, m_silenced = false, m_silent = false;
     std::size_t m_inFlight = 0; ///< letters taken but not sent

@@ -6,12 +6,12 @@
 
 namespace pipewright {
 
-void RankHub::tell(int to, std::uint32_t number, std::span<const std::byte> bytes)
+void RankHub::sendSetup(int to, std::uint32_t number, std::span<const std::byte> bytes)
 {
     if (bytes.empty())
-        return send(to, {.kind = Told, .link = number});
+        return send(to, {.kind = Setup, .link = number});
     const auto copy = std::make_shared<std::vector<std::byte>>(bytes.begin(), bytes.end());
-    send(to, {.kind = Told, .link = number}, {{copy->data(), static_cast<Bytes>(copy->size())}}, [copy] {});
+    send(to, {.kind = Setup, .link = number}, {{copy->data(), static_cast<Bytes>(copy->size())}}, [copy] {});
 }
 
 RankHub::LocalRank RankHub::localRank(int process) const

@@ -62,14 +62,14 @@ void RankPair::join(int most)
     std::array<std::uint8_t, PIPEWRIGHT_NCCL_NAME> name{};
     if (isFirst()) {
         check(table().ncclName(name.data()), "name a group of NCCL");
-        hub.tell(m_second, m_channel, std::as_bytes(std::span(name)));
-        hub.hear(m_channel);
+        hub.sendSetup(m_second, m_channel, std::as_bytes(std::span(name)));
+        hub.awaitSetup(m_channel);
     } else {
-        const std::vector<std::byte> told = hub.hear(m_channel);
+        const std::vector<std::byte> told = hub.awaitSetup(m_channel);
         if (told.size() != name.size())
             throw Error("ranks", "the processes are of different builds", "start the same program everywhere");
         std::memcpy(name.data(), told.data(), name.size());
-        hub.tell(m_first, m_channel, {});
+        hub.sendSetup(m_first, m_channel, {});
     }
     const int other = isFirst() ? m_second : m_first;
     std::string why;
@@ -145,7 +145,7 @@ void RankPair::post(std::size_t index, Stream& stream, const Posting& posting)
 /// On the hub's thread.
 void RankPair::received(const Message& message)
 {
-    switch (message.kind) {
+    switch (static_cast<RankHub::Kind>(message.kind)) {
     case RankHub::LinkReady: {
         {
             const std::lock_guard lock(m_mutex);
@@ -163,7 +163,21 @@ void RankPair::received(const Message& message)
             m_mismatch = {message.task, static_cast<TaskId>(message.a), true};
         break;
     }
-    default: began(message.sequence, message.time - m_own.hub.clockOffset(m_own.hub.self()), message.a); break;
+    case RankHub::LinkData:
+        began(message.sequence, message.time - m_own.hub.clockOffset(m_own.hub.self()), message.a);
+        break;
+    case RankHub::Hello:
+    case RankHub::Bye:
+    case RankHub::Ping:
+    case RankHub::Pong:
+    case RankHub::Clock:
+    case RankHub::Status:
+    case RankHub::AllReduce:
+    case RankHub::AllReduced:
+    case RankHub::Cancel:
+    case RankHub::Failed:
+    case RankHub::Posted:
+    case RankHub::Setup: break; // the hub's own, which it does not pass to links
     }
 }
 

@@ -126,12 +126,12 @@ GroupSink::GroupSink(RecordSink& to, const GroupRun& run)
     : m_to(to), m_run(run), m_partsOfBlock(run.groups.tasks.size(), 0)
 {
     for (TaskId t = 0; t < run.members.program.tasks.size(); ++t)
-        if (const TaskId block = run.members.blockOfTask[t]; isOf(t, block))
+        if (const TaskId block = run.members.blockOfTask[t]; isPartOf(t, block))
             ++m_partsOfBlock[block];
 }
 
 /// A transfer between members of one group follows a block and is no part of it.
-bool GroupSink::isOf(TaskId task, TaskId block) const
+bool GroupSink::isPartOf(TaskId task, TaskId block) const
 {
     return (m_run.members.program.tasks[task].kind == TaskKind::Transfer)
            == (m_run.groups.tasks[block].kind == TaskKind::Transfer);
@@ -155,7 +155,7 @@ void GroupSink::append(const std::vector<TaskRecord>& records)
     std::vector<GpuRecord> parts;
     for (const TaskRecord& record : records) {
         const TaskId id = m_run.members.blockOfTask[record.task];
-        if (!isOf(record.task, id))
+        if (!isPartOf(record.task, id))
             continue;
         const auto [found, isNew] = m_blocks.try_emplace({record.step, id});
         Block& block = found->second;

@@ -58,7 +58,7 @@ private:
         Nanoseconds start = 0, end = 0;
     };
     std::string nameOf(TaskId task) const;
-    bool isOf(TaskId task, TaskId block) const;
+    bool isPartOf(TaskId task, TaskId block) const;
 
     RecordSink& m_to;
     const GroupRun& m_run;

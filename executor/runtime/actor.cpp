@@ -286,10 +286,10 @@ bool Actor::reduce(const PlannedInstruction& instruction)
     return true;
 }
 
-Meeting& Actor::meetingOfGroup() const
+Barrier& Actor::barrierOfGroup() const
 {
     const int group = m_run.program->groupOfDevice[static_cast<std::size_t>(m_device)];
-    return *m_run.meetings[static_cast<std::size_t>(group)];
+    return *m_run.barriers[static_cast<std::size_t>(group)];
 }
 
 /// From when the last member has come; the first member records it.
@@ -297,15 +297,15 @@ bool Actor::collective(const PlannedInstruction& instruction)
 {
     const Task& task = m_run.program->tasks[instruction.task];
     // The last member to come never says that it waits: the others, who do, would seem to wait for nobody.
-    const auto latest = meetingOfGroup().meet(m_clock, m_run.stopped, [this](std::uint64_t round) {
-        m_meetings.store(round, std::memory_order_relaxed);
+    const auto latest = barrierOfGroup().arriveAndWait(m_clock, m_run.stopped, [this](std::uint64_t round) {
+        m_barrierRound.store(round, std::memory_order_relaxed);
         setState(State::WaitsForMembers);
     });
     if (!latest)
         return false;
     setState(State::Running);
     makeProgress();
-    m_run.work->meet(contextOf(instruction));
+    m_run.work->beforeCollective(contextOf(instruction));
     const Nanoseconds start = m_run.options.virtualClock ? *latest : now();
     m_run.work->collective(contextOf(instruction));
     if (m_run.options.virtualClock)
@@ -486,7 +486,7 @@ ActorStatus Actor::status() const
         // A copy of its own ends without anybody's doing.
         status.ready = m_run.plan.transfers[status.transfer].link < 0 || events[status.transfer]->complete();
     } else if (status.state == State::WaitsForMembers) {
-        status.ready = meetingOfGroup().rounds() != m_meetings.load(std::memory_order_relaxed);
+        status.ready = barrierOfGroup().rounds() != m_barrierRound.load(std::memory_order_relaxed);
     }
     return status;
 }

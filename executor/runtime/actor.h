@@ -5,8 +5,8 @@
 // the watching thread at any time.
 #pragma once
 
+#include "executor/runtime/barrier.h"
 #include "executor/runtime/bus.h"
-#include "executor/runtime/meeting.h"
 #include "executor/runtime/memorymeter.h"
 #include "executor/runtime/plan.h"
 #include "executor/runtime/recorder.h"
@@ -88,7 +88,7 @@ struct RunState {
     std::vector<std::unique_ptr<Event>> arrived, sent; ///< per transfer
     std::vector<std::unique_ptr<Bus>> buses;
     std::unique_ptr<SumTurns> sumTurns;             ///< of sums on buses; null where the backend's links know no buses
-    std::vector<std::unique_ptr<Meeting>> meetings; ///< per group, where the devices are members of such
+    std::vector<std::unique_ptr<Barrier>> barriers; ///< per group, where the devices are members of such
     StageWork* work = nullptr;
     Recorder* recorder = nullptr; ///< may be null
     RuntimeOptions options;
@@ -139,7 +139,7 @@ private:
     bool waitForArrivals(const PlannedInstruction& instruction);
     TaskContext contextOf(const PlannedInstruction& instruction) const;
     bool collective(const PlannedInstruction& instruction);
-    Meeting& meetingOfGroup() const;
+    Barrier& barrierOfGroup() const;
     PairSum* sumOf(int sum) const;
     void postSum(int sum);
     void recordSums();
@@ -213,7 +213,7 @@ private:
     std::atomic<State> m_state{State::Idle};
     std::atomic<std::uint32_t> m_instruction{0};
     std::atomic<int> m_transfer{-1};
-    std::atomic<std::uint64_t> m_meetings{0}; ///< of its group, before the one that it waits at
+    std::atomic<std::uint64_t> m_barrierRound{0}; ///< of its group's barrier, when it last had to wait there
 };
 
 } // namespace pipewright

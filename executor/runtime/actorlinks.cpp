@@ -176,7 +176,7 @@ void Actor::copyToHost(int transfer)
     const Nanoseconds atLeast = startOfCopy(transfer, m_outFree);
     if (!m_linksStalled)
         m_run.hostStores[m_device]->copy(
-            HostStore::Way::Out, *m_stream,
+            HostStore::Direction::Out, *m_stream,
             {what.task, what.source, what.destination, m_run.sent[transfer].get(), atLeast});
 }
 
@@ -186,7 +186,7 @@ void Actor::copyFromHost(int transfer)
     const Nanoseconds atLeast = startOfCopy(transfer, m_inFree);
     if (!m_linksStalled)
         m_run.hostStores[m_device]->copy(
-            HostStore::Way::In, *m_stream,
+            HostStore::Direction::In, *m_stream,
             {what.task, what.source, what.destination, m_run.arrived[transfer].get(), atLeast});
 }
 

@@ -102,7 +102,7 @@ struct Copied {
 /// stream, each way one after the other.
 class HostStore {
 public:
-    enum class Way : std::uint8_t { Out, In };
+    enum class Direction : std::uint8_t { Out, In };
     struct Copy {
         TaskId task = none;
         std::span<const Region> from, to; ///< of equal sizes, valid until `done` has happened
@@ -112,7 +112,7 @@ public:
     virtual ~HostStore() = default;
     virtual Region region() const = 0;
     /// Does not wait for the copy. What is read must be there when `stream` comes to it.
-    virtual void copy(Way way, Stream& stream, const Copy& what) = 0;
+    virtual void copy(Direction direction, Stream& stream, const Copy& what) = 0;
     /// Appends the copies that ended since the last call. One whose event has happened is among them.
     virtual void finished(std::vector<Copied>& copies) = 0;
 };
@@ -128,7 +128,7 @@ public:
     /// links. What an allocator rounds up, and what a driver, NCCL or a profiler has of its own, is not known here.
     virtual Bytes heldBytes() const = 0;
     struct Pool {
-        Bytes bytes = 0; ///< all of it, whoever has it; 0: nobody knows
+        Bytes bytes = 0; ///< all of it, including what other processes use; 0: unknown
         int number = 0;  ///< devices of one pool share it
     };
     virtual Pool memory() const { return {}; }
@@ -230,10 +230,7 @@ public:
     /// From now on the devices' own recorder, where there is one, sees what they do. Empty, or why it does not.
     virtual std::string startRecording() { return {}; }
     /// Between steps: what it saw since the last call, with `step` put in. Returns how many records it lost.
-    virtual std::int64_t untimedRecords() const
-    {
-        return 0;
-    } ///< seen so far, and left out: nobody knows when they were
+    virtual std::int64_t untimedRecords() const { return 0; } ///< seen so far, and left out: their times are unknown
     virtual std::int64_t takeRecords(std::int32_t /*step*/, std::vector<GpuRecord>&) { return 0; }
     /// At least one of the two devices is local. At most one link per directed pair.
     virtual std::unique_ptr<Link> createLink(int from, int to, const LinkOptions& options) = 0;

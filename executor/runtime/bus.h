@@ -40,7 +40,7 @@ public:
         return start;
     }
 
-    /// Takes the bus for `held`, behind those that came before. Returns from when it has it, now or later.
+    /// Reserves the bus for `held`, after earlier reservations. Returns when the reservation begins, now or later.
     Nanoseconds take(Nanoseconds held)
     {
         const std::lock_guard lock(m_mutex);
@@ -54,10 +54,10 @@ private:
     Nanoseconds m_freeFrom = 0;
 };
 
-/// Lets the two devices of a sum begin together: who comes first takes the buses for both.
+/// Lets the two devices of a sum begin together: the first to arrive reserves the buses for both.
 class SumTurns {
 public:
-    /// From when the task has its buses; the second call for it gets what the first one got.
+    /// When the task's reservation of its buses begins; both calls for one task return the same.
     Nanoseconds take(std::uint32_t task, Bus* bus, Nanoseconds held, Bus* other, Nanoseconds heldOther)
     {
         const std::lock_guard lock(m_mutex);

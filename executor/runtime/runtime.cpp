@@ -38,7 +38,7 @@ Runtime::Runtime(const Program& program, Backend& backend, StageWork& work, Reco
         const auto end =
             std::find_if(first, program.groupOfDevice.end(), [first](int group) { return group != *first; });
         // Members in processes of their own come together in the collective itself.
-        m_run.meetings.push_back(std::make_unique<Meeting>(m_peers ? 1 : static_cast<int>(end - first)));
+        m_run.barriers.push_back(std::make_unique<Barrier>(m_peers ? 1 : static_cast<int>(end - first)));
         first = end;
     }
     if (static_cast<int>(program.devices.size()) > backend.devices())

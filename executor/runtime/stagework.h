@@ -57,10 +57,9 @@ public:
     /// Whether compute() of this task only issues, and the same in every step.
     virtual bool repeats(const Task&) const { return false; }
     virtual void update(const TaskContext& context) = 0;
-    /// Before a collective: until members that are processes of their own have come too, unless collective() waits for
-    /// them itself.
-    virtual void meet(const TaskContext&) {}
-    /// Called by every member of the group, each from its own thread, when all have come.
+    /// Before a collective: waits for members in other processes, unless collective() itself waits for them.
+    virtual void beforeCollective(const TaskContext&) {}
+    /// Called by every member of the group, each from its own thread, after all have arrived.
     virtual void collective(const TaskContext&) {}
     /// The part of a stage's gradient sums that this reduction adds up: a shared parameter's, or all of it
     /// when the two owners are replicas of the same stage.
@@ -68,7 +67,7 @@ public:
     /// own := own + theirs, element by element. Addition commutes, so both owners get the same bits. With
     /// `both`, theirs := the sum as well (the two owners are on one device).
     virtual void reduce(const TaskContext& context, Region own, Region theirs, bool both) = 0;
-    /// Whether that is all reduce() does, so that whoever can may do it instead.
+    /// Whether reduce() does only this, so that the backend may do it instead.
     virtual bool addsUp() const { return false; }
 };
 

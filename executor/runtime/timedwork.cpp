@@ -107,7 +107,7 @@ double TimedWork::endStep(int)
     return noLoss;
 }
 
-void TimedWork::meet(const TaskContext& context)
+void TimedWork::beforeCollective(const TaskContext& context)
 {
     if (!m_exchange)
         return;

@@ -54,7 +54,7 @@ public:
     void compute(const TaskContext& context) override;
     bool endsWithFirst(TaskId second) const override { return m_seconds.contains(second); }
     void update(const TaskContext& context) override { spend(context); }
-    void meet(const TaskContext& context) override;
+    void beforeCollective(const TaskContext& context) override;
     void collective(const TaskContext& context) override { spend(context); }
     Region sharedPart(const Task&, const BufferView& gradients) override { return gradients.region; }
     void reduce(const TaskContext& context, Region, Region, bool) override { spend(context); }

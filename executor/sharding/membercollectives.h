@@ -4,8 +4,9 @@
 //
 // Three ways: where devices have a communicator (NCCL), what is to move is packed, padded to the largest piece or moved
 // piece by piece as the program chose for the site, and issued without anybody waiting on the host. Devices of several
-// processes send each other their tensors. Everywhere else each shows its tensor, all wait, and each reads what it
-// needs from the others. The last two add up in the order of the devices, and come to the same bits.
+// processes send each other their tensors. Everywhere else each device publishes the address of its tensor,
+// all wait, and each reads what it needs from the others. The last two add up in the order of the devices, and come to
+// the same bits.
 //
 // Devices of which the speed is emulated have clocks of their own; a collective sets all to the latest.
 #pragma once
@@ -52,7 +53,7 @@ public:
     }
     /// Once a device has failed: lets the others go, from any thread.
     void fail();
-    /// The device's own; nobody else reads it but in a collective.
+    /// The device's own; other devices read it only in a collective.
     Clock::time_point& clock(int device) { return m_clocks[device]; }
     /// The device's own too: whether what it shows holds nothing but bf16 values, which go to other processes as such.
     char& narrow(int device) { return m_narrow[static_cast<std::size_t>(device)]; }

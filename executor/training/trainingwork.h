@@ -69,7 +69,7 @@ public:
     /// Between steps: the values of that kind that are not in the host's memory are copied to where the functions
     /// below show them.
     void fetch(BufferKind kind);
-    /// The host's memory of a persistent buffer that is elsewhere, for whoever brings it here.
+    /// The host's memory of a persistent buffer that is elsewhere, for the caller that copies it here.
     Region mirrorOf(BufferId buffer);
 
     /// Where parameters() has them: in bf16 they are the optimizer's master copies.

@@ -27,7 +27,7 @@ QString tipOf(Op op)
     switch (op) {
     case Op::F: return Legend::tr("F: the forward pass of one microbatch through one stage");
     case Op::I: return Legend::tr("I: the half of the backward pass that the stage before waits for");
-    case Op::W: return Legend::tr("W: the half of the backward pass that nobody waits for but the update");
+    case Op::W: return Legend::tr("W: the half of the backward pass that only the update waits for");
     case Op::B: return Legend::tr("B: both halves of the backward pass in one block");
     case Op::U: return Legend::tr("U: the optimizer changes the stage's weights");
     case Op::R: return Legend::tr("R: activations that F did not keep are made again for the backward pass");

@@ -162,7 +162,7 @@ void addReadings(const ActionAdder& add, TimelineView& view, TimelineParts& d)
         const double time = v->axis().timeAt(cursorX(*v));
         v->toggleMark(static_cast<Nanoseconds>(std::llround(std::clamp(time, 0.0, static_cast<double>(v->total())))));
     });
-    add("measure", "Measure the selection, or what is in sight", {Qt::Key_R},
+    add("measure", "Measure the selection, or the visible range", {Qt::Key_R},
         "Or the explained idle time, or from mark to mark; again: no range", [v] { v->measure(); });
     add("measureByNumbers", "Measure a range by numbers", {Qt::SHIFT | Qt::Key_R},
         "Goes to the fields of its ends in the inspector", [v] { v->measureByNumbers(); });

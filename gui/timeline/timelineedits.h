@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What is edited in a timeline by key and by menu: the twins of the drags. An edit that is refused says why and offers
-// what would help, beside the selection or where it was dropped.
+// The edits of a timeline by key and by menu that correspond to the drags. A refused edit says why and offers a remedy,
+// beside the selection or at the place of the drop.
 #pragma once
 
 #include "core/predict/editrequest.h"

@@ -354,7 +354,7 @@ __global__ void keyValueGradient(Problem of, const float* query, const float* ke
     const bool isOwn = piece == of.earlier.count, isLast = of.earlier.count == shape.pieces - 1;
     const std::int64_t keyCount = std::int64_t(shape.sequences) * shape.length * of.keyRow(),
                        valueCount = std::int64_t(shape.sequences) * shape.length * of.valueRow();
-    const bool isOwed = !(isOwn && isLast); // nobody adds to the last piece's own
+    const bool isOwed = !(isOwn && isLast); // no other piece adds to the last piece's own
     float* const ofPiece = isOwed ? owed + piece * (keyCount + valueCount) : nullptr;
 #pragma unroll
     for (int i = 0; i < own; ++i) {

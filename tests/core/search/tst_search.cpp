@@ -213,7 +213,7 @@ private Q_SLOTS:
                 QSKIP("built without Gecode");
             std::vector<Bytes> room = model.capacity;
             QVERIFY(incumbent.offer(*first, 0, "one after the other", room));
-            for (int slice = 0; slice < 1000 && constraints->goOn([] { return false; }); ++slice) {
+            for (int slice = 0; slice < 1000 && constraints->resume([] { return false; }); ++slice) {
             }
             const Nanoseconds best = EveryOrder(model, objective).best();
             QCOMPARE(incumbent.best(), best);
@@ -248,7 +248,7 @@ private Q_SLOTS:
             std::vector<Bytes> room = model.capacity;
             QVERIFY(incumbent.offer(*first, 0, "one after the other", room));
             ProofByParts parts(base, model, given, incumbent, 2);
-            while (parts.goOn([] { return false; })) {
+            while (parts.resume([] { return false; })) {
             }
             if (incumbent.bound() == 0)
                 continue;
@@ -272,7 +272,7 @@ private Q_SLOTS:
         std::vector<Bytes> room = model.capacity;
         QVERIFY(incumbent.offer(*model.lanesOf(known.schedule), known.value, "known", room));
         ProofByParts parts(base, model, given, incumbent, 7);
-        while (parts.goOn([] { return false; })) {
+        while (parts.resume([] { return false; })) {
         }
         if (incumbent.bound() == 0)
             QSKIP("built without Gecode");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // When a stalled run may be ended before its deadline: only when no device can go on any more.
-#include "executor/runtime/meeting.h"
+#include "executor/runtime/barrier.h"
 #include "executor/runtime/stall.h"
 #include "makers/tinydesigns.h"
 #include "testmain.h"
@@ -52,21 +52,22 @@ private slots:
 
     void devicesThatAreAllDoneAreNoStall() { QVERIFY(!certain({in(State::Done), in(State::Done)})); }
 
-    void whoComesLastToAMeetingDoesNotWait()
+    void theLastToArriveAtABarrierDoesNotWait()
     {
-        Meeting meeting(2);
+        Barrier barrier(2);
         const std::atomic<bool> stopped{false};
         std::promise<std::uint64_t> first;
         std::thread early([&] {
-            const auto latest = meeting.meet(5, stopped, [&](std::uint64_t round) { first.set_value(round); });
+            const auto latest = barrier.arriveAndWait(5, stopped, [&](std::uint64_t round) { first.set_value(round); });
             QCOMPARE(latest, std::optional<Nanoseconds>(7));
         });
         QCOMPARE(first.get_future().get(), std::uint64_t(0));
         // Were it said of this one too, all would wait for a moment, and the run would be ended.
-        const auto latest = meeting.meet(7, stopped, [](std::uint64_t) { QFAIL("the last has nobody to wait for"); });
+        const auto latest =
+            barrier.arriveAndWait(7, stopped, [](std::uint64_t) { QFAIL("the last has nobody to wait for"); });
         early.join();
         QCOMPARE(latest, std::optional<Nanoseconds>(7));
-        QCOMPARE(meeting.rounds(), std::uint64_t(1));
+        QCOMPARE(barrier.rounds(), std::uint64_t(1));
     }
 
     void everyInstructionHasAName()

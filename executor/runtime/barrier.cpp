@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "executor/runtime/meeting.h"
+#include "executor/runtime/barrier.h"
 
 #include <algorithm>
 #include <chrono>
 
 namespace pipewright {
 
-std::optional<Nanoseconds> Meeting::meet(Nanoseconds clock, const std::atomic<bool>& stopped,
-                                         const std::function<void(std::uint64_t round)>& waits)
+std::optional<Nanoseconds> Barrier::arriveAndWait(Nanoseconds clock, const std::atomic<bool>& stopped,
+                                                  const std::function<void(std::uint64_t round)>& waits)
 {
     std::unique_lock lock(m_mutex);
-    m_latest = m_come == 0 ? clock : std::max(m_latest, clock);
-    if (++m_come == m_members) {
-        m_come = 0;
+    m_latest = m_arrived == 0 ? clock : std::max(m_latest, clock);
+    if (++m_arrived == m_members) {
+        m_arrived = 0;
         m_agreed = m_latest;
         ++m_round;
         m_changed.notify_all();
