@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-3.0-or-later
 # What is written about rooms is true: every folder with code is a room, its README.md says "It uses" and names
-# exactly the rooms that rooms.cmake gives it, and the front page names it in its floor's row.
+# exactly the rooms that rooms.cmake gives it, and the front page names it in its floor's row. The recipe for a new
+# block operation names exactly the files where the compiler stops.
 #   readmes.sh ROOMS SOURCE    ROOMS: as for walls.sh
 set -euo pipefail
 list=$1 source=$2
@@ -33,5 +34,20 @@ for floor in "${!floors[@]}"; do
     ! compgen -G "$source/$floor/*.h" >/dev/null && ! compgen -G "$source/$floor/*.cpp" >/dev/null ||
         fail "code in $floor itself belongs to no room"
 done
+
+# A file name without a folder is in that of the last one with a folder.
+recipe() {
+    sed -n '/^\*\*A block operation/,/^`tests/p' "$source/.github/CONTRIBUTING.md" | sed -n '/^- /,/^$/p' |
+        grep -o '`[^`]*\.\(cpp\|h\)`' | tr -d '`' |
+        awk '/\// { folder = $0; sub(/[^\/]*$/, "", folder); print; next } { print folder $0 }' | sort -u
+}
+stops() { # switches over all operations, and tables and sums of them that a static_assert watches
+    (cd "$source" && grep -rlE 'case Op::|opCount ==|greyOfNarrowBlocks\{' --include='*.cpp' --include='*.h' \
+        app core executor gui kernels traces) | sort -u
+}
+[ "$(recipe | wc -l)" -gt 9 ] || fail "CONTRIBUTING.md has no recipe for a block operation"
+while read -r line; do
+    fail "recipe for a block operation in CONTRIBUTING.md: $line"
+done < <(comm -3 <(recipe) <(stops) | sed 's/^\t\(.*\)/does not name \1/; t; s/^/names without reason /')
 echo "${#known[@]} rooms"
 exit $failed
