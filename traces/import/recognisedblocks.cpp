@@ -84,6 +84,10 @@ private:
         if (m_ranges.empty()) {
             StockBlocks stock = stockBlocks(m_data, m_steps);
             m_ranges = std::move(stock.ranges);
+            if (m_ranges.empty() && hasMegatronRanges())
+                m_data.report.warn(
+                    "Megatron's own ranges do not say of which microbatch they are, so no block is known",
+                    "train with resources/examples/megatron_nvtx.py, which leaves ranges F0.3 and B0.3");
             if (!stock.refusal.empty())
                 m_data.report.warn("the blocks of its pipeline cannot be told apart: " + stock.refusal,
                                    "run the schedule by PyTorch's _PipelineScheduleRuntime, which names them PP:0F3");
@@ -94,6 +98,14 @@ private:
         for (auto& [key, ranges] : m_deviceRanges)
             std::sort(ranges.begin(), ranges.end(),
                       [](const PipelineRange& a, const PipelineRange& b) { return a.start < b.start; });
+    }
+
+    /// Of --nvtx-ranges: "megatron.core.pipeline_parallel.schedules.….warmup" and others, named after functions.
+    bool hasMegatronRanges() const
+    {
+        return std::any_of(m_data.activities.begin(), m_data.activities.end(), [&](const Activity& a) {
+            return a.kind() == ActivityKind::Range && m_data.strings.text(a.name).starts_with("megatron.");
+        });
     }
 
     /// Collects launching calls per thread, and their kernels per process and correlation.

@@ -288,7 +288,8 @@ Design TraceReader::design() const
 try {
     const std::optional<std::string> text = d->metaText("design");
     if (!text)
-        throw Error(d->m_path, "the trace was imported and holds no design", "name the design beside it");
+        throw Error(d->m_path, "the trace was imported and holds no design",
+                    "take the design file of the schedule that ran, and lay the trace over it");
     return designFromJson(*text, d->m_path);
 } catch (const SQLite::Exception& error) {
     rethrowTraceError(d->m_path, error);
@@ -402,8 +403,9 @@ int TraceReader::medianStep() const
     if (finished.empty())
         throw !holdsDesign()
             ? Error(d->m_path, "no block of a schedule was recognised in this imported trace",
-                    "PyTorch's blocks are known by ranges such as PP:0F3, and those of ScheduleGPipe and Schedule1F1B "
-                    "by their operators; `pipewright import` says what is missing")
+                    "PyTorch's blocks are known by ranges such as PP:0F3, those of ScheduleGPipe and Schedule1F1B by "
+                    "their operators, and Megatron's by ranges such as F0.3, which "
+                    "resources/examples/megatron_nvtx.py leaves; `pipewright import` says what is missing")
             : Error(d->m_path, "the trace has no finished step", "let the run finish at least one step");
     if (finished.size() > 1)
         finished.erase(finished.begin());

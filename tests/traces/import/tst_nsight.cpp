@@ -3,8 +3,10 @@
 #include "testmain.h"
 #include "traces/import/nsight.h"
 #include "traces/import/recognisedblocks.h"
+#include "traces/import/traceimport.h"
 #include "traces/store/activitystore.h"
 #include "traces/store/recording.h"
+#include "traces/store/tracereader.h"
 
 #include <QTest>
 #include <SQLiteCpp/SQLiteCpp.h>
@@ -153,6 +155,71 @@ private Q_SLOTS:
         QCOMPARE(blocks.labels, (std::vector<std::string>{"F0.0", "F0.1"}));
         QCOMPARE(blocks.records[0].end, Nanoseconds{1100});
         QCOMPARE(blocks.records[1].start, Nanoseconds{1100});
+    }
+
+    /// Two ranks of Megatron with the ranges of resources/examples/megatron_nvtx.py inside its own ones, two steps:
+    /// backwards are launched by autograd's thread, and the kernels run behind the ranges.
+    void megatronsBlocksAreThoseOfThePatchsRanges()
+    {
+        const Design design = smallDesign();
+        const Prediction prediction = predict(design);
+        const Nanoseconds stepLength = 2 * prediction.metrics.makespan, late = 10'000'000;
+        std::vector<std::string> statements{kernels(), calls(), ranges()};
+        int correlation = 0;
+        for (int step = 0; step < 2; ++step) {
+            for (const int rank : {0, 1})
+                statements.push_back("INSERT INTO NVTX_EVENTS VALUES (" + text(step * stepLength) + ", "
+                                     + text((step + 1) * stepLength - 1)
+                                     + ", 59, 'megatron.core.pipeline_parallel.schedules.forward_backward_pipelining_"
+                                       "without_interleaving.steady', "
+                                     + text(global(rank + 1, 2)) + ", NULL, 0, NULL)");
+            for (TaskId id = 0; id < prediction.program.tasks.size(); ++id) {
+                const Task& task = prediction.program.tasks[id];
+                if (task.kind != TaskKind::Compute)
+                    continue;
+                const Nanoseconds from = step * stepLength + prediction.timeline.start[id],
+                                  to = step * stepLength + prediction.timeline.end[id];
+                const std::int64_t process = task.device + 1;
+                const std::string which = text(++correlation), call = text(from + 10);
+                statements.push_back("INSERT INTO NVTX_EVENTS VALUES (" + text(from) + ", " + text(from + 50)
+                                     + ", 59, '" + toString(task.block()) + "', " + text(global(process, 2))
+                                     + ", NULL, 0, NULL)");
+                statements.push_back("INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (" + call + ", " + text(from + 20)
+                                     + ", 0, " + text(global(process, task.op == Op::F ? 2 : 3)) + ", " + which
+                                     + ", 2)");
+                statements.push_back("INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (" + text(from + late) + ", "
+                                     + text(to + late) + ", 0, 7, " + which + ", " + text(global(process, 0))
+                                     + ", 1, 1, NULL)");
+            }
+        }
+        const std::string store = m_folder / "megatron.db";
+        const ImportedTrace imported = importTraces({write(statements)}, store, true);
+        QCOMPARE(imported.ranks, 2);
+        QCOMPARE(imported.steps, std::int64_t{2});
+        const TraceReader trace(store);
+        const Timeline timeline = trace.timeline(prediction.program, 1);
+        for (TaskId id = 0; id < prediction.program.tasks.size(); ++id)
+            if (prediction.program.tasks[id].kind == TaskKind::Compute) {
+                QCOMPARE(timeline.end[id] - timeline.start[id],
+                         prediction.timeline.end[id] - prediction.timeline.start[id]);
+                QCOMPARE(timeline.start[id], prediction.timeline.start[id]);
+            }
+    }
+
+    void megatronsOwnRangesAreNoBlocks()
+    {
+        TraceData data = importNsight(write(
+            {kernels(), ranges(),
+             "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (10, 20, 0, 7, 5, " + text(global(1, 0)) + ", 1, 1, NULL)",
+             "INSERT INTO NVTX_EVENTS VALUES (5, 30, 59, 'megatron.core.pipeline_parallel.schedules.forward_backward_"
+             "pipelining_with_interleaving.warmup', "
+                 + text(global(1, 2)) + ", NULL, 0, NULL)"}));
+        QVERIFY(recogniseBlocks(data).records.empty());
+        QVERIFY(says(data, "Megatron's own ranges do not say"));
+        const std::string store = m_folder / "unnamed.db";
+        importTraces({m_folder / ("export" + std::to_string(m_files) + ".sqlite").c_str()}, store, true);
+        const std::string refused = errorOf([&] { TraceReader(store).medianStep(); });
+        QVERIFY2(refused.find("megatron_nvtx.py") != std::string::npos, refused.c_str());
     }
 
     void rangesMayBeginBeforeTheRecordingAndNeverEnd()
