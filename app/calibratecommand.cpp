@@ -26,6 +26,10 @@ struct CalibrateOptions {
         command.option("file", file, "the design file").required().typeName("FILE");
         command.option("trace", traces, "traces of this design, one or several").required().typeName("TRACE");
         command.option("-o,--output", output, "the calibrated design to write").required().typeName("FILE");
+        command
+            .option("--steps", steps,
+                    "the steps of each trace that count, by number (all that are typical, without the first)")
+            .typeName("N|FIRST-LAST");
         blockTime.addTo(command);
         command.flag("--keep-unmeasured", keepUnmeasured,
                      "stages that the traces do not cover keep the design's costs");
@@ -33,7 +37,7 @@ struct CalibrateOptions {
         command.flag("--json", json, "print one JSON object");
     }
     std::vector<std::string> traces;
-    std::string file, output;
+    std::string file, output, steps;
     BlockTimeChoice blockTime;
     bool keepUnmeasured = false, force = false, json = false;
 };
@@ -187,6 +191,8 @@ void addCalibrateCommand(CommandLine& line, int& exitCode)
     const auto options = std::make_shared<CalibrateOptions>(command);
     command.onCall([options, &exitCode] {
         const BlockTime by = options->blockTime.by();
+        const std::optional<StepRange> only =
+            options->steps.empty() ? std::nullopt : std::optional(parseStepRange(options->steps, "--steps"));
         const LocatedDesign located = readLocatedDesign(options->file);
         // An invalid design is a finding, before its trace is looked at.
         const Prediction prediction = predictOrFind(located);
@@ -198,10 +204,11 @@ void addCalibrateCommand(CommandLine& line, int& exitCode)
             traces.push_back({readers.back().get(), std::filesystem::path(trace).filename().string()});
         }
         const Calibration calibration = calibrate(
-            located.design, traces, options->keepUnmeasured ? UnmeasuredStages::Keep : UnmeasuredStages::Refuse);
+            located.design, traces, options->keepUnmeasured ? UnmeasuredStages::Keep : UnmeasuredStages::Refuse, only);
         writeDesign(calibration.design, options->output, options->force);
         const TraceReader& first = *readers.front();
-        const std::optional<KernelTotals> kernels = kernelTotals(first, prediction.program, first.medianStep());
+        const int shown = only ? calibration.steps.front().typical.front() : first.medianStep();
+        const std::optional<KernelTotals> kernels = kernelTotals(first, prediction.program, shown);
         if (options->json)
             printJson(toJson(*options, located.design, calibration, kernels));
         else

@@ -9,7 +9,6 @@
 #include "core/predict/offloadedstages.h"
 #include "core/presets/modelfile.h"
 #include "core/workload/parallelism.h"
-#include "traces/analysis/costsfrom.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -142,10 +141,7 @@ InlineDesign::InlineDesign(Command command, bool acceptFile)
                 "worker per device and stages that hop")
         .typeName("pipeline|workers|single|triangle|sharded");
     group.option("--name", m_name, "name of the design");
-    m_command
-        .option("--costs-from", m_costsFrom,
-                "a design or a trace of the same model: its model, machine and costs, carried over to this schedule")
-        .typeName("DESIGN|TRACE");
+    m_costs.addTo(m_command);
     m_command
         .option("--scale", m_scale,
                 "the same schedule with a smaller model: keys of a model file, such as layers=8,vocabulary=32000")
@@ -190,8 +186,8 @@ DesignRequest InlineDesign::request() const
 {
     const auto given = [&](const char* option) { return m_options.given(option); };
     DesignRequest request;
-    if (m_command.given("--costs-from")) {
-        request.costsFrom = readCostsFrom(m_costsFrom);
+    if (m_costs.given()) {
+        request.costsFrom = m_costs.read();
         const Schedule& schedule = request.costsFrom->schedule;
         request.devices = schedule.devices();
         request.microbatches = schedule.microbatches / schedule.sequencePieces;
@@ -312,8 +308,8 @@ LocatedDesign InlineDesign::fullDesign() const
         throw Error(option, "belongs to a family, and " + m_what + " is taken for a design file",
                     "leave it out, or name a family");
     LocatedDesign located = readLocatedDesign(m_what);
-    if (m_command.given("--costs-from"))
-        located.design = withCostsFrom(located.design, readCostsFrom(m_costsFrom));
+    if (m_costs.given())
+        located.design = withCostsFrom(located.design, m_costs.read());
     return located;
 }
 

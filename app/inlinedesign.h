@@ -3,6 +3,7 @@
 #pragma once
 
 #include "app/commandline.h"
+#include "app/costschoice.h"
 #include "app/planchoice.h"
 #include "core/design/designbuilder.h"
 #include "core/files/locateddesign.h"
@@ -40,7 +41,8 @@ private:
     LocatedDesign fullDesign() const;
     Design offloading(Design design) const;
 
-    std::string m_model, m_device, m_cluster, m_name, m_costsFrom, m_scale;
+    std::string m_model, m_device, m_cluster, m_name, m_scale;
+    CostsChoice m_costs;
     int m_tensor = 1, m_context = 1, m_expert = 1, m_data = 1;
     bool m_splitTokens = false;
     double m_overlapExchanges = 0, m_oversubscription = 1, m_efficiency = 0.5, m_halfRateWidth = 0;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "app/cancel.h"
 #include "app/command.h"
+#include "app/costschoice.h"
 #include "app/noiseoptions.h"
 #include "app/progress.h"
 #include "app/searchoffload.h"
@@ -15,7 +16,6 @@
 #include "core/search/pareto.h"
 #include "core/search/partition.h"
 #include "core/search/variants.h"
-#include "traces/analysis/costsfrom.h"
 
 #include <fmt/format.h>
 
@@ -78,17 +78,15 @@ struct SearchCommandOptions {
                 "none of the design's stages")
             .typeName("auto|none");
         command.option("--points", points, "with --pareto: limits in the range (9)").typeName("N");
-        command
-            .option("--costs-from", costsFrom,
-                    "a design or a trace of the same model, whose costs are carried over to this design")
-            .typeName("DESIGN|TRACE");
+        costs.addTo(command);
         command.option("-o,--output", output, "the design file to write").required().typeName("FILE");
         command.flag("--force", force, "replace what exists");
         command.option("--progress", progress, "auto, bar, json (lines on standard error) or none").typeName("STYLE");
         command.flag("--json", json, "print one JSON object");
     }
     std::string file, output, limit, timeLimit = "10s", objective = "makespan", progress = "auto";
-    std::string backward = "given", costsFrom;
+    std::string backward = "given";
+    CostsChoice costs;
     NoiseOptions noise;
     std::vector<std::string> locked, placement;
     std::string recompute, offload;
@@ -425,8 +423,8 @@ int searchDesign(const SearchCommandOptions& given)
         checkOutput(given.output, given.force);
     }
     LocatedDesign located = readLocatedDesign(given.file);
-    if (!given.costsFrom.empty())
-        located.design = withCostsFrom(located.design, readCostsFrom(given.costsFrom));
+    if (given.costs.given())
+        located.design = withCostsFrom(located.design, given.costs.read());
     if (given.offload == "none")
         located.design = withOffload(located.design, std::vector<bool>{});
     else if (!given.offload.empty() && given.offload != "auto")

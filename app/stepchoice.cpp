@@ -6,8 +6,21 @@
 #include <fmt/ranges.h>
 
 #include <charconv>
+#include <optional>
 
 namespace pipewright::app {
+
+namespace {
+
+std::optional<int> stepNumber(std::string_view text)
+{
+    int number = -1;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+    const bool whole = error == std::errc{} && end == text.data() + text.size() && number >= 0;
+    return whole ? std::optional(number) : std::nullopt;
+}
+
+} // namespace
 
 void StepChoice::addTo(Command command)
 {
@@ -22,11 +35,21 @@ int StepChoice::number() const
 {
     if (text.empty() || text == "median" || text == "typical")
         return -1;
-    int number = -1;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-    if (error != std::errc{} || end != text.data() + text.size() || number < 0)
+    const std::optional<int> number = stepNumber(text);
+    if (!number)
         throw Error("--step", "\"" + text + "\" is no step", "a number, median or typical");
-    return number;
+    return *number;
+}
+
+StepRange parseStepRange(const std::string& text, const std::string& option)
+{
+    const std::string_view all = text;
+    const std::size_t dash = all.find('-');
+    const std::optional<int> first = stepNumber(all.substr(0, dash));
+    const std::optional<int> last = dash == std::string_view::npos ? first : stepNumber(all.substr(dash + 1));
+    if (!first || !last || *last < *first)
+        throw Error(option, "\"" + text + "\" names no steps", "a number, or the first and the last, such as 3-7");
+    return {*first, *last};
 }
 
 StepChoice::Chosen StepChoice::of(const TraceReader& trace, const Program& program) const

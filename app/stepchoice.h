@@ -4,7 +4,7 @@
 #pragma once
 
 #include "app/command.h"
-#include "traces/analysis/stepvariation.h"
+#include "traces/analysis/calibration.h"
 
 #include <string>
 
@@ -26,6 +26,9 @@ struct StepChoice {
     /// Throws Error when the trace has no such step, or is of another program.
     Chosen of(const TraceReader& trace, const Program& program) const;
 };
+
+/// "5" or "3-7", of the option named; throws Error for anything else.
+StepRange parseStepRange(const std::string& text, const std::string& option);
 
 Json toJson(const StepLengths& lengths);
 void print(const StepLengths& lengths);               ///< one line; nothing of a single step

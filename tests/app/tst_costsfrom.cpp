@@ -6,7 +6,9 @@
 #include "core/design/designbuilder.h"
 #include "core/design/redesign.h"
 #include "core/files/designfile.h"
+#include "core/predict/predict.h"
 #include "testmain.h"
+#include "traces/import/kineto.h"
 
 #include <QTest>
 
@@ -161,6 +163,123 @@ private Q_SLOTS:
         QVERIFY(json["run_to_run"]["change"].toDouble() > 0.08);
         QVERIFY(json["makespan"]["error"].toDouble() < -0.08);
         QCOMPARE(m_work.run("compare known.json 1f1b.db --first-run nothing.db").code, 2);
+    }
+
+    /// A trace of PyTorch's profiler does not say which design it recorded: it is named beside it.
+    void costsOfAnImportedTraceAreOfTheDesignThatIsNamed()
+    {
+        QCOMPARE(m_work.run("new 1f1b --devices 2 --microbatches 4 -o recorded.json").code, 0);
+        const Design design = readDesign(m_work.path("recorded.json").toStdString());
+        Design slower = design; // what the machine really does
+        for (StageCosts& stage : slower.costs.stages)
+            for (const Op op : allOps)
+                stage.*timeField(op) *= 3;
+        const Prediction prediction = predict(slower);
+        QString files;
+        for (int rank = 0; rank < 2; ++rank) {
+            const QString name = QStringLiteral("rank%1.json").arg(rank);
+            files += name + " ";
+            m_work.write(name, QByteArray::fromStdString(kineto(prediction.program, prediction.timeline, rank, 2, 3,
+                                                                2 * prediction.metrics.makespan, true)));
+        }
+        QCOMPARE(m_work.run("import " + files + "-o imported.db").code, 0);
+        QCOMPARE(m_work.run("new gpipe --devices 2 --microbatches 4 -o wanted.json").code, 0);
+
+        const Outcome unnamed = m_work.run("predict gpipe --costs-from imported.db");
+        QCOMPARE(unnamed.code, 2);
+        QVERIFY2(unnamed.errors.contains("--costs-of DESIGN"), qPrintable(unnamed.errors));
+        const QString known = " --costs-from imported.db --costs-of recorded.json ";
+        const QString made = "new gpipe" + known + "--force -o known.json";
+        QVERIFY2(m_work.run(made).code == 0, qPrintable(m_work.run(made).errors));
+        const auto forward = [&](const char* file) {
+            return readDesign(m_work.path(file).toStdString()).costs.stages[0].forward;
+        };
+        QVERIFY(std::abs(forward("known.json") - 3 * design.costs.stages[0].forward) < 2'000); // printed in us
+        const double plain =
+            m_work.run("predict gpipe --devices 2 --microbatches 4 --json").json()["makespan_ns"].toDouble();
+        for (const QString& command : {"predict gpipe" + known + "--json", "predict wanted.json" + known + "--json"}) {
+            const Outcome outcome = m_work.run(command);
+            QVERIFY2(outcome.code == 0, qPrintable(outcome.errors));
+            QVERIFY(outcome.json()["makespan_ns"].toDouble() > 2.5 * plain);
+            QVERIFY(outcome.json()["costs"].toObject()["source"].toString().startsWith("measured: imported.db"));
+        }
+        const Outcome found =
+            m_work.run("search wanted.json" + known + "--threads 1 --rounds 1 --force -o best.json --json");
+        QVERIFY2(found.code == 0, qPrintable(found.errors));
+        QVERIFY(found.json()["best_ns"].toDouble() > 2.5 * plain);
+
+        // A design that did not run, a name without a trace, and one beside a design.
+        QCOMPARE(m_work.run("predict gpipe --costs-from imported.db --costs-of wanted.json").code, 2);
+        QCOMPARE(m_work.run("predict gpipe --costs-of recorded.json").code, 2);
+        QVERIFY(
+            m_work.run("search wanted.json --costs-of recorded.json -o x.json").errors.contains("--costs-from TRACE"));
+        const Outcome twice = m_work.run("predict gpipe --costs-from wanted.json --costs-of recorded.json");
+        QVERIFY2(twice.code == 2 && twice.errors.contains("is no trace"), qPrintable(twice.errors));
+    }
+
+    void everyFamilyIsRankedOverTheCostsOfARun()
+    {
+        writeTruth("1f1b");
+        QVERIFY(runOf("1f1b") > 0);
+        const Outcome ranked = m_work.run("predict gpipe --costs-from 1f1b.db --families --json");
+        QVERIFY2(ranked.code == 0, qPrintable(ranked.errors));
+        QVERIFY(ranked.json()["costs"].toObject()["source"].toString().startsWith("measured: 1f1b.db"));
+        int compared = 0;
+        double last = 0;
+        for (const QJsonValue entry : ranked.json()["families"].toArray()) {
+            if (!entry["reason"].isUndefined())
+                continue;
+            QVERIFY(entry["makespan_ns"].toDouble() >= last);
+            last = entry["makespan_ns"].toDouble();
+            const QString family = entry["family"].toString();
+            if (family != "1f1b" && family != "gpipe" && family != "zb-h1")
+                continue;
+            const Outcome one = m_work.run("predict " + family + " --costs-from 1f1b.db --json");
+            QCOMPARE(entry["makespan_ns"].toDouble(), one.json()["makespan_ns"].toDouble());
+            ++compared;
+        }
+        QCOMPARE(compared, 3);
+    }
+
+    void stagesThatWereNotMeasuredKeepTheDesignsCosts()
+    {
+        QCOMPARE(m_work.run("new 1f1b --devices 2 --microbatches 4 --force -o whole.json").code, 0);
+        const Design design = readDesign(m_work.path("whole.json").toStdString());
+        const Prediction prediction = predict(design);
+        m_work.write("half.json", QByteArray::fromStdString(kineto(prediction.program, prediction.timeline, 1, 2, 2,
+                                                                   2 * prediction.metrics.makespan, true)));
+        QCOMPARE(m_work.run("import half.json -o half.db").code, 0);
+        const QString calibrate = "calibrate whole.json half.db --force -o kept.json";
+        const Outcome refused = m_work.run(calibrate);
+        QCOMPARE(refused.code, 2);
+        QVERIFY2(refused.errors.contains("stage 0") && refused.errors.contains("--keep-unmeasured"),
+                 qPrintable(refused.errors));
+        QVERIFY(m_work.read("kept.json").isEmpty());
+        const Outcome kept = m_work.run(calibrate + " --keep-unmeasured");
+        QVERIFY2(kept.code == 0 && kept.output.contains("not in the traces, the design's costs stay: stage 0"),
+                 qPrintable(kept.output + kept.errors));
+        const QJsonObject json = m_work.run(calibrate + " --keep-unmeasured --json").json();
+        QCOMPARE(json["unmeasured_stages"].toArray(), QJsonArray{0});
+        const Design after = readDesign(m_work.path("kept.json").toStdString());
+        QCOMPARE(after.costs.originOf(Op::F, 0), design.costs.originOf(Op::F, 0));
+        QCOMPARE(after.costs.originOf(Op::F, 1), CostOrigin::Measured);
+    }
+
+    void aCalibrationCanBeOfSomeSteps()
+    {
+        writeTruth("1f1b");
+        QCOMPARE(m_work.run("run true-1f1b.json --backend host --maths timed --clock virtual --steps 6 -o six.db").code,
+                 0);
+        const QString calibrate = "calibrate true-1f1b.json six.db --force -o some.json --json --steps ";
+        QCOMPARE(m_work.run(calibrate + "3-5").json()["steps"].toArray()[0].toObject()["count"].toInt(), 3);
+        const QJsonObject one = m_work.run(calibrate + "2").json();
+        QCOMPARE(one["steps"].toArray()[0].toObject()["count"].toInt(), 1);
+        QCOMPARE(one["source"].toString(), QString("measured: six.db (step 2)"));
+        const Outcome beyond = m_work.run(calibrate + "6-9");
+        QVERIFY2(beyond.code == 2 && beyond.errors.contains("its finished steps are 0 to 5"),
+                 qPrintable(beyond.errors));
+        for (const char* wrong : {"5-3", "a", "3-", "-3", "1-2-3"})
+            QVERIFY2(m_work.run(calibrate + wrong).code == 2, wrong);
     }
 
     void costsOfAnotherModelAreRefused()

@@ -26,10 +26,17 @@ namespace {
 constexpr std::string_view pytorchTool = "PyTorch Kineto";
 
 /// What the trace's typical steps are; Error when it has none.
-StepLengths typicalSteps(const TraceReader& trace)
+StepLengths typicalSteps(const NamedTrace& trace, const std::optional<StepRange>& only)
 {
-    (void)trace.medianStep(); // throws the reason where there is none
-    return stepLengths(trace.steps());
+    (void)trace.trace->medianStep(); // throws the reason where there is none
+    std::vector<StepRecord> steps = trace.trace->steps();
+    if (!only)
+        return stepLengths(steps);
+    const std::string all = fmt::format("its finished steps are {} to {}", steps.front().step, steps.back().step);
+    std::erase_if(steps, [&](const StepRecord& step) { return step.step < only->first || step.step > only->last; });
+    if (steps.empty())
+        throw Error(trace.name, fmt::format("has no finished step from {} to {}", only->first, only->last), all);
+    return lengthsOf(steps);
 }
 
 /// Below it, waits for processor cores are not worth a word.
@@ -212,7 +219,8 @@ Design calibrate(const Design& design, const TraceReader& trace, const std::stri
     return calibrate(design, std::vector<NamedTrace>{{&trace, traceName}}).design;
 }
 
-Calibration calibrate(const Design& design, const std::vector<NamedTrace>& traces, UnmeasuredStages rest)
+Calibration calibrate(const Design& design, const std::vector<NamedTrace>& traces, UnmeasuredStages rest,
+                      const std::optional<StepRange>& only)
 {
     const Program program = compile(design.schedule, design.costs, design.dataflow);
     std::vector<StageSamples> stages(static_cast<std::size_t>(program.stages()));
@@ -223,12 +231,12 @@ Calibration calibrate(const Design& design, const std::vector<NamedTrace>& trace
     Calibration result{design, {}};
     std::vector<std::string> heldUp; // by other threads or programs: per trace how much, or nothing
     bool pytorch = true;
-    for (const auto& [trace, traceName] : traces) {
+    for (const NamedTrace& named : traces) {
+        const TraceReader* const trace = named.trace;
         pytorch = pytorch && trace->header().tool == pytorchTool;
-        const std::string& name = traceName;
         trace->eachStep(
-            program, result.steps.emplace_back(typicalSteps(*trace)).typical, [&](int, const Timeline& timeline) {
-                refuseOtherOrder(program, timeline, name);
+            program, result.steps.emplace_back(typicalSteps(named, only)).typical, [&](int, const Timeline& timeline) {
+                refuseOtherOrder(program, timeline, named.name);
                 for (TaskId id = 0; id < program.tasks.size(); ++id) {
                     const Task& task = program.tasks[id];
                     if (timeline.start[id] == notRun || moves(task.kind))
@@ -284,11 +292,14 @@ Calibration calibrate(const Design& design, const std::vector<NamedTrace>& trace
     result.gaps = gaps.fits();
     if (result.unmeasured.empty())
         result.makespan = medianOf(makespans);
+    const std::string counted = !only                       ? ""
+                                : only->first == only->last ? fmt::format(" (step {})", only->first)
+                                                            : fmt::format(" (steps {} to {})", only->first, only->last);
     costs.source = "measured: ";
     for (std::size_t i = 0; i < traces.size(); ++i) {
         const auto& [trace, name] = traces[i];
-        costs.source +=
-            (i == 0 ? "" : ", ") + name + (trace->blockTime() == BlockTime::Kernels ? " (times of kernels)" : "");
+        costs.source += (i == 0 ? "" : ", ") + name + counted
+                        + (trace->blockTime() == BlockTime::Kernels ? " (times of kernels)" : "");
         if (heldUp[i].empty())
             continue;
         costs.source += " (held up: " + heldUp[i] + " of the time waited for a core)";

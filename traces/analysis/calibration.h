@@ -43,10 +43,15 @@ struct NamedTrace {
     std::string name;
 };
 
+/// Steps by number, both ends among them.
+struct StepRange {
+    int first = 0, last = 0;
+};
+
 /// From several traces at once, each step of each counting alike, with the times of blocks that their readers take.
-/// Throws Error as below.
+/// `only`: the steps of each trace that count, a first one among them too. Throws Error as below.
 Calibration calibrate(const Design& design, const std::vector<NamedTrace>& traces,
-                      UnmeasuredStages rest = UnmeasuredStages::Refuse);
+                      UnmeasuredStages rest = UnmeasuredStages::Refuse, const std::optional<StepRange>& only = {});
 
 /// The design with measured costs in place of its own (source "measured: FILE"). The first step never counts when there
 /// are others, and outliers do not. Overlapped pairs get the factor that they took. Of a full backward and its halves

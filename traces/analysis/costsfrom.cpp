@@ -9,12 +9,29 @@
 
 namespace pipewright {
 
-Design readCostsFrom(const std::string& path)
+namespace {
+
+bool isDatabase(const std::string& path)
 {
-    if (beginningOf(path, 6) != "SQLite") // a trace is an SQLite database, and a design is text
+    return beginningOf(path, 6) == "SQLite"; // a trace is an SQLite database, and a design is text
+}
+
+} // namespace
+
+bool isTraceWithoutDesign(const std::string& path)
+{
+    return isDatabase(path) && !TraceReader(path).holdsDesign();
+}
+
+Design readCostsFrom(const std::string& path, const Design* recorded)
+{
+    if (!isDatabase(path)) {
+        if (recorded)
+            throw Error(path, "is no trace, so there is no design that it recorded", "leave out --costs-of");
         return readDesign(path);
+    }
     const TraceReader trace(path);
-    return calibrate(trace.design(), trace, std::filesystem::path(path).filename().string());
+    return calibrate(recorded ? *recorded : trace.design(), trace, std::filesystem::path(path).filename().string());
 }
 
 } // namespace pipewright

@@ -9,7 +9,11 @@
 
 namespace pipewright {
 
-/// A design file as it is; of a recorded run its design, calibrated with it. Throws Error.
-Design readCostsFrom(const std::string& path);
+/// True for an imported trace: which design it recorded has to be said. Throws Error for a trace that cannot be read.
+bool isTraceWithoutDesign(const std::string& path);
+
+/// A design file as it is; of a recorded run its design, calibrated with it. `recorded`: the design that the trace
+/// recorded, in place of its own. Throws Error, also when there is such a design beside a file that is no trace.
+Design readCostsFrom(const std::string& path, const Design* recorded = nullptr);
 
 } // namespace pipewright

@@ -36,9 +36,13 @@ std::vector<StepRecord> withoutWarmUp(std::vector<StepRecord> steps)
 
 StepLengths stepLengths(const std::vector<StepRecord>& steps)
 {
-    const std::vector<StepRecord> warm = withoutWarmUp(steps);
+    return lengthsOf(withoutWarmUp(steps));
+}
+
+StepLengths lengthsOf(const std::vector<StepRecord>& steps)
+{
     std::vector<Nanoseconds> lengths;
-    for (const StepRecord& step : warm)
+    for (const StepRecord& step : steps)
         lengths.push_back(step.end - step.start);
     StepLengths result;
     result.steps = static_cast<std::int64_t>(lengths.size());
@@ -53,7 +57,7 @@ StepLengths stepLengths(const std::vector<StepRecord>& steps)
     for (const Nanoseconds length : lengths)
         distances.push_back(std::abs(length - result.median));
     const Nanoseconds usual = std::max(usualDistances * medianOf(distances), result.median / shareOfMedian);
-    for (const StepRecord& step : warm) {
+    for (const StepRecord& step : steps) {
         const Nanoseconds length = step.end - step.start;
         if (lengths.size() >= fewestToCallOutliers && std::abs(length - result.median) > usual)
             result.outliers.push_back({step.step, length});

@@ -23,6 +23,8 @@ struct StepLengths {
     std::vector<int> typical{}; ///< the others: what is typical is taken over these
 };
 StepLengths stepLengths(const std::vector<StepRecord>& steps);
+/// The same of exactly these steps.
+StepLengths lengthsOf(const std::vector<StepRecord>& steps);
 
 struct StepVariation {
     std::vector<Nanoseconds> spread; ///< per task: between the 10th and the 90th percentile of its durations
