@@ -249,7 +249,11 @@ void MainWindow::takeCostsFrom(const QString& path)
 {
     try {
         const WaitCursor wait;
-        Design design = withCostsFrom(m_document.design(), readCostsFrom(path.toStdString()));
+        const std::string file = path.toStdString();
+        // An imported trace does not say what it recorded: the schedule that is open, or none that can be known here.
+        const Design costs =
+            isTraceWithoutDesign(file) ? readCostsFrom(file, &m_document.design()) : readCostsFrom(file);
+        Design design = withCostsFrom(m_document.design(), costs);
         QString text = tr("Costs of %1").arg(QFileInfo(path).fileName());
         if (const std::string gaps = hostGapsText(design); !gaps.empty())
             text += tr("; the host takes %1").arg(QString::fromStdString(gaps));

@@ -18,12 +18,15 @@
 #include "gui/widgets/theme.h"
 #include "gui/widgets/words.h"
 #include "testmain.h"
+#include "traces/import/kineto.h"
+#include "traces/import/traceimport.h"
 
 #include <QAction>
 #include <QApplication>
 #include <QComboBox>
 #include <QFile>
 #include <QListWidget>
+#include <QMessageBox>
 #include <QMouseEvent>
 #include <QTabWidget>
 #include <QTreeWidget>
@@ -141,6 +144,44 @@ private Q_SLOTS:
         }
         fixture.document().undoStack()->undo();
         QCOMPARE(fixture.document().design(), before);
+    }
+
+    /// An imported trace does not hold the design that it recorded: it is the one that is open, or it is refused.
+    void costsOfAnImportedTraceAreThoseOfTheOpenDesign()
+    {
+        MainWindowFixture fixture;
+        const Design before = fixture.document().design();
+        const Prediction prediction = *fixture.document().prediction();
+        Timeline slower = prediction.timeline;
+        for (std::size_t t = 0; t < slower.start.size(); ++t) {
+            slower.start[t] *= 2;
+            slower.end[t] *= 2;
+        }
+        std::vector<std::string> files;
+        const int ranks = before.schedule.devices();
+        for (int rank = 0; rank < ranks; ++rank) {
+            const QString path = fixture.folder.filePath(QStringLiteral("rank%1.json").arg(rank));
+            QFile file(path);
+            QVERIFY(file.open(QIODevice::WriteOnly));
+            file.write(QByteArray::fromStdString(
+                test::kineto(prediction.program, slower, rank, ranks, 2, 4 * prediction.metrics.makespan, true)));
+            files.push_back(path.toStdString());
+        }
+        const QString trace = fixture.folder.filePath(QStringLiteral("imported.db"));
+        importTraces(files, trace.toStdString(), false);
+        fixture.window.takeCostsFrom(trace);
+        const Design after = fixture.document().design();
+        QCOMPARE(after.costs.source, std::string("measured: imported.db"));
+        QVERIFY(std::abs(after.costs.stages[0].forward - 2 * before.costs.stages[0].forward) < 2'000); // printed in us
+
+        // Of another schedule its blocks tell that it is none of this one.
+        fixture.document().replaceDesign(withFamily(before, *findFamily("gpipe")), QStringLiteral("GPipe"));
+        const Design other = fixture.document().design();
+        fixture.window.takeCostsFrom(trace);
+        auto* box = fixture.window.findChild<QMessageBox*>();
+        QVERIFY2(box && box->text().contains(QLatin1String("of another program")), box ? qPrintable(box->text()) : "");
+        box->close();
+        QCOMPARE(fixture.document().design(), other);
     }
 
     void aSlowRunIsExplainedStepByStepWithNotesAndAReport()
