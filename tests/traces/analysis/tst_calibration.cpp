@@ -294,28 +294,19 @@ private Q_SLOTS:
     void onlyTheStepsThatAreNamedCount()
     {
         const Design design = smallDesign();
-        const auto ofStep = [&](int step) {
+        const TraceReader trace(record("steps.db", design, 6, [&](int step) {
             Costs costs = realCosts(design);
-            for (StageCosts& stage : costs.stages)
-                stage.forward = 1'000'000 * (step + 1);
+            costs.stages[0].forward = 1'000'000 * (step + 1);
             return costs;
+        }));
+        const auto of = [&](int first, int last) {
+            return calibrate(design, {{&trace, "a.db"}}, UnmeasuredStages::Refuse, StepRange{first, last});
         };
-        const TraceReader trace(record("steps.db", design, 6, ofStep));
-        const auto forward = [&](std::optional<StepRange> only) {
-            return calibrate(design, {{&trace, "steps.db"}}, UnmeasuredStages::Refuse, only);
-        };
-        for (const auto& [only, found, counted] :
-             {std::tuple(std::optional<StepRange>(), 4, 5), std::tuple(std::optional(StepRange{0, 0}), 1, 1),
-              std::tuple(std::optional(StepRange{3, 5}), 5, 3), std::tuple(std::optional(StepRange{5, 99}), 6, 1)}) {
-            const Calibration calibration = forward(only);
-            QCOMPARE(calibration.design.costs.stages[0].forward, Nanoseconds{1'000'000} * found);
-            QCOMPARE(calibration.steps.front().typical.size(), std::size_t(counted));
-        }
-        QCOMPARE(forward(StepRange{3, 5}).design.costs.source, std::string("measured: steps.db (steps 3 to 5)"));
-        const std::string refused = errorOf([&] { forward(StepRange{6, 8}); });
-        QVERIFY2(refused.find("has no finished step from 6 to 8") != std::string::npos
-                     && refused.find("0 to 5") != std::string::npos,
-                 refused.c_str());
+        QCOMPARE(of(0, 0).design.costs.stages[0].forward, Nanoseconds{1'000'000}); // the first too, where it is named
+        QCOMPARE(of(3, 5).design.costs.stages[0].forward, Nanoseconds{5'000'000});
+        QCOMPARE(of(3, 5).steps.front().typical, (std::vector<int>{3, 4, 5}));
+        QCOMPARE(of(3, 5).design.costs.source, std::string("measured: a.db (steps 3 to 5)"));
+        QVERIFY(errorOf([&] { of(6, 8); }).find("its finished steps are 0 to 5") != std::string::npos);
     }
 
     void whatIsStoredIsTheMedian()
