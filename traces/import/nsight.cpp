@@ -444,6 +444,7 @@ try {
                     "make one with `nsys export --type sqlite report.nsys-rep`");
     return NsightImporter(database, path).run(progress);
 } catch (const SQLite::Exception& error) {
+    rethrowIfLocked(path, error);
     throw Error(path, std::string("cannot be read: ") + error.what(),
                 "export it again with `nsys export --type sqlite`");
 }

@@ -124,7 +124,7 @@ void readTrack(SQLite::Statement& query, Track& track, std::size_t slices, const
 void readTracks(SQLite::Database& database, StoredActivities& stored, const std::string& path,
                 const WorkProgress& progress)
 {
-    const double chunks = database.execAndGet("SELECT count(*) FROM SLICE_CHUNKS").getDouble();
+    const double chunks = database.execAndGet("SELECT count(1) FROM SLICE_CHUNKS").getDouble();
     std::vector<std::size_t> slices;
     SQLite::Statement totals(
         database, "SELECT laneId, row, sum(count) FROM SLICE_CHUNKS GROUP BY laneId, row ORDER BY laneId, row");

@@ -288,8 +288,7 @@ void writeActivities(const std::string& path, TraceData& data, const RecognisedB
         writeMeta(database, data);
         database.exec("COMMIT");
     } catch (const SQLite::Exception& error) {
-        throw Error(path, std::string("cannot write the trace: ") + error.what(),
-                    "is the disk full, or the file on a network share?");
+        throw Error(path, std::string("cannot write the trace: ") + error.what(), writingHint);
     }
     file.keep();
 }

@@ -2,6 +2,7 @@
 #include "traces/store/bulkinsert.h"
 
 #include "core/base/diagnostic.h"
+#include "traces/store/database.h"
 
 #include <sqlite3.h>
 
@@ -11,8 +12,7 @@ namespace pipewright {
 
 void throwDatabaseError(sqlite3* database, const std::string& path)
 {
-    throw Error(path, std::string("cannot write the trace: ") + sqlite3_errmsg(database),
-                "is the disk full, or the file on a network share?");
+    throw Error(path, std::string("cannot write the trace: ") + sqlite3_errmsg(database), writingHint);
 }
 
 BulkInsert::BulkInsert(sqlite3* database, std::string path, const std::string& name,

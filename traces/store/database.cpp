@@ -9,7 +9,10 @@
 #include <SQLiteCpp/SQLiteCpp.h>
 #include <sqlite3.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <memory>
+#include <new>
 
 namespace pipewright {
 
@@ -18,24 +21,51 @@ namespace {
 constexpr int busyTimeoutMs = 500;      // a program that is asked answers within a second, its start included
 constexpr int longestValue = 256 << 20; // bytes; chunks of our own traces have a few MiB
 
-/// A file from elsewhere gives the rows of its tables and nothing else: views, triggers and functions in its schema
-/// are programs, which could run forever.
-SQLite::Database onlyTables(SQLite::Database database)
+/// Instructions of SQLite's that a statement may take: reading a row takes some ten, and a row has some ten bytes. More
+/// are taken where tables are multiplied with one another, as by a file whose indexes were removed.
+constexpr std::int64_t leastWork = 10'000'000, workPerByte = 64;
+constexpr int workBetweenLooks = 100'000;
+
+/// What the statement that runs may still take. SQLite counts; time would depend on the machine.
+struct Work {
+    std::int64_t left = leastWork;
+
+    static int begin(unsigned, void* work, void* statement, void*)
+    {
+        sqlite3* const handle = sqlite3_db_handle(static_cast<sqlite3_stmt*>(statement));
+        const char* const path = sqlite3_db_filename(handle, "main");
+        std::int64_t bytes = 0; // now: the file may be growing
+        for (const char* file : {path, path != nullptr ? sqlite3_filename_wal(path) : nullptr}) {
+            std::error_code none;
+            const auto size = file != nullptr && *file != '\0' ? std::filesystem::file_size(file, none) : 0;
+            bytes += none ? 0 : static_cast<std::int64_t>(std::min<std::uintmax_t>(size, std::uintmax_t{1} << 50));
+        }
+        static_cast<Work*>(work)->left = leastWork + workPerByte * bytes;
+        return 0;
+    }
+    static int look(void* work) { return (static_cast<Work*>(work)->left -= workBetweenLooks) < 0 ? 1 : 0; }
+    static void release(void* work) { delete static_cast<Work*>(work); }
+};
+
+void limitWork(sqlite3* handle)
 {
-    sqlite3* const handle = database.getHandle();
-    sqlite3_db_config(handle, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
-    sqlite3_db_config(handle, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);
-    sqlite3_db_config(handle, SQLITE_DBCONFIG_ENABLE_VIEW, 0, nullptr);
-    sqlite3_db_config(handle, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, nullptr);
-    sqlite3_limit(handle, SQLITE_LIMIT_LENGTH, longestValue);
-    return database;
+    auto work = std::make_unique<Work>();
+    sqlite3_trace_v2(handle, SQLITE_TRACE_STMT, Work::begin, work.get());
+    sqlite3_progress_handler(handle, workBetweenLooks, Work::look, work.get());
+    // A connection releases what its functions own, when it is closed; this one is never called, and frees its data
+    // also where it cannot be made.
+    const auto nothing = [](sqlite3_context*, int, sqlite3_value**) {};
+    if (sqlite3_create_function_v2(handle, "pipewright_work", 0, SQLITE_UTF8 | SQLITE_DIRECTONLY, work.release(),
+                                   nothing, nullptr, nullptr, Work::release)
+        != SQLITE_OK)
+        throw std::bad_alloc();
 }
 
 /// Throws unless this is a trace of a known schema.
 void checkSchema(SQLite::Database& database, const std::string& path)
 {
     if (database.execAndGet("PRAGMA application_id").getInt() != traceschema::applicationId) {
-        const bool empty = database.execAndGet("SELECT count(*) FROM sqlite_master").getInt() == 0;
+        const bool empty = database.execAndGet("SELECT count(1) FROM sqlite_master").getInt() == 0;
         throw Error(path,
                     empty ? "this is no Pipewright trace: an empty file"
                           : "this is no Pipewright trace: a database of another program",
@@ -50,6 +80,39 @@ void checkSchema(SQLite::Database& database, const std::string& path)
 }
 
 } // namespace
+
+void limitDatabase(SQLite::Database& database)
+{
+    sqlite3* const handle = database.getHandle();
+    sqlite3_db_config(handle, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
+    sqlite3_db_config(handle, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);
+    sqlite3_db_config(handle, SQLITE_DBCONFIG_ENABLE_VIEW, 0, nullptr);
+    sqlite3_db_config(handle, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, nullptr);
+    sqlite3_limit(handle, SQLITE_LIMIT_LENGTH, longestValue);
+    limitWork(handle);
+}
+
+void refusePrograms(SQLite::Database& database)
+{
+    const auto refuse = [&](const SQLite::Statement& found, const char* what) {
+        throw Error(database.getFilename(), inQuotes(found.getColumn(0).getText()) + what,
+                    "a file may hold plain tables; copy the rows that matter into a new one");
+    };
+    // SQLite writes every definition with these words, whatever was typed. Others are no ordinary tables, and must not
+    // even be asked for their columns, for which their modules would be started.
+    SQLite::Statement modules(database,
+                              "SELECT name FROM sqlite_master WHERE sql NOT LIKE 'CREATE TABLE %' AND sql NOT "
+                              "LIKE 'CREATE INDEX %' AND sql NOT LIKE 'CREATE UNIQUE INDEX %' AND sql NOT "
+                              "LIKE 'CREATE VIEW %' AND sql NOT LIKE 'CREATE TRIGGER %' LIMIT 1");
+    if (modules.executeStep())
+        refuse(modules, " is no table: a module of SQLite would run in its place");
+    // By the names that SQLite read from the definitions: those beside them in sqlite_master may be anything.
+    SQLite::Statement columns(database, "SELECT t.name || '.' || x.name FROM pragma_table_list AS t, "
+                                        "pragma_table_xinfo(t.name) AS x WHERE t.schema = 'main' AND t.type = 'table' "
+                                        "AND x.hidden <> 0 LIMIT 1");
+    if (columns.executeStep())
+        refuse(columns, " is a generated column: a formula would run for every row");
+}
 
 std::vector<std::string> databaseCompanions()
 {
@@ -74,6 +137,9 @@ void rethrowTraceError(const std::string& path, const SQLite::Exception& error)
                     "with its -wal file when the run is still going on");
     case SQLITE_BUSY:
         throw Error(path, "another program has locked the trace", "try again when it is done, or copy the file");
+    case SQLITE_INTERRUPT:
+        throw Error(path, "reading it takes far more work than its size explains, and was ended",
+                    "it was made to do so, or its indexes were removed; record it again");
     default: throw Error(path, std::string("cannot read the trace: ") + error.what());
     }
 }
@@ -89,9 +155,11 @@ SQLite::Database openReadOnly(const std::string& path)
         if (std::filesystem::exists(path + ending) && !std::filesystem::is_regular_file(path + ending))
             throw Error(path + ending, "is not a regular file, and lies where the trace's own would", "move it away");
     const int flags = SQLite::OPEN_READONLY | SQLite::OPEN_NOMUTEX;
-    SQLite::Database database = onlyTables(SQLite::Database(path, flags, busyTimeoutMs));
+    SQLite::Database database(path, flags, busyTimeoutMs);
+    limitDatabase(database);
     try {
         database.execAndGet("PRAGMA schema_version");
+        refusePrograms(database);
         return database;
     } catch (const SQLite::Exception& error) {
         const bool closed = error.getErrorCode() == SQLITE_CANTOPEN || error.getErrorCode() == SQLITE_READONLY;
@@ -107,7 +175,10 @@ SQLite::Database openReadOnly(const std::string& path)
             uri += c;
         }
     }
-    return onlyTables(SQLite::Database(uri + "?immutable=1", flags | SQLite::OPEN_URI, busyTimeoutMs));
+    SQLite::Database immutable(uri + "?immutable=1", flags | SQLite::OPEN_URI, busyTimeoutMs);
+    limitDatabase(immutable);
+    refusePrograms(immutable);
+    return immutable;
 }
 
 SQLite::Database openTraceDatabase(const std::string& path)

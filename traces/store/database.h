@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Opens a trace's database read-only: also while it is being written and in a read-only folder. Other files are refused
-// with a reason. Files may come from strangers: views and triggers in them do not run.
+// with a reason. Files may come from strangers: what runs in them (views, triggers, generated columns, modules) does
+// not, and a statement that takes far more work than the size of the file explains ends.
 #pragma once
 
 #include <SQLiteCpp/Database.h>
@@ -13,9 +14,19 @@ namespace pipewright {
 
 /// Throws Error when the file is no trace of ours or of a newer schema.
 SQLite::Database openTraceDatabase(const std::string& path);
-/// Any SQLite file; its contents are not checked. Throws Error when it does not exist. A file that stays locked throws
-/// SQLITE_BUSY within a second.
+/// Any SQLite file of ordinary tables. Throws Error when it does not exist or holds others. A file that stays locked
+/// throws SQLITE_BUSY within a second.
 SQLite::Database openReadOnly(const std::string& path);
+
+/// What holds for both: for a database that is opened otherwise, before its first statement. A statement that is ended
+/// for its work throws SQLITE_INTERRUPT.
+void limitDatabase(SQLite::Database& database);
+/// Throws Error when reading a table would run what the file's author wrote.
+void refusePrograms(SQLite::Database& database);
+
+/// What to do where a database cannot be written.
+inline constexpr const char* writingHint =
+    "is the disk full, a limit on the size of files reached (ulimit -f), or the file on a network share?";
 
 /// Suffixes of SQLite's files beside a database; left over, they would be read with a new one.
 std::vector<std::string> databaseCompanions();

@@ -3,9 +3,11 @@
 
 #include "core/base/diagnostic.h"
 #include "core/base/outputfile.h"
+#include "traces/store/database.h"
 
 #include <SQLiteCpp/SQLiteCpp.h>
 #include <fmt/format.h>
+#include <sqlite3.h>
 
 #include <map>
 #include <string>
@@ -14,6 +16,8 @@
 namespace pipewright {
 
 namespace {
+
+constexpr int longestValue = 1 << 20; ///< bytes: also of what defaults and checks of a stranger's tables compute
 
 struct Column {
     std::string_view name, type;
@@ -112,6 +116,13 @@ ExperimentStore::ExperimentStore(const std::string& path)
     const std::string file = outputTarget(path); // an existing regular file is extended
     try {
         m_database = std::make_unique<SQLite::Database>(file, SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE);
+        limitDatabase(*m_database); // the file may be a stranger's
+        sqlite3_limit(m_database->getHandle(), SQLITE_LIMIT_LENGTH, longestValue);
+        refusePrograms(*m_database);
+        if (SQLite::Statement trigger(*m_database, "SELECT name FROM sqlite_master WHERE sql LIKE 'CREATE TRIGGER %'");
+            trigger.executeStep())
+            throw Error(file, "it has the trigger " + inQuotes(trigger.getColumn(0).getText()) + ", which will not run",
+                        "name a new file");
         m_database->exec("PRAGMA journal_mode = WAL");
         SQLite::Transaction transaction(*m_database); // atomic
         for (const ExperimentTable* table : {&runs, &losses, &stages}) {
@@ -166,8 +177,7 @@ void ExperimentStore::add(const ExperimentRecord& record)
         }
         transaction.commit();
     } catch (const SQLite::Exception& error) {
-        throw Error(m_database->getFilename(), std::string("cannot be written: ") + error.what(),
-                    "make room on the disk, or raise the limit on files (ulimit -f)");
+        throw Error(m_database->getFilename(), std::string("cannot be written: ") + error.what(), writingHint);
     }
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// An SQLite authorizer admits reading only; a progress handler stops long statements, SQLite's heap limit large ones.
+// An SQLite authorizer admits reading only; a thread stops long statements, SQLite's heap limit large ones.
 #include "traces/store/query.h"
 
 #include "core/base/units.h"
@@ -9,8 +9,12 @@
 #include <sqlite3.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cctype>
+#include <condition_variable>
 #include <memory>
+#include <mutex>
+#include <thread>
 
 namespace pipewright {
 
@@ -29,20 +33,46 @@ int authorise(void*, int action, const char* first, const char* second, const ch
     }
 }
 
-/// What may end a statement before it is done.
-struct Watch {
+/// Ends a statement before it is done, from a thread of its own: SQLite asks nobody while count(*) follows the pages of
+/// a file, and a file can lead it round and round.
+class Watch {
+public:
     using Clock = std::chrono::steady_clock;
 
-    const WorkProgress& progress;
-    Clock::time_point deadline;
-    bool cancelled = false;
-
-    static int ask(void* data)
+    Watch(sqlite3* handle, const WorkProgress& progress, std::chrono::nanoseconds limit)
+        : m_thread(
+            [this, handle, &progress, until = Clock::now() + std::chrono::duration_cast<Clock::duration>(limit)] {
+                std::unique_lock lock(m_mutex);
+                do {
+                    m_cancelled = m_cancelled || (progress.report && !progress.report(0));
+                    if (m_cancelled || Clock::now() >= until)
+                        sqlite3_interrupt(handle); // again and again: one that comes before a statement begins is lost
+                    const auto soon = Clock::now() + std::chrono::milliseconds(50);
+                    m_done.wait_until(lock, until > Clock::now() ? std::min(until, soon) : soon);
+                } while (!m_isDone);
+            })
     {
-        auto* watch = static_cast<Watch*>(data);
-        watch->cancelled = watch->progress.report && !watch->progress.report(0);
-        return watch->cancelled || Clock::now() >= watch->deadline ? 1 : 0;
     }
+    ~Watch()
+    {
+        {
+            const std::lock_guard lock(m_mutex);
+            m_isDone = true;
+        }
+        m_done.notify_one();
+        m_thread.join();
+    }
+    Watch(const Watch&) = delete;
+    Watch& operator=(const Watch&) = delete;
+
+    bool cancelled() const { return m_cancelled; }
+
+private:
+    std::mutex m_mutex;
+    std::condition_variable m_done;
+    bool m_isDone = false;
+    std::atomic<bool> m_cancelled{false};
+    std::thread m_thread; ///< last: it uses the others
 };
 
 /// SQLite counts the memory of a process, so the limit holds for all of its connections while this lives.
@@ -93,14 +123,14 @@ try {
     SQLite::Database database = openReadOnly(path);
     sqlite3* const handle = database.getHandle();
     sqlite3_set_authorizer(handle, authorise, nullptr);
-    Watch watch{progress, Watch::Clock::now() + std::chrono::duration_cast<Watch::Clock::duration>(limits.time)};
-    sqlite3_progress_handler(handle, 100'000, Watch::ask, &watch);
+    sqlite3_progress_handler(handle, 0, nullptr, nullptr); // a query has the limits that it is given
+    const Watch watch(handle, progress, limits.time);
     const auto tooLarge = [&] {
         throw Error("query", "the statement needs more than " + formatSize(limits.bytes) + " of memory",
                     "raise --memory-limit, or ask for less");
     };
     const auto fail = [&](int code) {
-        if (code == SQLITE_INTERRUPT && watch.cancelled)
+        if (code == SQLITE_INTERRUPT && watch.cancelled())
             throw Error(path, "cancelled");
         if (code == SQLITE_INTERRUPT)
             throw Error("query", "stopped after " + formatDuration(limits.time.count()),
@@ -164,7 +194,8 @@ try {
         std::string quoted;
         for (const char c : table.name)
             quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
-        table.rows = database.execAndGet("SELECT count(*) FROM \"" + quoted + "\"").getInt64();
+        // Not count(*), which ends for nothing, see Watch; this asks row by row.
+        table.rows = database.execAndGet("SELECT count(1) FROM \"" + quoted + "\"").getInt64();
         tables.push_back(std::move(table));
     }
     return tables;

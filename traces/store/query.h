@@ -32,7 +32,7 @@ struct QueryLimits {
 };
 
 /// `path` is a trace or any SQLite file, such as an Nsight export. One statement. Throws Error with SQLite's message.
-/// `progress` can stop it; its fraction is meaningless.
+/// `progress` can stop it, is asked from another thread, and its fraction is meaningless.
 QueryResult queryTrace(const std::string& path, const std::string& sql, const QueryLimits& limits = {},
                        const WorkProgress& progress = {});
 

@@ -306,7 +306,7 @@ Diagnostics TraceReader::whatMayBeMissing() const
 try {
     if (complete())
         return {};
-    const auto finished = static_cast<std::size_t>(d->m_database.execAndGet("SELECT count(*) FROM STEPS").getInt64());
+    const auto finished = static_cast<std::size_t>(d->m_database.execAndGet("SELECT count(1) FROM STEPS").getInt64());
     std::string hint =
         "steps after these, the memory peaks of the whole run and the number of dropped records may be missing";
     // SQLite makes an empty log where there is none.
@@ -419,9 +419,12 @@ int TraceReader::medianStep() const
 std::vector<Bytes> TraceReader::peakBytes() const
 try {
     std::vector<Bytes> peaks;
-    SQLite::Statement query(d->m_database,
-                            "SELECT coalesce(peakBytes, (SELECT max(bytes) FROM MEMORY "
-                            "WHERE MEMORY.deviceId = DEVICES.deviceId), 0) FROM DEVICES ORDER BY deviceId");
+    // Of a run that was killed, from one pass over its samples: a search per device grows with devices times samples.
+    SQLite::Statement query(
+        d->m_database,
+        "SELECT coalesce(peakBytes, most, 0) FROM DEVICES LEFT JOIN (SELECT deviceId, max(bytes) AS most FROM MEMORY "
+        "WHERE EXISTS (SELECT 1 FROM DEVICES WHERE peakBytes IS NULL) GROUP BY deviceId) USING (deviceId) "
+        "ORDER BY deviceId");
     while (query.executeStep())
         peaks.push_back(query.getColumn(0).getInt64());
     return peaks;

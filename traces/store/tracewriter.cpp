@@ -24,8 +24,7 @@ namespace {
 
 [[noreturn]] void rethrow(const std::string& path, const SQLite::Exception& error, const std::string& held = {})
 {
-    throw Error(path, std::string("cannot write the trace: ") + error.what() + held,
-                "is the disk full, or the file on a network share?");
+    throw Error(path, std::string("cannot write the trace: ") + error.what() + held, writingHint);
 }
 
 std::string stepsText(std::int64_t steps)

@@ -4,6 +4,7 @@
 
 #include "core/predict/evaluator.h"
 #include "core/predict/predict.h"
+#include "errorof.h"
 #include "makers/designs.h"
 #include "traces/store/tracewriter.h"
 
@@ -44,17 +45,5 @@ public:
 private:
     QTemporaryDir m_folder;
 };
-
-/// What an Error says that `call` throws; "" when it throws none.
-template<typename Call>
-std::string errorOf(Call&& call)
-{
-    try {
-        call();
-    } catch (const Error& error) {
-        return error.what();
-    }
-    return {};
-}
 
 } // namespace pipewright::test
