@@ -97,6 +97,7 @@ int main(int argc, char** argv)
 {
     keepFreedMemory();
     reserveStandardStreams();
+    std::signal(SIGPIPE, SIG_IGN); // a run goes on when nobody reads its progress any more; the exit code says it
     std::signal(SIGXFSZ, SIG_IGN); // writing beyond the limit of a file's size then fails with a reason
     endProcess(runTelling(argc, argv));
 }

@@ -161,6 +161,7 @@ void attend(pid_t child, int output, int arrivedSignals, const Verdict& verdict)
     if (child == 0) {
         dup2(output[1], STDOUT_FILENO);
         sigprocmask(SIG_UNBLOCK, &signals, nullptr);
+        std::signal(SIGPIPE, SIG_DFL); // what is ignored would be so there too
         endWithParent(SIGTERM, self);
         execv(program.c_str(), arguments.data());
         _exit(127);
@@ -168,7 +169,6 @@ void attend(pid_t child, int output, int arrivedSignals, const Verdict& verdict)
     int status = 0;
     if (child > 0) {
         close(output[1]);
-        std::signal(SIGPIPE, SIG_IGN); // the ranks go on when nobody reads any more
         attend(child, output[0], arrivedSignals, verdict);
     }
     if (child < 0 || waitpid(child, &status, 0) < 0)

@@ -52,10 +52,11 @@ int exitCodeAfterWriting(int exitCode)
             firstFault = errno;
     if (firstFault == 0)
         return exitCode;
-    printDiagnostics({{Severity::Error,
-                       {},
-                       std::string("what it says could not all be written: ") + std::strerror(firstFault),
-                       "what it wrote into files is whole"}});
+    if (firstFault != EPIPE) // whoever stopped to read, such as head, knows
+        printDiagnostics({{Severity::Error,
+                           {},
+                           std::string("what it says could not all be written: ") + std::strerror(firstFault),
+                           "what it wrote into files is whole"}});
     return exitCode == exitSuccess ? exitBadInput : exitCode;
 }
 

@@ -58,6 +58,17 @@ private Q_SLOTS:
         QCOMPARE(outcome.json()["step_ns"].toArray().size(), 3);
     }
 
+    /// Somebody looks at the first line, as with head, or the pager ends: the training does not.
+    void whoeverStopsToReadEndsNoRun()
+    {
+        const Outcome outcome =
+            m_work.shell("{ \"$pipewright\" run d.json --backend host --steps 20 -o unread.db --json "
+                         "--progress json 2>&1 >unread.json; echo $? >code; } | head -1");
+        QCOMPARE(m_work.read("code").trimmed(), "2");
+        QVERIFY(outcome.output.contains("\"step\""));
+        QCOMPARE(QJsonDocument::fromJson(m_work.read("unread.json")).object()["step_ns"].toArray().size(), 20);
+    }
+
     void namesCommandNoTerminal()
     {
         QCOMPARE(m_work.run("new 1f1b --devices 2 --microbatches 2 --name called -o named.json").code, 0);
@@ -93,6 +104,13 @@ private Q_SLOTS:
         QCOMPARE(outcome.code, 2);
         QVERIFY2(outcome.errors.contains("File too large"), qPrintable(outcome.errors));
         QVERIFY(m_work.read("large.json").isEmpty());
+
+        const Outcome run =
+            m_work.shell("ulimit -f 128; \"$pipewright\" run d.json --backend host --maths timed --clock "
+                         "virtual --steps 2000 -o large.db --json");
+        QCOMPARE(run.code, 2);
+        QVERIFY2(run.errors.contains("ulimit -f"), qPrintable(run.errors));
+        QCOMPARE(run.json()["step_ns"].toArray().size(), 2000); // the numbers are not lost with the trace
     }
 
     void whatNeverEndsIsReadToAStatedLength()
