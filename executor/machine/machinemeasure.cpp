@@ -5,6 +5,7 @@
 #include "core/base/median.h"
 #include "executor/host/hostbackend.h"
 #include "executor/runtime/clock.h"
+#include "executor/runtime/devicethreads.h"
 #include "kernels/operations.h"
 
 #include <fmt/format.h>
@@ -12,10 +13,8 @@
 #include <algorithm>
 #include <barrier>
 #include <cmath>
-#include <exception>
 #include <functional>
 #include <map>
-#include <mutex>
 #include <numeric>
 #include <thread>
 #include <unistd.h>
@@ -126,28 +125,14 @@ private:
     template<typename Work>
     void onThreads(const std::vector<int>& devices, Work work, const std::function<void()>& letGo = {})
     {
-        std::mutex mutex;
-        std::exception_ptr failure;
         Together together(static_cast<std::ptrdiff_t>(devices.size()));
-        {
-            std::vector<std::jthread> threads;
-            for (const int d : devices)
-                threads.emplace_back([&, d] {
-                    try {
-                        work(d, together);
-                    } catch (...) {
-                        {
-                            const std::lock_guard lock(mutex);
-                            failure = failure ? failure : std::current_exception();
-                        }
-                        together.arrive_and_drop(); // the others need not wait for this one
-                        if (letGo)
-                            letGo();
-                    }
-                });
-        }
-        if (failure)
-            std::rethrow_exception(failure);
+        onDeviceThreads(
+            devices.size(), [&](std::size_t i) { work(devices[i], together); },
+            [&](std::size_t) {
+                together.arrive_and_drop(); // the others need not wait for this one
+                if (letGo)
+                    letGo();
+            });
     }
 
     /// From `least` on the first size, twice as large each time, that takes long enough.

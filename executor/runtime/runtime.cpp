@@ -4,6 +4,7 @@
 #include "executor/runtime/clock.h"
 #include "executor/runtime/collectives.h"
 #include "executor/runtime/corewait.h"
+#include "executor/runtime/devicethreads.h"
 
 #include <fmt/format.h>
 
@@ -193,9 +194,7 @@ void Runtime::startActors()
     } catch (const std::exception& error) { // no thread or no memory to be had
         const std::size_t started = m_threads.size();
         endThreads();
-        throw Error(fmt::format("device {}", m_actors[started]->device()),
-                    fmt::format("its thread cannot be started: {}", error.what()),
-                    "allow more threads or memory (ulimit -u, ulimit -v), or use fewer devices");
+        throw noThread(m_actors[started]->device(), error.what());
     }
 }
 

@@ -4,16 +4,14 @@
 #include "core/base/median.h"
 #include "core/sharding/machine.h"
 #include "core/sharding/shards.h"
+#include "executor/runtime/devicethreads.h"
 #include "executor/sharding/membercollectives.h"
 #include "executor/sharding/onedevice.h"
 
 #include <algorithm>
 #include <chrono>
-#include <exception>
 #include <functional>
-#include <mutex>
 #include <numeric>
-#include <thread>
 
 namespace pipewright::sharding {
 
@@ -42,30 +40,17 @@ std::vector<std::vector<double>> skewsFor(int devices)
     return shares;
 }
 
-/// One thread per device. Throws what the first one threw that failed.
 void onThreads(MemberCollectives& collectives, const std::function<void(int)>& work)
 {
-    std::mutex mutex;
-    std::exception_ptr failure;
-    {
-        std::vector<std::jthread> threads;
-        for (int d = 0; d < collectives.devices(); ++d)
-            threads.emplace_back([&, d] {
-                try {
-                    work(d);
-                } catch (const Stopped&) { // because of another
-                } catch (...) {
-                    {
-                        const std::lock_guard lock(mutex);
-                        if (!failure)
-                            failure = std::current_exception();
-                    }
-                    collectives.fail();
-                }
-            });
-    }
-    if (failure)
-        std::rethrow_exception(failure);
+    onDeviceThreads(
+        static_cast<std::size_t>(collectives.devices()),
+        [&](std::size_t device) {
+            try {
+                work(static_cast<int>(device));
+            } catch (const Stopped&) { // because of another
+            }
+        },
+        [&](std::size_t) { collectives.fail(); });
 }
 
 /// One collective on the pieces that the shares make of a square-ish tensor.

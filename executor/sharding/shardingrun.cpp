@@ -2,6 +2,7 @@
 #include "executor/sharding/shardingrun.h"
 
 #include "executor/host/hostbackend.h"
+#include "executor/runtime/devicethreads.h"
 #include "executor/sharding/nodemaths.h"
 #include "executor/sharding/onedevice.h"
 #include "executor/sharding/programmember.h"
@@ -12,11 +13,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <exception>
 #include <limits>
 #include <memory>
-#include <mutex>
-#include <thread>
 
 namespace pipewright::sharding {
 
@@ -129,18 +127,13 @@ public:
     /// Seconds of every timed step.
     std::vector<double> run()
     {
-        {
-            std::vector<std::jthread> threads;
-            for (std::size_t d = 0; d < m_actors.size(); ++d)
-                threads.emplace_back([this, d] { guarded(d); });
-        }
-        if (m_failure)
-            std::rethrow_exception(m_failure);
+        onDeviceThreads(
+            m_actors.size(), [this](std::size_t d) { runDevice(d); }, [this](std::size_t) { m_collectives->fail(); });
         return std::move(m_stepSeconds);
     }
 
 private:
-    void guarded(std::size_t device)
+    void runDevice(std::size_t device)
     {
         try {
             for (int step = m_options.warmUp ? -1 : 0; step < m_options.steps; ++step) {
@@ -150,13 +143,6 @@ private:
             }
             m_actors[device]->fetch(m_program.instructions.back().after);
         } catch (const Stopped&) { // because of another
-        } catch (...) {
-            {
-                const std::lock_guard lock(m_mutex);
-                if (!m_failure)
-                    m_failure = std::current_exception();
-            }
-            m_collectives->fail();
         }
     }
 
@@ -183,8 +169,6 @@ private:
     std::vector<std::unique_ptr<ProgramMember>> m_actors;
     std::vector<ProgramMember::Clock::time_point> m_started; ///< of each device, its step
     std::vector<double> m_stepSeconds;
-    std::mutex m_mutex; ///< guards what follows
-    std::exception_ptr m_failure;
 };
 
 } // namespace

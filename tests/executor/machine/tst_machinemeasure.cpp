@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // A machine measured through a backend, and what becomes of it as a cluster. How fast this one is decides nothing.
 #include "core/base/diagnostic.h"
+#include "errorof.h"
 #include "executor/host/hostbackend.h"
 #include "executor/machine/machinemeasure.h"
+#include "fewthreads.h"
 #include "testmain.h"
 
 #include <QTest>
@@ -54,6 +56,22 @@ private Q_SLOTS:
         QCOMPARE(fractions.size(), std::size_t{4 + 2 + 6 + 3});
         QVERIFY(std::is_sorted(fractions.begin(), fractions.end()) && fractions.back() < 1);
         QCOMPARE(last, std::string("messages between 0 and 3 beside those between 1 and 2"));
+    }
+
+    void aDeviceWithoutAThreadEndsTheMeasurement()
+    {
+        if (!test::canLimitThreads)
+            QSKIP("a sanitizer takes the address space");
+        const auto backend = createHostBackend(4, Bytes{1} << 20);
+        MachineMeasureOptions options = quick();
+        std::unique_ptr<test::FewThreads> few;
+        options.progress = [&](double, const std::string& what) {
+            if (what == "products on all devices together")
+                few = std::make_unique<test::FewThreads>();
+        };
+        const std::string error = test::errorOf([&] { measureMachine(*backend, options); });
+        few.reset();
+        QVERIFY2(error.find("its thread cannot be started") != std::string::npos, error.c_str());
     }
 
     void twoDevicesSayNothingAboutWhatLinksShare()

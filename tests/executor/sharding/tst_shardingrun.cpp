@@ -5,12 +5,14 @@
 #include "core/sharding/modelgraph.h"
 #include "core/sharding/shardingplan.h"
 #include "core/sharding/synthesis.h"
+#include "errorof.h"
 #include "executor/cuda/cudabackend.h"
 #include "executor/cuda/pretendedgpu.h"
 #include "executor/host/hostbackend.h"
 #include "executor/runtime/collectives.h"
 #include "executor/sharding/collectivetimes.h"
 #include "executor/sharding/shardingrun.h"
+#include "fewthreads.h"
 #include "shardinggpus.h"
 #include "testmain.h"
 #include "testpaths.h"
@@ -203,6 +205,19 @@ private Q_SLOTS:
                 QVERIFY(rate > 0);
         }
         QCOMPARE(pretended::disagreements.load(), 0);
+    }
+
+    void aDeviceWithoutAThreadEndsTheMeasurementOfAll()
+    {
+        if (!test::canLimitThreads)
+            QSKIP("a sanitizer takes the address space");
+        const TensorGraph graph = mlpGraph({6, {4, 8, 4}, "gelu", true});
+        const auto backend = createHostBackend(4);
+        const std::string error = test::errorOf([&] {
+            const test::FewThreads few;
+            measureDevices(graph, *backend, {{64}, 1});
+        });
+        QVERIFY2(error.find("its thread cannot be started") != std::string::npos, error.c_str());
     }
 
     void oneDeviceHasTheRightGradients_data()
