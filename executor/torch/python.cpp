@@ -65,6 +65,30 @@ void removeLeftovers(const fs::path& folder)
         }
 }
 
+/// Where an interpreter begins to import, for -c. Before 3.11, which knows PYTHONSAFEPATH, it looks in the current
+/// folder first, as an empty name.
+const std::string beginning = "import sys\nsys.path[:] = filter(None, sys.path)\n";
+
+/// Of PYTHONPATH without its empty entries, which stand for the current folder.
+std::vector<std::string> ownImportFolders()
+{
+    const char* own = std::getenv("PYTHONPATH");
+    const std::string text = own != nullptr ? own : "";
+    std::vector<std::string> folders;
+    for (std::size_t begin = 0; begin < text.size();) {
+        const std::size_t end = std::min(text.find(':', begin), text.size());
+        const std::string folder = text.substr(begin, end - begin);
+        if (!folder.empty() && folder.front() != '/')
+            throw Error("PYTHONPATH",
+                        fmt::format("{} is relative, so another folder wherever one stands", inQuotes(folder)),
+                        "write an absolute path");
+        if (!folder.empty())
+            folders.push_back(folder);
+        begin = end + 1;
+    }
+    return folders;
+}
+
 } // namespace
 
 RunFolder::RunFolder()
@@ -103,23 +127,32 @@ void requireModuleFile(const std::string& module)
         InputFile{file};
 }
 
-ProcessToStart pythonProcess(const std::string& python, const std::string& module,
-                             const std::vector<std::string>& arguments)
+ProcessToStart pythonCode(const std::string& python, const std::string& code)
 {
     const std::string program = findOnPath(python);
     if (program.empty())
         throw Error("--python", fmt::format("there is no program {}", python),
                     "name a Python that has PyTorch: --python /path/to/python3");
     ProcessToStart process;
-    process.words = {program, "-m", module};
+    process.words = {program, "-c", beginning + code};
+    std::vector<std::string> folders = ownImportFolders();
+    if (const std::string package = torchPackageDirectory(); !package.empty())
+        folders.insert(folders.begin(), package);
+    process.environment = {{"PYTHONUNBUFFERED", "1"},
+                           {"PYTHONSAFEPATH", "1"}, // also of the processes that it starts itself
+                           {"PYTHONPATH", fmt::format("{}", fmt::join(folders, ":"))}};
+    return process;
+}
+
+ProcessToStart pythonProcess(const std::string& python, const std::string& module,
+                             const std::vector<std::string>& arguments)
+{
+    ProcessToStart process =
+        pythonCode(python, "import runpy\nrunpy.run_module(sys.argv.pop(1), run_name='__main__', alter_sys=True)");
+    process.words.push_back(module);
     process.words.insert(process.words.end(), arguments.begin(), arguments.end());
-    process.environment = {{"PYTHONUNBUFFERED", "1"}};
     if (std::getenv("OMP_NUM_THREADS") == nullptr) // as torchrun does
         process.environment.emplace_back("OMP_NUM_THREADS", "1");
-    if (const std::string package = torchPackageDirectory(); !package.empty()) {
-        const char* own = std::getenv("PYTHONPATH");
-        process.environment.emplace_back("PYTHONPATH", own && *own ? package + ":" + own : package);
-    }
     return process;
 }
 

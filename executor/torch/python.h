@@ -28,7 +28,11 @@ private:
 /// what else is wrong with it.
 void requireModuleFile(const std::string& module);
 
-/// `python -m module arguments…`, reporting to descriptor 3. Throws Error when there is no such interpreter.
+/// `python -c code`, which imports nothing from the folder one happens to stand in: a file planted there does not run.
+/// Throws Error when there is no such interpreter, and for a PYTHONPATH that names folders relative to the current one.
+ProcessToStart pythonCode(const std::string& python, const std::string& code);
+
+/// As `python -m module arguments…` and with that care, reporting to descriptor 3. Throws Error likewise.
 ProcessToStart pythonProcess(const std::string& python, const std::string& module,
                              const std::vector<std::string>& arguments);
 

@@ -179,7 +179,7 @@ std::string torchJob(const Design& design, const TorchOptions& options, Diagnost
 std::string torchCommandText(const TorchOptions& options, int ranks, const std::string& job, const std::string& folder)
 {
     const std::string package = torchPackageDirectory();
-    const std::string path = package.empty() ? "" : fmt::format("PYTHONPATH={} ", package);
+    const std::string path = "PYTHONSAFEPATH=1 " + (package.empty() ? "" : fmt::format("PYTHONPATH={} ", package));
     return fmt::format(
         "{0}torchrun --nproc-per-node {1} -m pipewright.run {2} --record {3}\n"
         "{0}srun --ntasks {1} {4} -m pipewright.run {2} --record {3}    # with MASTER_ADDR and MASTER_PORT\n",

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "gui/run/backends.h"
 
+#include "core/base/diagnostic.h"
 #include "executor/cuda/gpushares.h"
+#include "executor/torch/python.h"
 
 #include <nlohmann/json.hpp>
 
@@ -172,11 +174,26 @@ void BackendQuery::askPython(const QString& python)
         return; // its answer comes first
     m_pythonName = python;
     m_torch.reset();
-    // The version without importing it, which takes seconds.
-    m_python.start(python,
-                   {QStringLiteral("-c"), QStringLiteral("import importlib.metadata as m; print(m.version('torch'))")});
-    m_python.closeWriteChannel();
-    QTimer::singleShot(patienceMilliseconds, &m_python, &QProcess::kill);
+    try {
+        // The version without importing it, which takes seconds.
+        const ProcessToStart wanted =
+            pythonCode(python.toStdString(), "import importlib.metadata as m\nprint(m.version('torch'))");
+        QProcessEnvironment environment = QProcessEnvironment::systemEnvironment();
+        for (const auto& [name, value] : wanted.environment)
+            environment.insert(QString::fromStdString(name), QString::fromStdString(value));
+        m_python.setProcessEnvironment(environment);
+        QStringList words;
+        for (const std::string& word : wanted.words)
+            words << QString::fromStdString(word);
+        m_python.start(words.takeFirst(), words);
+        m_python.closeWriteChannel();
+        QTimer::singleShot(patienceMilliseconds, &m_python, &QProcess::kill);
+    } catch (const Error& error) {
+        const Diagnostic& why = error.diagnostics().front();
+        m_torch = BackendChoice{QStringLiteral("torch"), false,
+                                QString::fromStdString(why.what + (why.hint.empty() ? "" : " (" + why.hint + ")"))};
+        tell();
+    }
 }
 
 void BackendQuery::tell()

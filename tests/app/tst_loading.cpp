@@ -49,6 +49,22 @@ class TestLoading : public QObject {
         return names;
     }
 
+    /// How many there are in a folder; each that searches a relative one is a failure.
+    static int binariesLookedAt(const QString& folder)
+    {
+        int looked = 0;
+        for (QDirIterator files(folder, QDir::Files, QDirIterator::Subdirectories); files.hasNext();) {
+            const QString file = files.next();
+            if (!isElf(file) || file.endsWith(".o"))
+                continue;
+            const QStringList wrong = relativeEntries(readelf(file));
+            if (!wrong.isEmpty())
+                QTest::qFail(qPrintable(file + " searches " + wrong.join(", ")), __FILE__, __LINE__);
+            ++looked;
+        }
+        return looked;
+    }
+
 private Q_SLOTS:
     void init()
     {
@@ -65,33 +81,26 @@ private Q_SLOTS:
 
     void nothingBuiltSearchesTheCurrentFolder()
     {
-        int looked = 0;
-        for (const char* folder : {"/bin", "/tests"})
-            for (QDirIterator files(PIPEWRIGHT_BUILD + QString(folder), QDir::Files, QDirIterator::Subdirectories);
-                 files.hasNext();) {
-                const QString file = files.next();
-                if (!isElf(file) || file.endsWith(".o"))
-                    continue;
-                const QStringList wrong = relativeEntries(readelf(file));
-                QVERIFY2(wrong.isEmpty(), qPrintable(file + " searches " + wrong.join(", ")));
-                ++looked;
-            }
-        QVERIFY(looked >= 2); // the program and this test at least
+        QVERIFY(binariesLookedAt(PIPEWRIGHT_BUILD "/bin") + binariesLookedAt(PIPEWRIGHT_BUILD "/tests")
+                >= 2); // the program and this test at least
     }
 
-    /// What was looked at above is what is installed: nothing rewrites search paths on the way.
-    void whatIsInstalledSearchesTheSame()
+    /// The program, the libraries that are copied beside it, and the plugin and its checks where they are built.
+    void nothingInstalledSearchesTheCurrentFolder()
     {
-        int scripts = 0;
-        for (QDirIterator files(PIPEWRIGHT_BUILD, {"cmake_install.cmake"}, QDir::Files, QDirIterator::Subdirectories);
-             files.hasNext(); ++scripts) {
-            QFile script(files.next());
-            QVERIFY(script.open(QIODevice::ReadOnly));
-            const QByteArray text = script.readAll();
-            for (const char* change : {"RPATH_CHANGE", "RPATH_SET", "RPATH_REMOVE"})
-                QVERIFY2(!text.contains(change), qPrintable(script.fileName() + " has " + change));
-        }
-        QVERIFY(scripts > 0);
+        const QTemporaryDir folder;
+        QProcess install;
+        install.start(PIPEWRIGHT_CMAKE, {"--install", PIPEWRIGHT_BUILD, "--prefix", folder.path()});
+        const Outcome done = Workplace::finish(install);
+        const bool all = done.code == 0;
+        QVERIFY2(all || done.errors.contains("INSTALL cannot find"), qPrintable(done.output + done.errors));
+        QVERIFY(binariesLookedAt(folder.path()) >= 2);
+        QProcess program;
+        program.setWorkingDirectory(folder.path());
+        program.start(folder.filePath("bin/pipewright"), {"--version"});
+        QCOMPARE(Workplace::finish(program).code, 0);
+        if (!all)
+            QSKIP("the plugin is not built, so not all was installed; what was is in order");
     }
 
     void aLibraryPlantedInTheCurrentFolderIsNotLoaded()
@@ -117,6 +126,55 @@ private Q_SLOTS:
         searched.start(PIPEWRIGHT_PROGRAM, {"--version"});
         const Outcome planted = Workplace::finish(searched);
         QVERIFY2(planted.code != 0, "the planted libfmt was not loaded even where it was to be");
+    }
+
+    void aPythonModulePlantedInTheCurrentFolderDoesNotRun_data()
+    {
+        QTest::addColumn<bool>("old");
+        QTest::addColumn<QString>("pythonPath");
+        QTest::newRow("python 3.11") << false << "";
+        QTest::newRow("older, which does not know PYTHONSAFEPATH") << true << "";
+        QTest::newRow("empty entries of PYTHONPATH") << false << ":/nowhere:";
+    }
+    void aPythonModulePlantedInTheCurrentFolderDoesNotRun()
+    {
+        QFETCH(bool, old);
+        QFETCH(QString, pythonPath);
+        const QString python = QStandardPaths::findExecutable("python3");
+        if (python.isEmpty())
+            QSKIP("no python3 here");
+        const Workplace work;
+        const auto plant = [&](const QString& name) { work.write(name, "open('" + name.toUtf8() + ".ran', 'w')\n"); };
+        QVERIFY(QDir(work.path(".")).mkdir("pipewright"));
+        for (const char* name : {"pipewright/__init__.py", "pipewright/about.py", "argparse.py", "runpy.py",
+                                 "platform.py", "torch.py", "sitecustomize.py"})
+            plant(name);
+        const QString program = old ? "exec env -u PYTHONSAFEPATH python3" : "exec python3";
+        work.write("python", "#!/bin/sh\n" + program.toUtf8() + " \"$@\"\n");
+        QVERIFY(QFile::setPermissions(work.path("python"), QFile::ReadOwner | QFile::ExeOwner));
+        const auto ran = [&] {
+            QStringList names;
+            for (QDirIterator files(work.path("."), {"*.ran"}, QDir::Files, QDirIterator::Subdirectories);
+                 files.hasNext();)
+                names << files.next();
+            return names;
+        };
+        const Outcome outcome =
+            work.shell("PYTHONPATH=" + pythonPath + " $pipewright devices --python ./python --json");
+        QVERIFY2(outcome.json().contains("torch"), qPrintable(outcome.output + outcome.errors));
+        QVERIFY2(!outcome.output.contains("said nothing"), qPrintable(outcome.output)); // about.py did run
+        QVERIFY2(ran().isEmpty(), qPrintable(ran().join(" ")));
+
+        // The plants are ones that would run, were their folder searched.
+        work.shell("env -u PYTHONSAFEPATH python3 -m pipewright.about");
+        QVERIFY(!ran().isEmpty());
+    }
+
+    void aRelativeEntryOfPythonPathIsRefused()
+    {
+        const Workplace work;
+        const Outcome outcome = work.shell("PYTHONPATH=/usr:src $pipewright devices");
+        QVERIFY2(outcome.output.contains("PYTHONPATH: error: \"src\" is relative"), qPrintable(outcome.output));
     }
 };
 

@@ -20,7 +20,7 @@ public:
         if (!file.open(QIODevice::WriteOnly))
             return;
         file.write(QByteArray::fromStdString("#!/bin/sh\nHERE='" + m_folder.path().toStdString()
-                                             + "'\nJOB=$3\nsay() { echo \"$1\" >&3; }\n" + body));
+                                             + "'\nJOB=$4\nsay() { echo \"$1\" >&3; }\n" + body));
         file.setPermissions(QFile::ReadOwner | QFile::WriteOwner | QFile::ExeOwner);
     }
 

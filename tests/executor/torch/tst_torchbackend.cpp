@@ -11,6 +11,7 @@
 #include "traces/store/tracereader.h"
 
 #include <QDir>
+#include <QElapsedTimer>
 #include <QFileInfo>
 #include <QTest>
 
@@ -245,8 +246,13 @@ while :; do sleep 1000; done
         TorchOptions options = optionsFor(python);
         std::atomic<bool> cancel{false};
         options.cancel = &cancel;
-        options.progress = [&](const RunProgress&) { cancel = true; };
+        QElapsedTimer clock;
+        options.progress = [&](const RunProgress&) {
+            cancel = true;
+            clock.start();
+        };
         const RunResult result = runWithTorch(twoStages(), options);
+        QVERIFY(clock.isValid() && clock.elapsed() < 20'000); // two seconds of grace; the machine may be loaded
         QVERIFY(result.cancelled);
         QCOMPARE(TraceReader(options.trace).steps().size(), std::size_t(1));
         // A rank may have been ended before it wrote its number.
