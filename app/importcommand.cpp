@@ -37,13 +37,18 @@ struct ImportCommandOptions {
         command.flag("--legacy-letters", legacyLetters,
                      "PyTorch files from before late 2024: B is the input gradient, BW the full backward");
         command.option("--name", name, "the design's name (default: the file's)").typeName("NAME");
+        command
+            .option("--size-limit", sizeLimit,
+                    "traces: the most that a compressed file may take when decompressed "
+                    "(default 16GiB)")
+            .typeName("SIZE");
         command.flag("--force", force, "replace the file if it exists");
         command.option("--progress", progress, "traces: auto, bar, json (lines on standard error) or none")
             .typeName("STYLE");
         command.flag("--json", json, "print one JSON object");
     }
     std::vector<std::string> files;
-    std::string output, from, name, progress = "auto";
+    std::string output, from, name, progress = "auto", sizeLimit;
     bool legacyLetters = false, force = false, json = false;
 };
 
@@ -71,7 +76,10 @@ ImportedTrace importReporting(const ImportCommandOptions& options)
 {
     ProgressPrinter printer(options.progress);
     const WorkProgress progress = percentsOn(printer, "import");
-    ImportedTrace imported = importTraces(options.files, options.output, options.force, progress);
+    const std::uint64_t most = options.sizeLimit.empty()
+                                   ? mostDecompressed
+                                   : static_cast<std::uint64_t>(parseSize(options.sizeLimit, "--size-limit"));
+    ImportedTrace imported = importTraces(options.files, options.output, options.force, progress, most);
     progress.report(1);
     return imported;
 }
@@ -105,6 +113,9 @@ void run(const ImportCommandOptions& options)
         runTraces(options);
         return;
     }
+    if (!options.sizeLimit.empty())
+        throw Error("--size-limit", "is of compressed traces, and " + options.files[0] + " is read as a schedule",
+                    "leave it out");
     if (options.files.size() > 1)
         throw Error(options.files[0], "only traces can be imported several at once", "import one schedule file");
     const std::string& file = options.files[0];

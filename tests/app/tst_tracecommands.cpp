@@ -278,6 +278,19 @@ private Q_SLOTS:
         QVERIFY(m_work.run("import ranks again.json -o twice.db").errors.contains("more than one file"));
     }
 
+    void howMuchACompressedTraceMayTakeCanBeRaised()
+    {
+        m_work.write("padded.json", R"({"schemaVersion":1,"traceEvents":[{"ph":"X","name":"a","pid":1,"tid":1,"ts":1,)"
+                                    R"("dur":1})"
+                                        + QByteArray(3 << 20, ' ') + "]}");
+        QCOMPARE(m_work.shell("gzip padded.json").code, 0);
+        const Outcome refused = m_work.run("import padded.json.gz -o padded.db --size-limit 1MiB");
+        QCOMPARE(refused.code, 2);
+        QVERIFY2(refused.errors.contains("--size-limit"), qPrintable(refused.errors));
+        QVERIFY(!QFile::exists(m_work.path("padded.db")));
+        QCOMPARE(m_work.run("import padded.json.gz -o padded.db --size-limit 4MiB").code, 0);
+    }
+
     void anEmptyFileIsSaidToBeEmpty_data()
     {
         QTest::addColumn<QString>("command");

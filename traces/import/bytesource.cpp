@@ -3,6 +3,7 @@
 
 #include "core/base/diagnostic.h"
 #include "core/base/inputfile.h"
+#include "core/base/units.h"
 
 #include <algorithm>
 #include <atomic>
@@ -23,7 +24,7 @@ namespace {
 /// zlib's reader passes uncompressed files through.
 class File : public ByteSource {
 public:
-    explicit File(std::string path) : m_path(std::move(path))
+    File(std::string path, std::uint64_t most) : m_path(std::move(path)), m_most(most), m_left(most)
     {
         InputFile file(m_path);
         m_size = static_cast<double>(file.size());
@@ -50,7 +51,13 @@ public:
             m_complaint = "the compressed file ends too early";
         else if (code != Z_OK && code != Z_STREAM_END)
             m_complaint = std::string("the compressed file is damaged: ") + message;
-        return got > 0 ? static_cast<std::size_t>(got) : 0;
+        const std::size_t read = got > 0 ? static_cast<std::size_t>(got) : 0;
+        if (gzdirect(m_file) == 0 && read > m_left)
+            throw Error(
+                m_path, "takes more than " + formatSize(static_cast<Bytes>(m_most)) + " when it is decompressed",
+                "if it is what you expect, raise the limit: pipewright import FILE --size-limit 64GiB -o TRACE");
+        m_left -= std::min<std::uint64_t>(read, m_left);
+        return read;
     }
     double fraction() const override
     {
@@ -60,6 +67,7 @@ public:
 
 private:
     std::string m_path, m_complaint;
+    std::uint64_t m_most, m_left; ///< bytes after decompression
     gzFile m_file = nullptr;
     double m_size = 0;
 };
@@ -169,9 +177,9 @@ private:
 
 } // namespace
 
-std::unique_ptr<ByteSource> openBytes(const std::string& path)
+std::unique_ptr<ByteSource> openBytes(const std::string& path, std::uint64_t most)
 {
-    auto file = std::make_unique<File>(path);
+    auto file = std::make_unique<File>(path, most);
     // On one core a second thread would only take turns.
     if (std::thread::hardware_concurrency() < 2)
         return file;

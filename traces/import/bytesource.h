@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -19,8 +20,12 @@ public:
     virtual std::string complaint() const { return {}; }
 };
 
-/// Throws Error when it cannot be opened.
-std::unique_ptr<ByteSource> openBytes(const std::string& path);
+/// A compressed file of a few MB can hold more than there is time and memory for; so much of one is read unless more is
+/// asked for.
+inline constexpr std::uint64_t mostDecompressed = std::uint64_t{16} << 30;
+
+/// Throws Error when it cannot be opened; reading does when a compressed one goes on beyond `most` bytes.
+std::unique_ptr<ByteSource> openBytes(const std::string& path, std::uint64_t most = mostDecompressed);
 /// `text` must outlive the source.
 std::unique_ptr<ByteSource> bytesOf(std::string_view text);
 

@@ -64,11 +64,11 @@ try {
     return false;
 }
 
-TraceData importTrace(const std::string& path, const WorkProgress& progress)
+TraceData importTrace(const std::string& path, const WorkProgress& progress, std::uint64_t most)
 {
     switch (traceFormatOf(path)) {
     case TraceFormat::Nsight: return importNsight(path, progress);
-    case TraceFormat::ChromeJson: return importChromeJson(*openBytes(path), path, progress);
+    case TraceFormat::ChromeJson: return importChromeJson(*openBytes(path, most), path, progress);
     case TraceFormat::None: break;
     }
     openBytes(path); // throws the reason why a file cannot be read
@@ -134,14 +134,14 @@ std::vector<std::string> traceFiles(const std::vector<std::string>& paths)
 }
 
 ImportedTrace importTraces(const std::vector<std::string>& given, const std::string& output, bool overwrite,
-                           const WorkProgress& progress)
+                           const WorkProgress& progress, std::uint64_t most)
 {
     const std::vector<std::string> paths = traceFiles(given);
     std::vector<TraceData> traces;
     const double share = 0.6 / static_cast<double>(std::max<std::size_t>(1, paths.size()));
     for (std::size_t i = 0; i < paths.size(); ++i)
-        traces.push_back(
-            importTrace(paths[i], progress.part(share * static_cast<double>(i), share * static_cast<double>(i + 1))));
+        traces.push_back(importTrace(
+            paths[i], progress.part(share * static_cast<double>(i), share * static_cast<double>(i + 1)), most));
     TraceData data;
     if (traces.size() == 1) {
         data = std::move(traces[0]);

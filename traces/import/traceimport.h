@@ -3,6 +3,7 @@
 // aligned clocks.
 #pragma once
 
+#include "traces/import/bytesource.h"
 #include "traces/store/activitystore.h"
 
 #include <string>
@@ -21,8 +22,9 @@ bool isForeignTrace(const std::string& path);
 /// True for Pipewright's traces, recorded or imported. Throws nothing.
 bool isTrace(const std::string& path);
 
-/// Throws Error when the file is no trace.
-TraceData importTrace(const std::string& path, const WorkProgress& progress = {});
+/// Throws Error when the file is no trace, or a compressed one of more than `most` bytes.
+TraceData importTrace(const std::string& path, const WorkProgress& progress = {},
+                      std::uint64_t most = mostDecompressed);
 
 struct ImportedTrace {
     std::string tool;
@@ -37,8 +39,8 @@ struct ImportedTrace {
 std::vector<std::string> traceFiles(const std::vector<std::string>& paths);
 
 /// Reads all files and folders, aligns their clocks when there are several, and writes `output`, atomically. A file
-/// without a rank gets the first free one. Throws Error.
+/// without a rank gets the first free one. Throws Error, also for a compressed file of more than `most` bytes.
 ImportedTrace importTraces(const std::vector<std::string>& given, const std::string& output, bool overwrite,
-                           const WorkProgress& progress = {});
+                           const WorkProgress& progress = {}, std::uint64_t most = mostDecompressed);
 
 } // namespace pipewright

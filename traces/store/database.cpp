@@ -35,7 +35,8 @@ struct Work {
         sqlite3* const handle = sqlite3_db_handle(static_cast<sqlite3_stmt*>(statement));
         const char* const path = sqlite3_db_filename(handle, "main");
         std::int64_t bytes = 0; // now: the file may be growing
-        for (const char* file : {path, path != nullptr ? sqlite3_filename_wal(path) : nullptr}) {
+        const bool isFile = path != nullptr && *path != '\0';
+        for (const char* file : {path, isFile ? sqlite3_filename_wal(path) : nullptr}) {
             std::error_code none;
             const auto size = file != nullptr && *file != '\0' ? std::filesystem::file_size(file, none) : 0;
             bytes += none ? 0 : static_cast<std::int64_t>(std::min<std::uintmax_t>(size, std::uintmax_t{1} << 50));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Files that are read ahead of who parses them.
 #include "core/base/diagnostic.h"
+#include "errorof.h"
 #include "testmain.h"
 #include "traces/import/bytesource.h"
 
@@ -40,6 +41,23 @@ private:
     }
 
 private Q_SLOTS:
+    void aCompressedFileIsReadUpToItsLimit()
+    {
+        const std::string text(3 << 20, ' '), bomb = path("bomb.gz"), plain = path("plain");
+        for (const std::string& file : {bomb, plain}) {
+            gzFile to = gzopen(file.c_str(), file == bomb ? "wb9" : "wbT");
+            QCOMPARE(gzwrite(to, text.data(), static_cast<unsigned>(text.size())), static_cast<int>(text.size()));
+            QCOMPARE(gzclose(to), Z_OK);
+        }
+        const auto readWith = [](const std::string& file, std::uint64_t most) {
+            return readAll(*openBytes(file, most)).size();
+        };
+        const std::string error = test::errorOf([&] { readWith(bomb, 1 << 20); });
+        QVERIFY2(error.find("takes more than 1 MiB when it is decompressed") != std::string::npos, error.c_str());
+        QCOMPARE(readWith(bomb, text.size()), text.size());
+        QCOMPARE(readWith(plain, 1 << 20), text.size()); // as large as it looks
+    }
+
     void everythingComesInOrder_data()
     {
         QTest::addColumn<bool>("compressed");
