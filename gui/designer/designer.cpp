@@ -3,6 +3,7 @@
 
 #include "core/design/newdesign.h"
 #include "core/presets/presets.h"
+#include "gui/designer/designerapplication.h"
 #include "gui/designer/mainwindow.h"
 #include "gui/designer/screencheck.h"
 #include "gui/document/autosave.h"
@@ -101,7 +102,7 @@ int runDesigner(int argc, char** argv, const std::vector<std::string>& files)
 {
     ensureRuntimeFolder();
     std::optional<ScreenCheck> screen(std::in_place);
-    QApplication application(argc, argv);
+    DesignerApplication application(argc, argv);
     screen.reset();
     QApplication::setApplicationName(QStringLiteral("pipewright"));
     QApplication::setOrganizationName(QStringLiteral("Pipewright")); // the folder of its settings

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "gui/designer/designerapplication.h"
+
+#include "gui/designer/mainwindow.h"
+#include "gui/document/autosave.h"
+
+#include <QMessageBox>
+
+#include <exception>
+#include <new>
+
+namespace pipewright {
+
+namespace {
+
+constexpr std::size_t reserve = std::size_t{4} << 20; ///< bytes, for autosaving a design and for the message
+
+/// Of all open designs, whether each was written.
+bool autosaveAll()
+{
+    bool all = true;
+    for (QWidget* widget : QApplication::topLevelWidgets())
+        if (auto* window = qobject_cast<MainWindow*>(widget)) {
+            bool kept = false;
+            if (Autosave* autosave = window->autosave()) {
+                const auto seen = QObject::connect(autosave, &Autosave::written, window, [&kept] { kept = true; });
+                autosave->flush();
+                QCoreApplication::sendPostedEvents(autosave); // the worker says there that it has written
+                QObject::disconnect(seen);
+            }
+            all = all && kept;
+        }
+    return all;
+}
+
+} // namespace
+
+DesignerApplication::DesignerApplication(int& argc, char** argv)
+    : QApplication(argc, argv), m_reserve(std::make_unique<char[]>(reserve))
+{
+}
+
+DesignerApplication::~DesignerApplication()
+{
+    delete m_message;
+}
+
+bool DesignerApplication::notify(QObject* receiver, QEvent* event)
+{
+    try {
+        return QApplication::notify(receiver, event);
+    } catch (const std::exception& error) {
+        tell(error);
+    }
+    return true; // nobody else is to try it
+}
+
+void DesignerApplication::tell(const std::exception& error)
+{
+    m_reserve.reset();
+    try {
+        const bool starved = dynamic_cast<const std::bad_alloc*>(&error) != nullptr;
+        const QString what = starved ? tr("there was not enough memory") : QString::fromUtf8(error.what());
+        qWarning("an action failed: %s", qPrintable(what));
+        if (!m_message) {
+            const QString kept =
+                autosaveAll() ? tr("Unsaved work was autosaved, and is offered at the next start if this one fails.")
+                              : tr("Unsaved work could not be autosaved: save it now, under another name.");
+            m_message = new QMessageBox(QMessageBox::Warning, tr("Not done"),
+                                        tr("What was just asked for could not be done: %1.\n\n%2").arg(what, kept));
+            if (starved)
+                m_message->setInformativeText(tr("Close other windows and programs, or take a smaller design."));
+            m_message->setAttribute(Qt::WA_DeleteOnClose);
+            m_message->open();
+        }
+    } catch (const std::exception&) { // not even that: the window stays, and standard error has the reason
+    }
+    m_reserve.reset(new (std::nothrow) char[reserve]);
+}
+
+} // namespace pipewright
+
+#include "moc_designerapplication.cpp"

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// The application of the designer. What an event's handler throws, in most cases for want of memory, would end the
+// process and all unsaved work with it: it is told instead, after every open design was autosaved.
+#pragma once
+
+#include <QApplication>
+#include <QPointer>
+
+#include <exception>
+#include <memory>
+
+class QMessageBox;
+
+namespace pipewright {
+
+class DesignerApplication : public QApplication {
+    Q_OBJECT
+
+public:
+    DesignerApplication(int& argc, char** argv);
+    ~DesignerApplication() override;
+    bool notify(QObject* receiver, QEvent* event) override;
+
+private:
+    void tell(const std::exception& error);
+
+    QPointer<QMessageBox> m_message; ///< one at a time: what fails once may fail with each repaint
+    std::unique_ptr<char[]> m_reserve;
+};
+
+} // namespace pipewright
