@@ -38,10 +38,11 @@ struct OfDevice {
 
 class Bounds {
 public:
-    Bounds(const SearchModel& model, SearchObjective objective) : m_model(model), m_objective(objective)
+    Bounds(const SearchModel& model, SearchObjective objective, Patience& patience)
+        : m_model(model), m_objective(objective)
     {
-        collectStages();
-        collectWork();
+        collectStages(patience);
+        collectWork(patience);
         for (int d = 0; d < model.devices; ++d)
             m_devices.push_back(model.stagesOfDevice[d].empty() ? OfDevice{} : lookAt(d));
     }
@@ -71,11 +72,12 @@ private:
     const StageExtremes& stage(int s) const { return m_stages[s]; }
     const OfDevice& device(int d) const { return m_devices[d]; }
 
-    void collectStages()
+    void collectStages(Patience& patience)
     {
         m_stages.resize(static_cast<std::size_t>(m_model.stages));
         for (int s = 0; s < m_model.stages; ++s)
             for (int m = 0; m < m_model.microbatches; ++m) {
+                patience.spend(1);
                 const auto task = [&](std::int32_t id) -> const SearchTask& { return m_model.tasks[id]; };
                 const SearchTask &f = task(m_model.forward(s, m)), &b = task(m_model.backward(s, m));
                 const std::int32_t weight = m_model.weightGrad(s, m);
@@ -93,11 +95,12 @@ private:
     }
 
     /// In one pass for all devices: of millions of tasks a pass takes a good part of a second.
-    void collectWork()
+    void collectWork(Patience& patience)
     {
         m_work.resize(static_cast<std::size_t>(m_model.devices), 0);
         m_weightGrads = m_work;
         for (const SearchTask& task : m_model.tasks) {
+            patience.spend(1);
             m_work[task.device] += task.duration;
             if (task.op == Op::W)
                 m_weightGrads[task.device] += task.duration;
@@ -316,9 +319,9 @@ private:
 
 } // namespace
 
-std::vector<SearchBound> lowerBounds(const SearchModel& model, SearchObjective objective)
+std::vector<SearchBound> lowerBounds(const SearchModel& model, SearchObjective objective, Patience patience)
 {
-    return Bounds(model, objective).all();
+    return Bounds(model, objective, patience).all();
 }
 
 } // namespace pipewright

@@ -24,10 +24,11 @@ struct SearchBound {
 };
 
 /// The highest bound of every kind, highest first. Never empty.
-std::vector<SearchBound> lowerBounds(const SearchModel& model, SearchObjective objective);
+std::vector<SearchBound> lowerBounds(const SearchModel& model, SearchObjective objective, Patience patience = {});
 
 /// Why no order can respect the limit: the smallest conflicting set on a device; empty when no conflict is known.
 /// Compiles one microbatch.
-Diagnostics whyImpossible(const Design& design, const SearchModel& model, const MemoryLimit& limit);
+Diagnostics whyImpossible(const Design& design, const SearchModel& model, const MemoryLimit& limit,
+                          Patience patience = {});
 
 } // namespace pipewright

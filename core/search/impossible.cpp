@@ -133,7 +133,7 @@ void checkLocks(const SearchModel& model, Diagnostics& diagnostics)
 }
 
 /// Peak activations of one microbatch alone on a device, in the papers' count.
-Bytes ofOneMicrobatch(const SearchModel& model, std::size_t device)
+Bytes ofOneMicrobatch(const SearchModel& model, std::size_t device, Patience& patience)
 {
     Bytes most = 0;
     const std::vector<int>& stages = model.stagesOfDevice[device];
@@ -147,18 +147,19 @@ Bytes ofOneMicrobatch(const SearchModel& model, std::size_t device)
                 lane.push_back(w);
         }
         most = std::max(most, lanePeak(model, lane));
+        patience.spend(lane.size());
     }
     return most;
 }
 
 } // namespace
 
-Diagnostics whyImpossible(const Design& design, const SearchModel& model, const MemoryLimit& limit)
+Diagnostics whyImpossible(const Design& design, const SearchModel& model, const MemoryLimit& limit, Patience patience)
 {
     Diagnostics diagnostics;
     if (limit.factor) {
         for (std::size_t d = 0; d < model.capacity.size(); ++d) {
-            const Bytes least = ofOneMicrobatch(model, d);
+            const Bytes least = ofOneMicrobatch(model, d, patience);
             const auto unit = static_cast<Bytes>(static_cast<double>(model.capacity[d]) / *limit.factor);
             if (least <= model.capacity[d])
                 continue;

@@ -28,6 +28,9 @@ std::string limitText(const MemoryLimit& limit)
                          : "the devices' memory";
 }
 
+/// Beyond its time a search that has no schedule yet may look at the blocks for so long: a result is worth a second.
+constexpr std::chrono::seconds graceOfStart{1};
+
 /// Runs every worker in a thread of its own, so that the calling thread can report progress.
 void runThreads(const Design& design, const SearchModel& model, const SearchOptions& options, Incumbent& incumbent)
 {
@@ -127,13 +130,23 @@ SearchResult search(const Design& design, const SearchOptions& given)
             "--memory-limit",
             fmt::format("{}x counts in saved activations, which recomputation does not keep", *options.limit.factor),
             "state the limit in bytes, such as 40GiB");
-    const SearchModel model(design, options.limit, options.locked);
+    const auto within = [&options, began] { // before there is anything to return
+        if (options.stop.stop_requested())
+            throw Error("search", "cancelled before its first schedule");
+        if (options.timeLimit.count() > 0 && Incumbent::Clock::now() - began >= options.timeLimit + graceOfStart)
+            throw Error("search",
+                        fmt::format("its time, {}, was over before it had looked at every block once",
+                                    formatDuration(std::chrono::nanoseconds(options.timeLimit).count())),
+                        "allow more time: it has many");
+    };
+    const SearchModel model(design, options.limit, options.locked, Patience(within));
     const auto most = static_cast<int>(std::min<std::size_t>(256, mostTasksOfThreads / (model.tasks.size() + 1)));
     options.threads = std::clamp(options.threads, 1, std::max(1, most));
-    if (const Diagnostics impossible = whyImpossible(design, model, options.limit); hasErrors(impossible))
+    if (const Diagnostics impossible = whyImpossible(design, model, options.limit, Patience(within));
+        hasErrors(impossible))
         throw Error(impossible);
     SearchResult result;
-    result.bounds = lowerBounds(model, options.objective);
+    result.bounds = lowerBounds(model, options.objective, Patience(within));
     result.bound = result.bounds.front();
     Incumbent incumbent(design, model, options, result.bound.value, began);
     runThreads(design, model, options, incumbent);

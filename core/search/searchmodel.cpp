@@ -53,7 +53,8 @@ void refuseUnknownKinds(const Design& design)
 
 } // namespace
 
-SearchModel::SearchModel(const Design& design, const MemoryLimit& limit, std::span<const Block> locked)
+SearchModel::SearchModel(const Design& design, const MemoryLimit& limit, std::span<const Block> locked,
+                         Patience patience)
 {
     refuseUnknownKinds(design);
     stages = design.schedule.stages();
@@ -70,9 +71,9 @@ SearchModel::SearchModel(const Design& design, const MemoryLimit& limit, std::sp
         stagesOfDevice[d].push_back(s);
         updates[d] += design.costs.stages[s].update + design.costs.hostGap(Op::U, design.schedule.deviceOfStage[s]);
     }
-    addTasks(design);
-    addInputs(design);
-    addMemory(design, limit);
+    addTasks(design, patience);
+    addInputs(design, patience);
+    addMemory(design, limit, patience);
     lock(design.schedule, locked);
     for (const Pin& pin : design.schedule.pins)
         if (const std::int32_t task = taskOf(pin.block); task >= 0)
@@ -93,7 +94,7 @@ Nanoseconds recomputeTime(const Design& design, int stage, int microbatch)
 
 } // namespace
 
-void SearchModel::addTasks(const Design& design)
+void SearchModel::addTasks(const Design& design, Patience& patience)
 {
     // Placed blocks determine whether their backward is split.
     const std::size_t cells = static_cast<std::size_t>(stages) * static_cast<std::size_t>(microbatches);
@@ -109,6 +110,7 @@ void SearchModel::addTasks(const Design& design)
         for (int m = 0; m < microbatches; ++m) {
             const auto first = static_cast<std::int32_t>(tasks.size());
             m_first[cell(s, m)] = first;
+            patience.spend(1);
             const auto add = [&](Op op, std::int32_t local) {
                 SearchTask& task = tasks.emplace_back();
                 task.device = design.schedule.deviceOfStage[s];
@@ -130,7 +132,7 @@ void SearchModel::addTasks(const Design& design)
         }
 }
 
-void SearchModel::addInputs(const Design& design)
+void SearchModel::addInputs(const Design& design, Patience& patience)
 {
     const Costs& costs = design.costs;
     const auto delay = [&](std::int32_t from, std::int32_t to, Bytes bytes) {
@@ -140,6 +142,7 @@ void SearchModel::addInputs(const Design& design)
                    : costs.linkBetween(a.device, b.device).transferTime(costs.scaled(bytes, b.microbatch));
     };
     for (SearchTask& task : tasks) {
+        patience.spend(1);
         const auto self = static_cast<std::int32_t>(&task - tasks.data());
         if (task.op == Op::W)
             continue;
@@ -160,7 +163,7 @@ void SearchModel::addInputs(const Design& design)
     }
 }
 
-void SearchModel::addMemory(const Design& design, const MemoryLimit& limit)
+void SearchModel::addMemory(const Design& design, const MemoryLimit& limit, Patience& patience)
 {
     const Costs& costs = design.costs;
     const bool byFactor = limit.factor.has_value();
@@ -174,6 +177,7 @@ void SearchModel::addMemory(const Design& design, const MemoryLimit& limit)
             known += c.savedUntilInputGrad + c.savedUntilWeightGrad;
         }
     for (SearchTask& task : tasks) {
+        patience.spend(1);
         const StageCosts& c = costs.stages[task.stage];
         const auto scaled = [&](Bytes bytes) { return costs.scaled(bytes, task.microbatch); };
         const bool units = byFactor && known == 0;

@@ -9,8 +9,10 @@
 #include "core/design/design.h"
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 namespace pipewright {
@@ -51,13 +53,35 @@ struct ExtraInput {
 /// Tasks placed or timed between two checks of the stop condition, beside one whole schedule: a few milliseconds.
 inline constexpr std::int64_t tasksBetweenStops = 16'384;
 
+/// Asked now and then by passes over millions of tasks, which take a good part of a second each; what it throws ends
+/// them.
+class Patience {
+public:
+    Patience() = default; ///< without end
+    explicit Patience(std::function<void()> look) : m_look(std::move(look)) {}
+    void spend(std::size_t tasks)
+    {
+        if (m_look && (m_spent += tasks) >= betweenLooks) {
+            m_spent = 0;
+            m_look();
+        }
+    }
+
+private:
+    static constexpr std::size_t betweenLooks = 1 << 16;
+
+    std::function<void()> m_look;
+    std::size_t m_spent = 0;
+};
+
 using Lanes = std::vector<std::vector<std::int32_t>>; ///< device -> tasks in the order they run
 
 class SearchModel {
 public:
     /// Throws Error when the design is of a kind that cannot be searched (replicas, sequence pieces, overlapped
     /// pairs) or whose costs do not fit. `locked` are blocks that are placed.
-    SearchModel(const Design& design, const MemoryLimit& limit, std::span<const Block> locked = {});
+    SearchModel(const Design& design, const MemoryLimit& limit, std::span<const Block> locked = {},
+                Patience patience = {});
 
     std::vector<SearchTask> tasks; ///< per stage and microbatch: F, then B or I and W
     std::vector<ExtraInput> extras;
@@ -96,9 +120,9 @@ private:
         return static_cast<std::size_t>(stage) * static_cast<std::size_t>(microbatches)
                + static_cast<std::size_t>(microbatch);
     }
-    void addTasks(const Design& design);
-    void addInputs(const Design& design);
-    void addMemory(const Design& design, const MemoryLimit& limit);
+    void addTasks(const Design& design, Patience& patience);
+    void addInputs(const Design& design, Patience& patience);
+    void addMemory(const Design& design, const MemoryLimit& limit, Patience& patience);
     void lock(const Schedule& schedule, std::span<const Block> locked);
 
     std::vector<std::int32_t> m_first; ///< per stage and microbatch

@@ -3,11 +3,14 @@
 // every order where there are few.
 #include "core/predict/predict.h"
 #include "core/program/compile.h"
+#include "core/search/bounds.h"
 #include "core/search/constraintsearch.h"
 #include "core/search/pareto.h"
 #include "core/search/partsproof.h"
 #include "core/search/search.h"
+#include "core/search/searchmodel.h"
 #include "core/search/windowsearch.h"
+#include "errorof.h"
 #include "everyorder.h"
 #include "makers/designs.h"
 #include "testmain.h"
@@ -16,6 +19,7 @@
 
 #include <algorithm>
 #include <random>
+#include <stop_token>
 
 using namespace pipewright;
 using namespace pipewright::test;
@@ -55,6 +59,24 @@ private Q_SLOTS:
         QCOMPARE(metrics.span, result.value);
         for (const DeviceMetrics& device : metrics.devices)
             QVERIFY(device.peakActivations <= numbers[5]);
+    }
+
+    /// Before the search itself stand passes over all blocks; of millions, each takes a good part of a second.
+    void aSearchThatIsToEndDoesNotLookAtEveryBlock()
+    {
+        const Design base = timedDesign("1f1b", 8, 8192, 1, 1, 1);
+        int looks = 0, bounds = 0;
+        const SearchModel model(base, {}, {}, Patience([&] { ++looks; }));
+        QCOMPARE(looks, int((8 * 8192 + 2 * model.tasks.size()) >> 16)); // passes over forwards, and twice over all
+        QVERIFY(!lowerBounds(model, SearchObjective::Span, Patience([&] { ++bounds; })).empty());
+        QVERIFY(bounds >= 2);
+
+        std::stop_source stop;
+        SearchOptions wanted = options(SearchObjective::Span, 1, 1);
+        wanted.stop = stop.get_token();
+        stop.request_stop();
+        const std::string error = errorOf([&] { search(base, wanted); });
+        QVERIFY2(error.find("cancelled before its first schedule") != std::string::npos, error.c_str());
     }
 
     void underNoiseTheScheduleThatSuffersLeastIsReturned()
