@@ -11,6 +11,7 @@
 
 #include <SQLiteCpp/SQLiteCpp.h>
 
+#include <QElapsedTimer>
 #include <QFile>
 #include <QTest>
 
@@ -248,7 +249,10 @@ private Q_SLOTS:
         SQLite::Database other(path, SQLite::OPEN_READWRITE);
         other.exec("PRAGMA journal_mode = DELETE");
         other.exec("BEGIN EXCLUSIVE");
+        QElapsedTimer clock;
+        clock.start();
         const std::string error = errorOf([&] { TraceReader reader(path); });
+        QVERIFY2(clock.elapsed() < 15'000, "half a second is waited; it was twenty once"); // of a loaded machine
         QVERIFY2(error.find("locked") != std::string::npos, error.c_str());
     }
 
