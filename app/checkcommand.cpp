@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "app/command.h"
+#include "app/heldon.h"
 #include "app/terminal.h"
 
 #include "core/design/costorigins.h"
@@ -7,11 +8,13 @@
 #include "core/program/pairtimes.h"
 #include "core/schedule/validate.h"
 #include "executor/run/backendcheck.h"
+#include "executor/run/memorycheck.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <utility>
 
 namespace pipewright::app {
@@ -24,7 +27,8 @@ struct CheckOptions {
         command.option("file", file, "the design file").required().typeName("FILE");
         command
             .option("--for", backend,
-                    "also say what `run --backend` of that name cannot run, or runs otherwise than drawn")
+                    "also say what `run --backend` of that name cannot run, or runs otherwise than drawn, and what it "
+                    "would allocate of each device")
             .typeName("host|mpi|cuda");
         command.option("--maths", maths, "with --for: as of `run` (auto)").typeName("auto|training|timed");
         command.flag("--json", json, "print one JSON object");
@@ -56,7 +60,8 @@ Json toJson(const MemoryPeak& peak)
             {"workspace_bytes", peak.workspace}};
 }
 
-Json toJson(const std::string& file, const Diagnostics& diagnostics, const std::vector<MemoryPeak>& crossed)
+Json toJson(const std::string& file, const Diagnostics& diagnostics, const std::vector<MemoryPeak>& crossed,
+            const std::optional<MemoryCheck>& held)
 {
     Json list = Json::array();
     for (const Diagnostic& diagnostic : diagnostics)
@@ -67,13 +72,17 @@ Json toJson(const std::string& file, const Diagnostics& diagnostics, const std::
     Json memory = Json::array();
     for (const MemoryPeak& peak : crossed)
         memory.push_back(toJson(peak));
-    return {{"design", file},
-            {"valid", !hasErrors(diagnostics)},
-            {"diagnostics", std::move(list)},
-            {"memory_crossed", std::move(memory)}};
+    Json object{{"design", file},
+                {"valid", !hasErrors(diagnostics)},
+                {"diagnostics", std::move(list)},
+                {"memory_crossed", std::move(memory)}};
+    if (held && !held->memory.empty())
+        addHeldMemory(object, held->memory);
+    return object;
 }
 
-void printValid(const std::string& file, const Design& design)
+void printValid(const std::string& file, const Design& design, const std::optional<MemoryCheck>& held,
+                const std::string& backend)
 {
     printText("{}: {} can run: {} blocks on {} devices\n", file, design.name, design.schedule.blocks(),
               design.schedule.devices());
@@ -81,9 +90,11 @@ void printValid(const std::string& file, const Design& design)
         printText("the host takes {}\n", gaps);
     if (const std::string pairs = pairLengthsText(design.schedule, design.costs); !pairs.empty())
         printText("overlapped pairs: {}\n", pairs);
+    if (held && !held->memory.empty())
+        printText("{}\n", heldText(held->memory, backend));
 }
 
-void addBackend(const CheckOptions& options, const Design& design, Diagnostics& found)
+std::optional<MemoryCheck> addBackend(const CheckOptions& options, const Design& design, Diagnostics& found)
 {
     const std::pair<std::string_view, RunOptions::Maths> known[] = {{"auto", RunOptions::Maths::Automatic},
                                                                     {"training", RunOptions::Maths::Training},
@@ -95,9 +106,18 @@ void addBackend(const CheckOptions& options, const Design& design, Diagnostics& 
     if (std::find(std::begin(runBackends), std::end(runBackends), options.backend) == std::end(runBackends))
         throw Error("--for", "\"" + options.backend + "\" is no backend", "use host, mpi or cuda");
     if (hasErrors(validate(design.schedule, design.dataflow.skips)))
-        return; // it runs nowhere
+        return std::nullopt; // it runs nowhere
     const BackendCheck check = checkForBackend(design, {options.backend, maths->second, false});
     found.insert(found.end(), check.found.begin(), check.found.end());
+    if (hasErrors(found))
+        return std::nullopt;
+    MemoryCheck memory = heldOn(design, options.backend, maths->second);
+    if (memory.memory.empty())
+        found.push_back({Severity::Note, "--for",
+                         "what the devices hold beside the buffers is not known here: " + memory.reason,
+                         "check where it is to run"});
+    found.insert(found.end(), memory.found.begin(), memory.found.end());
+    return memory;
 }
 
 } // namespace
@@ -111,17 +131,18 @@ void addCheckCommand(CommandLine& line, int& exitCode)
         const Design& design = located.design;
         std::vector<MemoryPeak> crossed;
         Diagnostics found = checkDesign(design, &crossed);
+        std::optional<MemoryCheck> held;
         if (!options->backend.empty())
-            addBackend(*options, design, found);
+            held = addBackend(*options, design, found);
         else if (options->maths != "auto")
             throw Error("--maths", "says how a backend would run it, and none is named", "add --for host, mpi or cuda");
         const Diagnostics diagnostics = located.locate(std::move(found));
         printDiagnostics(diagnostics);
         const bool valid = !hasErrors(diagnostics);
         if (options->json)
-            printJson(toJson(options->file, diagnostics, crossed));
+            printJson(toJson(options->file, diagnostics, crossed, held));
         else if (valid)
-            printValid(options->file, design);
+            printValid(options->file, design, held, options->backend);
         exitCode = valid ? exitSuccess : exitFinding;
     });
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "app/command.h"
+#include "app/heldon.h"
 #include "app/inlinedesign.h"
 #include "app/noiseoptions.h"
 #include "app/table.h"
@@ -94,7 +95,7 @@ std::string planText(const sharding::StatedPlan& plan)
 }
 
 /// `ofMembers`: of a design with groups; the blocks and the critical path are the groups'.
-Json toJson(const Design& design, const Prediction& prediction, const OfMembers* ofMembers)
+Json toJson(const Design& design, const Prediction& prediction, const OfMembers* ofMembers, const MemoryCheck& held)
 {
     const Parallelism parallel = parallelismOf(design);
     const auto members = static_cast<std::size_t>(parallel.members());
@@ -182,6 +183,10 @@ Json toJson(const Design& design, const Prediction& prediction, const OfMembers*
             entry["group"] = ofMembers->prediction.program.groupOfDevice[device];
         object["per_device"].push_back(std::move(entry));
     }
+    if (held.memory.empty())
+        object["not_allocated"] = held.reason;
+    else
+        addHeldMemory(object, held.memory);
     if (program.versioned())
         object["weights"] = weightsToJson(program);
     object["critical_path"] = Json::array();
@@ -204,7 +209,8 @@ Json scaleToJson(const ScaleReport& scale)
     return object;
 }
 
-void print(const Design& design, const Prediction& prediction, const OfMembers* ofMembers)
+void print(const Design& design, const Prediction& prediction, const OfMembers* ofMembers, const MemoryCheck& held,
+           const std::string& backend)
 {
     const Program& program = prediction.program;
     const Metrics& metrics = ofMembers ? ofMembers->prediction.metrics : prediction.metrics;
@@ -269,6 +275,8 @@ void print(const Design& design, const Prediction& prediction, const OfMembers* 
         table.addRow(row);
     }
     table.print();
+    printText("{}\n", held.memory.empty() ? "not run here, so nothing is said of what is allocated: " + held.reason
+                                          : heldText(held.memory, backend));
     if (!program.versioned())
         return;
     printText("\nweights: {}, {}\n", titleOf(program.weightPolicy.rule), nameOf(program.weightPolicy.optimizer));
@@ -285,12 +293,17 @@ struct PredictOptions {
     explicit PredictOptions(Command command) : design(command, true), noise(command, "what --families ranks by")
     {
         command.option("--seed", seed, "of the samples (1)").typeName("N");
+        command
+            .option("--for", backend,
+                    "of what `run --backend` of that name would allocate: all that a device holds (host)")
+            .typeName("host|mpi|cuda");
         command.flag("--families", families, "rank every family over the design's costs instead");
         command.flag("--json", json, "print one JSON object");
     }
     InlineDesign design;
     NoiseOptions noise;
     std::uint64_t seed = 1;
+    std::string backend = "host";
     bool families = false, json = false;
 };
 
@@ -359,8 +372,9 @@ void addPredictCommand(CommandLine& line, int& exitCode)
         const Prediction prediction = noise ? predictOrFind(located) : predictTimesOrFind(located);
         const std::optional<OfMembers> members = memberPrediction(located.design);
         const StepSpread step = noise ? spreadOfStep(prediction.program, located.design.costs, *noise) : StepSpread{};
+        const MemoryCheck held = heldOn(located.design, options->backend, RunOptions::Maths::Automatic);
         if (options->json) {
-            Json object = toJson(located.design, prediction, members ? &*members : nullptr);
+            Json object = toJson(located.design, prediction, members ? &*members : nullptr, held);
             if (noise)
                 object["spread"] = spreadToJson(*noise, step);
             if (scale)
@@ -368,7 +382,7 @@ void addPredictCommand(CommandLine& line, int& exitCode)
             printJson(object);
             return;
         }
-        print(located.design, prediction, members ? &*members : nullptr);
+        print(located.design, prediction, members ? &*members : nullptr, held, options->backend);
         if (scale)
             printText("\nscaled: {}; the full model takes {}, and at most {} on a device\n", scale->text(),
                       formatDuration(scale->fullMakespan),

@@ -17,6 +17,7 @@
 #include "executor/cuda/cudabackend.h"
 #include "executor/mpi/rankbackend.h"
 #include "executor/run/grouprun.h"
+#include "executor/run/memorycheck.h"
 #include "executor/run/run.h"
 #include "executor/runtime/faultspec.h"
 
@@ -213,24 +214,6 @@ RunOptions runOptions(const RunCommandOptions& given, bool speaks)
     return options;
 }
 
-/// The largest value over devices of each kind of memory outside the buffers, without kinds that are 0.
-std::string keptParts(const std::vector<HeldMemory>& devices)
-{
-    constexpr std::pair<Bytes HeldMemory::*, const char*> parts[] = {{&HeldMemory::maths, "for their maths"},
-                                                                     {&HeldMemory::text, "of text and losses"},
-                                                                     {&HeldMemory::links, "for links"},
-                                                                     {&HeldMemory::gaps, "of gaps between buffers"}};
-    std::string text;
-    for (const auto& [part, name] : parts) {
-        Bytes most = 0;
-        for (const HeldMemory& device : devices)
-            most = std::max(most, device.*part);
-        if (most > 0)
-            text += fmt::format("{}{} {}", text.empty() ? "" : ", ", formatSize(most), name);
-    }
-    return text;
-}
-
 std::string_view referenceOf(const RunResult& result)
 {
     return result.gradients->lagged ? "sequential, equally lagged" : "sequential";
@@ -272,7 +255,9 @@ void print(const RunResult& result)
         printText("busy        for {:.0f} % of their time devices waited for a processor core that others had:\n"
                   "            times are too long; run it on a quieter machine, or fewer devices\n",
                   100 * *waited);
-    if (result.gradients)
+    if (result.gradients && !result.gradients->skipped.empty())
+        printText("gradients   not compared: {}\n", result.gradients->skipped);
+    else if (result.gradients)
         printText("{}   {}\n", result.gradients->lagged ? "weights  " : "gradients",
                   result.gradients->bitEqual ? fmt::format("bit-equal to the {} reference", referenceOf(result))
                                              : fmt::format("differ from the {} reference by {:.3g} relative, "

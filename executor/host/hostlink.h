@@ -31,7 +31,11 @@ private:
     };
 
     bool match(std::size_t index);
-    std::byte* slotData(int slot) { return m_storage->region().data + slot * m_options.stride(64); }
+    /// Null where nothing that is sent has any bytes.
+    std::byte* slotData(int slot)
+    {
+        return m_storage ? m_storage->region().data + slot * m_options.stride(64) : nullptr;
+    }
 
     const LinkOptions m_options;
     mutable std::mutex m_mutex; ///< guards all below but the slots' contents

@@ -127,6 +127,17 @@ GradientCheck checkLastStep(const LastStep& last, const TrainingWork& work, doub
     return compareGradients(work, reference, bound);
 }
 
+GradientCheck notCompared(const RunResult& result, bool trains, bool versioned)
+{
+    GradientCheck check;
+    check.lagged = versioned;
+    check.skipped = !trains            ? "blocks that take the design's times have no mathematics"
+                    : result.cancelled ? "the run was cancelled"
+                    : !result.speaks   ? "another process compares"
+                                       : "it was not asked for";
+    return check;
+}
+
 void noteOfGradients(const GradientCheck& check, Diagnostics& notes)
 {
     if (!check.holds())

@@ -38,6 +38,9 @@ struct LastStep {
 /// With the sequential run; where weights are updated amid the step, with the lagged one.
 GradientCheck checkLastStep(const LastStep& last, const TrainingWork& work, double bound);
 
+/// Why a run's last step was compared with nothing.
+GradientCheck notCompared(const RunResult& result, bool trains, bool versioned);
+
 /// Of a check that does not hold: an error more.
 void noteOfGradients(const GradientCheck& check, Diagnostics& notes);
 

@@ -30,15 +30,6 @@ namespace pipewright {
 
 namespace {
 
-/// Records of one step on the busiest device, so that a ring holds at least a step or two.
-std::size_t recordsPerStep(const Program& program)
-{
-    std::size_t most = 0;
-    for (const Program::Device& device : program.devices)
-        most = std::max(most, device.instructions.size());
-    return 2 * most + 1; // an instruction may begin and end buffers
-}
-
 /// What training needs beside the runtime; absent for timed maths.
 struct Training {
     std::unique_ptr<TrainingData> data;
@@ -69,7 +60,7 @@ public:
         m_result.backend = m_backend->name();
         m_result.devices = m_backend->devices();
         m_result.groups.assign(m_program.groupOfDevice.begin(), m_program.groupOfDevice.end());
-        m_result.predictedPeakBytes = predictedPeaks();
+        m_result.predictedPeakBytes = peaksOf(m_program);
         if (m_groups && m_trains && m_peers && m_result.speaks)
             noteCopies(*m_groups, design, m_result.notes);
         makeWork();
@@ -115,12 +106,19 @@ public:
         if (!m_result.cancelled && m_trains && m_options.checkGradients && m_result.speaks) {
             checkGradients();
             noteOfGradients(*m_result.gradients, m_result.notes);
+        } else {
+            m_result.gradients = notCompared(m_result, m_trains, m_program.versioned());
         }
         if (!m_result.cancelled && m_result.speaks)
             writeParameters();
         if (m_trace)
             m_trace->finish(m_result, m_groups ? m_groups->shownOf(m_result.peakBytes) : m_result.peakBytes);
         return std::move(m_result);
+    }
+
+    std::vector<HeldMemory> heldMemory()
+    {
+        return predictMemory(m_program, m_options.runtime.eagerSlots, *m_work, *m_backend);
     }
 
 private:
@@ -149,11 +147,11 @@ private:
 
     void replan(DeviceFit fit)
     {
-        const std::vector<Bytes> before = predictedPeaks();
+        const std::vector<Bytes> before = peaksOf(m_program);
         m_design.workload = std::move(fit.workload);
         applyBytes(*m_design.workload, m_design.layersPerStage, m_design.schedule.recompute, m_design.costs);
         m_program = compile(m_design.schedule, m_design.costs, m_design.dataflow);
-        const std::vector<Bytes> after = predictedPeaks();
+        const std::vector<Bytes> after = peaksOf(m_program);
         for (std::size_t d = 0; d < after.size(); ++d)
             if (after[d] != before[d]) {
                 m_result.notes.push_back({Severity::Note, fit.where,
@@ -162,14 +160,6 @@ private:
                                           fit.hint + " in the model for a prediction of this"});
                 return;
             }
-    }
-
-    std::vector<Bytes> predictedPeaks() const
-    {
-        std::vector<Bytes> peaks;
-        for (const Program::Device& device : m_program.devices)
-            peaks.push_back(device.peakBytes);
-        return peaks;
     }
 
     void makeWork()
@@ -495,6 +485,11 @@ private:
 RunResult run(const Design& design, const RunOptions& options)
 {
     return Execution(design, options).run();
+}
+
+std::vector<HeldMemory> heldMemory(const Design& design, const RunOptions& options)
+{
+    return Execution(design, options).heldMemory();
 }
 
 } // namespace pipewright

@@ -92,7 +92,7 @@ struct RunResult {
     std::vector<HeldMemory> memory; ///< per device: what it was to hold, from before anything was allocated
     std::vector<Bytes> heldBytes; ///< per device: what was allocated of it. A note says where it is not memory's total
     std::int64_t droppedRecords = 0;
-    std::optional<GradientCheck> gradients; ///< of the last step
+    std::optional<GradientCheck> gradients; ///< of the last step; of a whole run never without
     std::string trace;
     std::string traceFault; ///< why the trace lacks a part of the run, or all of it; empty: it has all
     bool cancelled = false;
@@ -112,5 +112,9 @@ struct RunResult {
 /// Throws Error when the design cannot run, and when a run cannot be finished; what was recorded until then stays
 /// readable in the trace. A trace that is lost on the way ends no run: `traceFault` says it.
 RunResult run(const Design& design, const RunOptions& options);
+
+/// RunResult::memory of such a run, per device: nothing is run, written or allocated. Throws Error as run() does before
+/// its first step.
+std::vector<HeldMemory> heldMemory(const Design& design, const RunOptions& options);
 
 } // namespace pipewright

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/base/median.h"
 #include "core/json/jsonvalue.h"
+#include "executor/run/memorycheck.h"
 #include "executor/run/run.h"
 #include "executor/runtime/runtime.h"
 
@@ -58,33 +59,21 @@ std::string RunResult::toJson() const
         json["predicted_host_bytes"] = predictedHostBytes;
     }
     json["allocated_bytes"] = heldBytes;
-    json["predicted_allocated_bytes"] = JsonValue::array();
-    JsonValue kept;
-    for (const char* part : {"gaps", "maths", "text", "links"})
-        kept[part] = JsonValue::array();
-    for (const HeldMemory& device : memory) {
-        json["predicted_allocated_bytes"].push_back(device.total());
-        kept["gaps"].push_back(device.gaps);
-        kept["maths"].push_back(device.maths);
-        kept["text"].push_back(device.text);
-        kept["links"].push_back(device.links);
-    }
-    json["kept_bytes"] = std::move(kept); // beside the peak, of the predicted ones
+    addHeldMemory(json, memory);
     json["dropped_records"] = droppedRecords;
     const auto referenceOf = [](const GradientCheck& check) {
         if (!check.reference.empty())
             return check.reference;
         return std::string(check.lagged ? "sequential-lagged" : "sequential");
     };
-    if (gradients && !gradients->skipped.empty())
-        json["gradient_check"] = {{"reference", referenceOf(*gradients)}, {"skipped", gradients->skipped}};
-    else if (gradients)
-        json["gradient_check"] = {{"reference", referenceOf(*gradients)},
-                                  {"bit_equal", gradients->bitEqual},
-                                  {"max_relative_error", gradients->maxRelativeError},
-                                  {"within", gradients->within}};
+    const GradientCheck check = gradients.value_or(GradientCheck{.skipped = "the run did not come to it"});
+    if (!check.skipped.empty())
+        json["gradient_check"] = {{"reference", referenceOf(check)}, {"skipped", check.skipped}};
     else
-        json["gradient_check"] = nullptr;
+        json["gradient_check"] = {{"reference", referenceOf(check)},
+                                  {"bit_equal", check.bitEqual},
+                                  {"max_relative_error", check.maxRelativeError},
+                                  {"within", check.within}};
     if (!clockOffsets.empty()) {
         json["clock_offset_ns"] = clockOffsets;
         json["clock_uncertainty_ns"] = clockUncertainties;

@@ -89,6 +89,14 @@ std::unique_ptr<Backend> backendFor(const RunOptions& options, int devices)
     return memory > 0 ? createHostBackend(devices, memory) : createHostBackend(devices);
 }
 
+std::vector<Bytes> peaksOf(const Program& program)
+{
+    std::vector<Bytes> peaks;
+    for (const Program::Device& device : program.devices)
+        peaks.push_back(device.peakBytes);
+    return peaks;
+}
+
 void requireParameters(const RunOptions& options, bool trains)
 {
     for (const auto& [option, value] : {std::pair{"--dump", &options.dump},

@@ -35,6 +35,9 @@ Design scaledDesign(const Design& design, const RunOptions& options);
 
 std::unique_ptr<Backend> backendFor(const RunOptions& options, int devices);
 
+/// Per device, as predicted.
+std::vector<Bytes> peaksOf(const Program& program);
+
 /// Throws Error where an option is about parameters, and there are none, or in pieces.
 void requireParameters(const RunOptions& options, bool trains);
 

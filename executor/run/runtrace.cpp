@@ -20,6 +20,14 @@ TraceHeader withClock(TraceHeader header)
 
 } // namespace
 
+std::size_t recordsPerStep(const Program& program)
+{
+    std::size_t most = 0;
+    for (const Program::Device& device : program.devices)
+        most = std::max(most, device.instructions.size());
+    return 2 * most + 1; // an instruction may begin and end buffers
+}
+
 RunTrace::RunTrace(const std::string& path, bool overwrite, const Design& design, const Program& program,
                    TraceHeader header, std::function<void(const Diagnostics&)> tell)
     : m_path(path), m_writer(path, design, program, withClock(std::move(header)), overwrite), m_tell(std::move(tell))

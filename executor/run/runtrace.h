@@ -12,6 +12,9 @@
 
 namespace pipewright {
 
+/// Of one step on the busiest device, so that a ring holds at least a step or two.
+std::size_t recordsPerStep(const Program& program);
+
 class RunTrace final : public RecordSink {
 public:
     /// Throws Error as TraceWriter does. `header` without its clock; `tell` (may be empty) is called once, when the

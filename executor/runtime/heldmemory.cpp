@@ -42,6 +42,19 @@ std::vector<HeldMemory> predictMemory(const Program& program, std::span<const Bu
     return devices;
 }
 
+std::vector<HeldMemory> predictMemory(const Program& program, int eagerSlots, StageWork& work, Backend& backend)
+{
+    std::vector<BufferPlaces> places;
+    for (std::size_t d = 0; d < program.devices.size(); ++d)
+        places.push_back(planBuffers(program, static_cast<int>(d)));
+    return predictMemory(program, places, planLinks(program, work), storedSends(program, eagerSlots), work, backend);
+}
+
+int storedSends(const Program& program, int eagerSlots)
+{
+    return program.blockingTransfers ? 0 : eagerSlots;
+}
+
 std::string describe(const HeldMemory& memory)
 {
     std::string text = formatSize(memory.peak) + " at the peak of its buffers";

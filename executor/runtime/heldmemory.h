@@ -32,6 +32,12 @@ std::vector<HeldMemory> predictMemory(const Program& program, std::span<const Bu
                                       std::span<const PlannedLink> links, int storedSends, const StageWork& work,
                                       Backend& backend);
 
+/// The same, with buffers and links planned here: what a Runtime of these arguments would allocate. `eagerSlots` as in
+/// RuntimeOptions.
+std::vector<HeldMemory> predictMemory(const Program& program, int eagerSlots, StageWork& work, Backend& backend);
+/// A transfer that blocks both devices is a rendezvous.
+int storedSends(const Program& program, int eagerSlots);
+
 LinkOptions linkOptions(const PlannedLink& link, int storedSends, bool mayBeSlowed);
 
 /// "1.2 MiB at the peak of its buffers, 33 MiB for its maths, …": without the parts that are nothing.

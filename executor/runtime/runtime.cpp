@@ -135,24 +135,20 @@ std::unique_ptr<HostStore> Runtime::hostStore(int device, Bytes bytes)
 void Runtime::predict(std::span<const BufferPlaces> places)
 {
     const std::vector<PlannedLink> links = planLinks(*m_run.program, *m_run.work);
-    m_predicted = predictMemory(*m_run.program, places, links, storedSends(), *m_run.work, m_backend);
+    const int stored = storedSends(*m_run.program, m_run.options.eagerSlots);
+    m_predicted = predictMemory(*m_run.program, places, links, stored, *m_run.work, m_backend);
     if (Diagnostics why = whyNotFitting(m_predicted, m_backend, m_run.options.deviceMemory); !why.empty())
         throw Error(std::move(why));
-}
-
-/// A transfer that blocks both devices is a rendezvous.
-int Runtime::storedSends() const
-{
-    return m_run.program->blockingTransfers ? 0 : m_run.options.eagerSlots;
 }
 
 void Runtime::plan(std::vector<std::vector<BufferLife>> lifetimes)
 {
     const Program& program = *m_run.program;
     m_run.plan = planRun(program, m_run.regions, std::move(lifetimes), *m_run.work);
+    const int stored = storedSends(program, m_run.options.eagerSlots);
     for (const PlannedLink& link : m_run.plan.links)
         m_run.links.push_back(m_backend.isLocal(link.from) || m_backend.isLocal(link.to) ? m_backend.createLink(
-                                  link.from, link.to, linkOptions(link, storedSends(), m_run.options.emulateLinks))
+                                  link.from, link.to, linkOptions(link, stored, m_run.options.emulateLinks))
                                                                                          : nullptr);
     for (const SumPair& pair : m_run.plan.sumPairs)
         m_run.sums.push_back(m_run.work->addsUp() && (m_backend.isLocal(pair.first) || m_backend.isLocal(pair.second))

@@ -52,7 +52,6 @@ private:
     std::unique_ptr<HostStore> hostStore(int device, Bytes bytes);
     void predict(std::span<const BufferPlaces> places);
     void plan(std::vector<std::vector<BufferLife>> lifetimes);
-    int storedSends() const;
     void startActors();
     void endThreads();
     Diagnostics whoDoesNotComeBack(const std::string& reason) const;

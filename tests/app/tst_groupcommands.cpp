@@ -51,6 +51,11 @@ private Q_SLOTS:
         QCOMPARE(run["group"].toArray(), groups);
         QCOMPARE(run["peak_bytes"].toArray(), peaks); // allocated, by run; predicted, by predict
         QCOMPARE(run["allocated_bytes"].toArray(), run["predicted_allocated_bytes"].toArray());
+        const QJsonObject checked = m_work.run("check " + name + " --for host --json").json();
+        for (const char* key : {"predicted_allocated_bytes", "kept_bytes"}) {
+            QCOMPARE(predicted[key], run[key]);
+            QCOMPARE(checked[key], run[key]);
+        }
         const QJsonObject check = run["gradient_check"].toObject();
         QCOMPARE(check["reference"].toString(), "sequential");
         QVERIFY(check["max_relative_error"].toDouble() <= check["within"].toDouble());

@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "executor/run/gradientcheck.h"
 
+#include "executor/run/run.h"
+#include "makers/models.h"
 #include "testmain.h"
 
 #include <QTest>
 
+#include <nlohmann/json.hpp>
+
+#include <atomic>
 #include <limits>
 
 using namespace pipewright;
@@ -22,6 +27,34 @@ private Q_SLOTS:
         QVERIFY2(std::abs(check.maxRelativeError - 2e-8) < 1e-10, std::to_string(check.maxRelativeError).c_str());
         QVERIFY(check.holds());
         QCOMPARE(check.worst, std::string("a"));
+    }
+
+    /// The key is never without a value: a run that compared nothing says why.
+    void whatIsNotComparedSaysWhy_data()
+    {
+        QTest::addColumn<bool>("timed");
+        QTest::addColumn<bool>("cancelled");
+        QTest::addColumn<QString>("why");
+        QTest::newRow("timed") << true << false << "have no mathematics";
+        QTest::newRow("cancelled") << false << true << "was cancelled";
+        QTest::newRow("unchecked") << false << false << "was not asked for";
+    }
+    void whatIsNotComparedSaysWhy()
+    {
+        QFETCH(bool, timed);
+        QFETCH(bool, cancelled);
+        QFETCH(QString, why);
+        std::atomic<bool> cancel{cancelled};
+        RunOptions options;
+        options.checkGradients = cancelled;
+        options.runtime.cancel = &cancel;
+        if (timed)
+            options.maths = RunOptions::Maths::Timed;
+        const RunResult result = run(test::tinyGpt("1f1b", 2, 2), options);
+        const nlohmann::json check = nlohmann::json::parse(result.toJson())["gradient_check"];
+        QCOMPARE(check["reference"].get<std::string>(), std::string("sequential"));
+        QVERIFY(QString::fromStdString(check["skipped"].get<std::string>()).contains(why));
+        QVERIFY(!check.contains("bit_equal"));
     }
 
     /// A small tensor does not hide behind a large one.

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "app/heldon.h"
+
+#include "app/gpus.h"
+
+#include "executor/run/backendcheck.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace pipewright::app {
+
+MemoryCheck heldOn(const Design& design, const std::string& backend, RunOptions::Maths maths)
+{
+    if (std::find(std::begin(runBackends), std::end(runBackends), backend) == std::end(runBackends))
+        throw Error("--for", "\"" + backend + "\" is no backend", "use host, mpi or cuda");
+    RunOptions options;
+    options.backend = backend;
+    options.maths = maths;
+    if (backend == "cuda")
+        try {
+            Diagnostics doubts; // of the run, which says them
+            options.gpus = true;
+            GpuChoice choice;
+            choice.shares = design.cluster.gpus;
+            choice.recordKernels = false;
+            options.createBackend = cudaBackend(choice, design.schedule.devices(), doubts);
+        } catch (const Error& error) {
+            return {{}, error.what(), {}};
+        }
+    // A process holds of its device what a thread does: without stored sends links keep nothing.
+    return checkMemory(design, options);
+}
+
+std::string heldText(std::span<const HeldMemory> memory, const std::string& backend)
+{
+    const HeldMemory& fullest = *std::max_element(
+        memory.begin(), memory.end(), [](const HeldMemory& a, const HeldMemory& b) { return a.total() < b.total(); });
+    const std::string beside = keptParts(memory);
+    return fmt::format("predicted: run --backend {} allocates at most {} of a device{}", backend,
+                       formatSize(fullest.total()),
+                       beside.empty() ? ", for its buffers alone" : "; of it, beside the buffers, at most " + beside);
+}
+
+} // namespace pipewright::app

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// What is said before a run of the memory that it takes is what the run then says and allocates.
+#include "core/json/jsonvalue.h"
+#include "executor/run/memorycheck.h"
+#include "executor/run/run.h"
+#include "makers/designs.h"
+#include "makers/groups.h"
+#include "makers/models.h"
+#include "testmain.h"
+
+#include <QTest>
+
+using namespace pipewright;
+using namespace pipewright::test;
+
+class MemoryCheckTest : public QObject {
+    Q_OBJECT
+
+private Q_SLOTS:
+    void whatIsSaidBeforehandIsWhatTheRunSaysAndAllocates_data()
+    {
+        QTest::addColumn<QByteArray>("design");
+        QTest::addColumn<bool>("timed");
+        QTest::newRow("training") << QByteArray("gpt") << false;
+        QTest::newRow("timed blocks") << QByteArray("gpt") << true;
+        QTest::newRow("updates amid the step") << QByteArray("pipedream") << false;
+        QTest::newRow("stored sends") << QByteArray("eager") << true;
+        QTest::newRow("stored sends of no bytes") << QByteArray("empty") << true;
+        QTest::newRow("members of groups") << QByteArray("groups") << false;
+        QTest::newRow("members, timed") << QByteArray("groups") << true;
+    }
+    void whatIsSaidBeforehandIsWhatTheRunSaysAndAllocates()
+    {
+        QFETCH(QByteArray, design);
+        QFETCH(bool, timed);
+        const Design made = design == "groups"      ? groupDesign("zb-h1", {{1e9, 5e8}, {1e9}}, 4)
+                            : design == "pipedream" ? tinyGpt("pipedream", 2, 4)
+                            : design == "empty"     ? evenDesign({}, possibleSchedule("zb-h1", 4, 6))
+                                                    : trainableDesign(tinyGpt("zb-h1", 4, 6));
+        RunOptions options;
+        if (timed)
+            options.maths = RunOptions::Maths::Timed;
+        if (design == "eager" || design == "empty")
+            options.runtime.eagerSlots = 2;
+        const MemoryCheck before = checkMemory(made, options);
+        QCOMPARE(before.reason, std::string());
+        const RunResult result = run(made, options);
+        QVERIFY(before.memory == result.memory);
+        std::vector<Bytes> totals;
+        Bytes beside = 0;
+        for (const HeldMemory& memory : before.memory) {
+            totals.push_back(memory.total());
+            beside += memory.links;
+        }
+        QCOMPARE(totals, result.heldBytes);
+        QCOMPARE(beside > 0, design == "eager");
+    }
+
+    void aDeviceThatIsTooSmallForAllItHoldsIsNamedWithTheParts()
+    {
+        Design design = trainableDesign(tinyGpt("1f1b", 2, 4));
+        RunOptions options;
+        options.maths = RunOptions::Maths::Timed;
+        options.runtime.eagerSlots = 2;
+        const MemoryCheck enough = checkMemory(design, options);
+        QVERIFY(enough.found.empty());
+        const HeldMemory& first = enough.memory.front();
+        QVERIFY(first.links > 0);
+        design.cluster.devices.assign(2, DeviceSpec{"small card", first.total() - 1, 0, 0, 0.5});
+        const MemoryCheck check = checkMemory(design, options);
+        QVERIFY(!check.found.empty());
+        QCOMPARE(check.found.front().where, std::string("device 0"));
+        const std::string& what = check.found.front().what;
+        QVERIFY2(what.find("of small card: ") != std::string::npos && what.find("for its links") != std::string::npos
+                     && what.find("at the peak of its buffers") != std::string::npos,
+                 what.c_str());
+    }
+
+    void whatDoesNotRunSaysWhyNothingIsKnown()
+    {
+        Design design = tinyGpt("1f1b", 2, 4);
+        design.schedule.offload = {true, true};
+        design.costs.hostLink = LinkCosts{1000, 1e12};
+        RunOptions options;
+        options.backend = "mpi";
+        const MemoryCheck check = checkMemory(design, options);
+        QVERIFY(check.memory.empty());
+        QVERIFY2(check.reason.find("does not copy activations") != std::string::npos, check.reason.c_str());
+    }
+};
+
+PIPEWRIGHT_TEST(MemoryCheckTest, NoApplication)
+#include "tst_memorycheck.moc"
