@@ -11,6 +11,24 @@
 
 namespace pipewright {
 
+/// What members of a group share of a stage's bytes.
+inline constexpr Bytes StageCosts::*bytesOnMembers[] = {
+    &StageCosts::parameters,
+    &StageCosts::gradients,
+    &StageCosts::optimizerState,
+    &StageCosts::savedUntilInputGrad,
+    &StageCosts::savedUntilWeightGrad,
+    &StageCosts::savedFromInputGrad,
+    &StageCosts::sparedByBackward,
+    &StageCosts::recomputedUntilInputGrad,
+    &StageCosts::recomputedUntilWeightGrad,
+    &StageCosts::workspaceRecompute,
+    &StageCosts::workspaceForward,
+    &StageCosts::workspaceInputGrad,
+    &StageCosts::workspaceWeightGrad,
+    &StageCosts::workspaceBackward,
+};
+
 /// `stage` holds the bytes of a single device; its times and bytes become those of the group's lane. O(instructions).
 void applyGroupCosts(const sharding::SharedStage& shared, const DeviceSpec& group, StageCosts& stage);
 

@@ -51,6 +51,27 @@ PassParts behind(const PassParts& first, const PassParts& second)
     return both;
 }
 
+/// As much longer or shorter as the design's time of the stage is than its plan's: costs may be given or measured.
+void scale(PassParts& pass, Nanoseconds planned, Nanoseconds stated)
+{
+    if (planned == stated || planned <= 0)
+        return;
+    const auto scaled = [&](Nanoseconds& time) {
+        time = std::llround(static_cast<double>(time) * static_cast<double>(stated) / static_cast<double>(planned));
+    };
+    for (std::vector<Nanoseconds>& part : pass.parts)
+        std::for_each(part.begin(), part.end(), scaled);
+    std::for_each(pass.collectives.begin(), pass.collectives.end(), scaled);
+}
+
+/// The same of bytes, which a member may have none of by its plan.
+Bytes inProportion(Bytes own, Bytes planned, Bytes stated)
+{
+    return planned == stated || planned <= 0
+               ? own
+               : std::llround(static_cast<double>(own) * static_cast<double>(stated) / static_cast<double>(planned));
+}
+
 PassParts onePart(Nanoseconds time, int members)
 {
     return {{std::vector<Nanoseconds>(static_cast<std::size_t>(members), time)}, {}, {}};
@@ -231,6 +252,28 @@ sharding::StatedPlan planOfCopy(const Design& design, int stage, int replica)
     return {plan.strategy, {}, {}};
 }
 
+/// Of a stage of a group, in all replicas, what the design says otherwise than the first one's plan.
+void takeStatedCosts(const Design& design, const StageCosts& whole, std::size_t stage, GroupStages& groups)
+{
+    const DeviceSpec* const group = groupOfStage(design, static_cast<int>(stage));
+    if (group == nullptr)
+        return;
+    const StageCosts& stated = design.costs.stages[stage];
+    StageCosts planned = whole;
+    applyGroupCosts(groups.plans[stage], *group, planned);
+    for (std::size_t copy = stage; copy < groups.stages.size(); copy += static_cast<std::size_t>(groups.perReplica)) {
+        GroupStage& own = groups.stages[copy];
+        if (own.members.size() == 1)
+            continue;
+        for (const Op op : allOps)
+            if (op != Op::U) // it is the design's already
+                scale(own.passes[indexOf(op)], planned.*timeField(op), stated.*timeField(op));
+        for (StageCosts& member : own.members)
+            for (const auto bytes : bytesOnMembers)
+                member.*bytes = inProportion(member.*bytes, planned.*bytes, stated.*bytes);
+    }
+}
+
 } // namespace
 
 int GroupStages::members() const
@@ -308,8 +351,6 @@ Diagnostics whyNoMembers(const Design& design)
            "use full or none: --recompute full");
     refuse(!schedule.overlaps.empty(), "schedule.overlaps", "groups do not run overlapped pairs",
            "take the pairs apart");
-    refuse(!schedule.transferOrder.empty(), "schedule.transfer_order",
-           "the stated order is of devices, and groups send member by member", "remove \"transfer_order\"");
     if (!design.dataflow.skips.empty() && static_cast<int>(design.layersPerStage.size()) == schedule.stages()) {
         Costs whole;
         applyBytes(*design.workload, design.layersPerStage, schedule.recompute, whole);
@@ -375,12 +416,20 @@ GroupStages groupStages(const Design& design)
         }
         stage.members = members > 1 ? memberCosts(shared, whole.stages[s]) : std::vector<StageCosts>{costs};
     }
+    for (std::size_t s = 0; s < static_cast<std::size_t>(groups.perReplica); ++s)
+        takeStatedCosts(design, whole.stages[s], s, groups);
     for (int r = 0; r < design.schedule.replicas(); ++r) {
         for (int s = 0; s + 1 < groups.perReplica; ++s)
             groups.edges.push_back(edgeBetween(groups, groups.copyOf(s, r), groups.copyOf(s + 1, r), false));
         for (const SkipConnection& skip : design.dataflow.skips)
             groups.edges.push_back(
                 edgeBetween(groups, groups.copyOf(skip.fromStage, r), groups.copyOf(skip.toStage, r), true));
+    }
+    for (StageEdge& edge : groups.edges) {
+        const auto s = static_cast<std::size_t>(edge.from % groups.perReplica);
+        for (std::vector<BoundaryPiece>* pieces : {&edge.output, &edge.gradients})
+            for (BoundaryPiece& piece : *pieces)
+                piece.bytes = inProportion(piece.bytes, whole.stages[s].output, design.costs.stages[s].output);
     }
     addSums(design, groups);
     return groups;

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/predict/designcheck.h"
 
+#include "core/design/groupstages.h"
 #include "core/design/stagecosts.h"
 #include "core/predict/busqueues.h"
 #include "core/predict/predict.h"
 #include "core/program/deadlock.h"
+#include "core/program/memberprogram.h"
 #include "core/schedule/validate.h"
 
 #include <fmt/format.h>
@@ -81,12 +83,34 @@ Diagnostics checkBytes(const Design& design)
     return diagnostics;
 }
 
+/// The members run in an order of their own, each with a memory of its own.
+Diagnostics checkMembers(const Design& design, const Program& groups)
+{
+    const Program members = memberProgram(groups, groupStages(design), design.costs).program;
+    Diagnostics diagnostics = checkDeadlock(members);
+    std::size_t member = 0;
+    for (const DeviceSpec& device : design.cluster.devices)
+        for (std::size_t m = 0; m < (device.group ? device.group->devices.size() : 1); ++m, ++member) {
+            if (!device.group || member >= members.devices.size())
+                continue;
+            const DeviceSpec& own = device.group->devices[m];
+            if (const Bytes peak = members.devices[member].peakBytes; own.memory > 0 && peak > own.memory)
+                diagnostics.push_back({Severity::Error, fmt::format("device {}", member),
+                                       fmt::format("a group's member, needs {}, {} more than the {} of {}",
+                                                   formatSize(peak), formatSize(peak - own.memory),
+                                                   formatSize(own.memory), own.name.empty() ? "the device" : own.name),
+                                       "give it a smaller share of its stages (--plan), recompute or offload, or use "
+                                       "fewer microbatches at a time"});
+        }
+    return diagnostics;
+}
+
 } // namespace
 
 Diagnostics checkDesign(const Design& design, std::vector<MemoryPeak>* crossed)
 {
     // The usual long schedule: the shortened one is valid, so all is, and it says what there is to be said.
-    if (const std::optional<SteadyPrediction> steady = predictSteady(design);
+    if (const std::optional<SteadyPrediction> steady = hasGroups(design) ? std::nullopt : predictSteady(design);
         steady && steady->cannotHang && !exceedsMemory(design, steady->program)) {
         if (crossed != nullptr)
             crossed->clear();
@@ -109,6 +133,8 @@ Diagnostics checkDesign(const Design& design, std::vector<MemoryPeak>* crossed)
                 blocking.what = "with blocking communication: " + blocking.what;
                 diagnostics.push_back(std::move(blocking));
             }
+        if (hasGroups(design) && whyNoMembers(design).empty())
+            append(diagnostics, checkMembers(design, prediction.program));
         std::vector<MemoryPeak> peaks = crossedLimits(design, prediction);
         for (const MemoryPeak& peak : peaks)
             diagnostics.push_back(explain(peak));

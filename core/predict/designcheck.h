@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Everything that can be said against a design before it runs: the schedule, its costs, the communication
-// of the compiled Program, and each device's peak against its memory.
+// of the compiled Program, of its groups' members too, and each device's peak against its memory.
 #pragma once
 
 #include "core/base/diagnostic.h"

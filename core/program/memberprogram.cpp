@@ -15,6 +15,7 @@
 #include <cmath>
 #include <map>
 #include <optional>
+#include <set>
 #include <utility>
 
 namespace pipewright {
@@ -59,6 +60,11 @@ public:
             for (const Program::ExtraDependency& one : groups.extraDependencies)
                 if (one.after != none && groups.tasks[one.after].kind == TaskKind::Offload) // none: a pin
                     m_offloadsBefore.emplace(one.task, one.after);
+        for (const Program::ExtraDependency& one : groups.extraDependencies)
+            if (one.after == none)
+                m_pins.emplace(one.task, one.earliestStart);
+            else if (groups.tasks[one.task].kind == TaskKind::Transfer)
+                m_behindBlocks.insert(one.task);
     }
 
     MemberProgram run()
@@ -200,6 +206,14 @@ private:
         const TaskId id =
             begin(TaskKind::Transfer, op, maker, microbatch, from.device, to, link.transferTime(from.bytes), 0);
         waitFor(id, made);
+        TaskId &here = m_last[static_cast<std::size_t>(from.device)], &there = m_last[static_cast<std::size_t>(to)];
+        if (m_groups.blockingTransfers) {
+            m_made.program.afterOnDevice[id] = here;
+            waitFor(id, there);
+            here = there = id;
+        } else if (m_behindBlocks.contains(m_block)) {
+            waitFor(id, here);
+        }
         operand(buffer);
         endReads();
         return id;
@@ -311,6 +325,8 @@ private:
                                         scaled(pass.parts[part][static_cast<std::size_t>(m)]), static_cast<int>(part));
                 m_made.program.afterOnDevice[id] = std::exchange(m_last[static_cast<std::size_t>(device)], id);
                 if (isFirst) {
+                    if (const auto pin = m_pins.find(m_block); pin != m_pins.end())
+                        m_made.program.extraDependencies.push_back({id, none, pin->second});
                     readArrived(id, task, m);
                     waitForOffloads(id, m);
                 }
@@ -442,7 +458,8 @@ private:
                     continue;
                 const BufferId buffer =
                     write(forward ? BufferKind::Output : BufferKind::Gradient, deviceOf(copy, member), copy,
-                          task.microbatch, piece.bytes, forward ? -1 : edge.from % m_stages.perReplica, edge.skip);
+                          task.microbatch, m_costs.scaled(piece.bytes, task.microbatch),
+                          forward ? -1 : edge.from % m_stages.perReplica, edge.skip);
                 arrivedOf(edge, task.microbatch, forward).push_back({piece.to, buffer, none});
                 m_makerOf.resize(m_made.program.buffers.size(), none);
                 m_makerOf[buffer] = id;
@@ -458,13 +475,15 @@ private:
 
     const Program& m_groups;
     const Costs& m_costs;
-    std::vector<int> m_first;                                 ///< per group: its first member
-    std::vector<TaskId> m_last;                               ///< per member
-    std::vector<TaskId> m_makerOf;                            ///< per buffer that is handed over
-    std::vector<CopyEdges> m_edges;                           ///< per copy of a stage
-    std::vector<std::vector<MemberCell>> m_cells;             ///< per copy and microbatch, then member
-    std::vector<std::array<TaskId, 2>> m_lastCopy;            ///< per member: to the host's memory, and back
-    std::multimap<TaskId, TaskId> m_offloadsBefore;           ///< of the groups' tasks
+    std::vector<int> m_first;                       ///< per group: its first member
+    std::vector<TaskId> m_last;                     ///< per member
+    std::vector<TaskId> m_makerOf;                  ///< per buffer that is handed over
+    std::vector<CopyEdges> m_edges;                 ///< per copy of a stage
+    std::vector<std::vector<MemberCell>> m_cells;   ///< per copy and microbatch, then member
+    std::vector<std::array<TaskId, 2>> m_lastCopy;  ///< per member: to the host's memory, and back
+    std::multimap<TaskId, TaskId> m_offloadsBefore; ///< of the groups' tasks
+    std::set<TaskId> m_behindBlocks;      ///< the groups' transfers that a stated order puts behind other blocks
+    std::map<TaskId, Nanoseconds> m_pins; ///< per task of the groups
     std::map<std::pair<TaskId, int>, TaskId> m_offloadOf;     ///< a member's, of the groups'
     std::vector<std::vector<Arrived>> m_outputs, m_gradients; ///< per edge and microbatch
 };

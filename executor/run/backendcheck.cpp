@@ -9,6 +9,7 @@
 #include "core/workload/transformer.h"
 #include "executor/run/grouprun.h"
 #include "executor/run/machinefit.h"
+#include "executor/run/runsetup.h"
 #include "executor/run/trainabledesign.h"
 #include "executor/sharding/grouptraining.h"
 
@@ -69,11 +70,7 @@ Diagnostics whyNotHere(const Design& design)
     Design trained = trainableDesign(design);
     trained.workload = widened(*trained.workload);
     applyBytes(*trained.workload, trained.layersPerStage, trained.schedule.recompute, trained.costs);
-    const Program program = compile(trained.schedule, trained.costs, trained.dataflow);
-    std::vector<Bytes> peaks;
-    for (const Program::Device& device : program.devices)
-        peaks.push_back(device.peakBytes);
-    Diagnostics why = whyTooLarge(trained, peaks, "host",
+    Diagnostics why = whyTooLarge(trained, peaksOf(compile(trained.schedule, trained.costs, trained.dataflow)), "host",
                                   {.host = static_cast<Bytes>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE)});
     for (Diagnostic& diagnostic : why)
         diagnostic.hint = "use --scale layers=N to train a smaller one, or --maths training to try";
@@ -91,6 +88,17 @@ void noteOfGroups(const Design& design, const RunMeans& means, Diagnostics& foun
     else if (!runsMembers(design, means))
         note(found, "cluster.devices", "GPUs run every group as one device, with the times of its members",
              "use --backend host, or mpi without GPUs, to run member by member");
+    else if (!design.dataflow.shared.empty()) {
+        Bytes bytes = 0;
+        for (const SharedParameter& shared : design.dataflow.shared)
+            bytes += shared.bytes;
+        note(
+            found, "costs.reduce",
+            fmt::format("members add the gradients of shared parameters up piece by piece, in the time of their links, "
+                        "and not {} in {}",
+                        exactSize(bytes), exactDuration(design.costs.reduce)),
+            "look at the members' prediction, or give the model a head of its own (\"tied_head\": false)");
+    }
 }
 
 } // namespace

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "executor/run/grouprun.h"
 
+#include "core/design/groupcosts.h"
 #include "core/design/stagecosts.h"
 #include "core/program/compile.h"
+#include "core/program/deadlock.h"
 #include "executor/run/gradientcheck.h"
 #include "executor/sharding/drydevice.h"
 
@@ -30,12 +32,7 @@ void showFullestMember(const GroupStages& stages, Design& design)
             *std::max_element(members.begin(), members.end(),
                               [&](const StageCosts& a, const StageCosts& b) { return needs(a) < needs(b); });
         StageCosts& lane = design.costs.stages[s];
-        for (const auto bytes :
-             {&StageCosts::parameters, &StageCosts::gradients, &StageCosts::optimizerState,
-              &StageCosts::savedUntilInputGrad, &StageCosts::savedUntilWeightGrad, &StageCosts::savedFromInputGrad,
-              &StageCosts::sparedByBackward, &StageCosts::recomputedUntilInputGrad,
-              &StageCosts::recomputedUntilWeightGrad, &StageCosts::workspaceRecompute, &StageCosts::workspaceForward,
-              &StageCosts::workspaceInputGrad, &StageCosts::workspaceWeightGrad, &StageCosts::workspaceBackward})
+        for (const auto bytes : bytesOnMembers)
             lane.*bytes = fullest.*bytes;
     }
 }
@@ -60,10 +57,14 @@ int devicesOfRun(const Design& design, const RunMeans& means)
 
 namespace {
 
-/// What two stages share is the model's to say.
+/// What two stages share, and what one hands to the next, is the model's to say.
 Design trained(Design design)
 {
     design.dataflow.shared = sharedParametersOf(*design.workload, design.layersPerStage);
+    Costs whole;
+    applyBytes(*design.workload, design.layersPerStage, design.schedule.recompute, whole);
+    for (std::size_t s = 0; s < whole.stages.size(); ++s)
+        design.costs.stages[s].output = whole.stages[s].output;
     return design;
 }
 
@@ -78,6 +79,9 @@ GroupRun::GroupRun(const Design& given, bool trains, bool apart)
     }
     groups = compile(design.schedule, design.costs, design.dataflow);
     members = memberProgram(groups, stages, design.costs);
+    const Communication way = groups.blockingTransfers ? Communication::Blocking : Communication::Overlapped;
+    if (Diagnostics why = checkDeadlock(members.program, way); !why.empty())
+        throw Error(std::move(why));
     for (std::size_t group = 0; group < stages.membersOfDevice.size(); ++group) {
         const int first = stages.firstOf(static_cast<int>(group));
         int shown = first;

@@ -29,7 +29,8 @@ struct GroupRun {
     std::vector<int> shownMember; ///< per group: the member with the highest peak, whose memory the trace has
 
     /// `trains`: the members' bytes are those of training, otherwise those of the design's costs; `apart`: of members
-    /// that are processes. Throws Error with whyNoMembers().
+    /// that are processes. Throws Error with whyNoMembers(), and with the circle of waits where members would
+    /// hang.
     GroupRun(const Design& design, bool trains, bool apart = false);
     std::string nameOf(int group, Backend& backend) const; ///< "2 members: host threads 0 to 1"
     std::vector<Bytes> shownOf(const std::vector<Bytes>& ofMembers) const;

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // A crossed memory limit is explained: the device, the moment, the block, and what fills it.
 #include "core/design/designbuilder.h"
+#include "core/design/stageplans.h"
 #include "core/families/family.h"
 #include "core/predict/designcheck.h"
 #include "core/predict/predict.h"
 #include "makers/designs.h"
+#include "makers/groups.h"
 #include "testmain.h"
 
 #include <QTest>
@@ -44,6 +46,20 @@ private:
     }
 
 private Q_SLOTS:
+    void aMemberOfAGroupHasAMemoryOfItsOwn()
+    {
+        // With a plan that is stated: one that is searched keeps to the memory.
+        Design design = withStrategy(test::groupDesign("1f1b", {{1e9, 5e8}, {1e9, 1e9}}, 4), sharding::Strategy::Even);
+        QVERIFY(checkDesign(design).empty());
+        auto group = std::make_shared<Cluster>(*design.cluster.devices[1].group);
+        group->devices[1].memory = 1024;
+        design.cluster.devices[1].group = group;
+        const Diagnostics found = checkDesign(design);
+        QVERIFY2(found.size() == 1, toString(found).c_str());
+        QCOMPARE(found.front().where, std::string("device 3"));
+        QVERIFY2(found.front().what.find("a group's member, needs") == 0, found.front().what.c_str());
+    }
+
     void theMomentAndThePartsOfAPeakAreNamed()
     {
         Design design = twoStages();

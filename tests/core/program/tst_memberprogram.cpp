@@ -120,6 +120,82 @@ private Q_SLOTS:
             QCOMPARE(device.liveBytes.back(), device.persistentBytes);
     }
 
+    void aWrongOrderOfCollectivesIsFoundBeforeItRuns()
+    {
+        Compiled found = compiled(groupDesign("1f1b", {{1e9, 5e8}, {1e9}}, 4));
+        auto& instructions = found.members.program.devices.front().instructions;
+        const auto isCollective = [](const Instruction& one) { return one.kind == InstructionKind::Collective; };
+        const auto first = std::find_if(instructions.begin(), instructions.end(), isCollective);
+        const auto second = std::find_if(first + 1, instructions.end(), isCollective);
+        QVERIFY(second != instructions.end());
+        std::swap(first->task, second->task); // the other member meets in the right order
+        const Diagnostics why = checkDeadlock(found.members.program);
+        QVERIFY(hasErrors(why));
+        const std::string text = toString(why);
+        for (const auto& meeting : {first, second})
+            QVERIFY2(text.find(found.members.program.label(meeting->task)) != std::string::npos, text.c_str());
+    }
+
+    void aStatedOrderOfTransfersIsThatOfTheMembers()
+    {
+        Design design = groupDesign("gpipe", {{1e9, 5e8}, {1e9, 1e9}}, 4);
+        const auto sent = [](const Compiled& of) { // microbatches whose outputs cross from group to group, in order
+            std::vector<int> order;
+            for (const Task& task : of.members.program.tasks)
+                if (task.kind == TaskKind::Transfer && task.op == Op::F
+                    && (order.empty() || order.back() != task.microbatch))
+                    order.push_back(task.microbatch);
+            return order;
+        };
+        QCOMPARE(sent(compiled(design)), (std::vector<int>{0, 1, 2, 3}));
+        const Nanoseconds before = lastEnd(timelineOf(compiled(design).members));
+        design.schedule.transferOrder = {{*parseTransfer("F0.2 to 1"), *parseTransfer("F0.1 to 1")}};
+        const Compiled found = compiled(design);
+        QCOMPARE(sent(found), (std::vector<int>{0, 2, 1, 3}));
+        QVERIFY(checkDeadlock(found.members.program).empty());
+        QCOMPARE(checkLifetimes(found.members.program), QString());
+        // What waits for a later block than its own is late.
+        QVERIFY(lastEnd(timelineOf(found.members)) > before);
+    }
+
+    void pinsHoldForEveryMember()
+    {
+        Design design = groupDesign("1f1b", {{1e9, 5e8}, {1e9, 1e9}}, 4);
+        constexpr Nanoseconds late = 5'000'000'000;
+        design.schedule.pins = {{{Op::F, 1, 2}, late}};
+        const Compiled found = compiled(design);
+        const Timeline timeline = timelineOf(found.members);
+        int parts = 0;
+        for (TaskId t = 0; t < found.members.program.tasks.size(); ++t) {
+            const Task& task = found.members.program.tasks[t];
+            if (task.kind != TaskKind::Compute || task.op != Op::F || task.stage != 1 || task.microbatch != 2)
+                continue;
+            QVERIFY(timeline.start[t] >= late);
+            ++parts;
+        }
+        QVERIFY(parts >= 2);
+    }
+
+    void timesAndBytesThatTheDesignStatesAreThoseOfTheMembers()
+    {
+        const Design planned = groupDesign("1f1b", {{1e9, 5e8}, {1e9, 1e9}}, 4);
+        Design stated = planned;
+        stated.costs.stages[0].forward *= 3;
+        stated.costs.stages[0].savedUntilWeightGrad *= 2;
+        const GroupStages before = groupStages(planned), after = groupStages(stated);
+        const PassParts &was = before.stages[0].passes[indexOf(Op::F)], &is = after.stages[0].passes[indexOf(Op::F)];
+        for (std::size_t part = 0; part < was.parts.size(); ++part)
+            for (std::size_t m = 0; m < 2; ++m)
+                QVERIFY(std::abs(is.parts[part][m] - 3 * was.parts[part][m]) <= 2);
+        for (std::size_t i = 0; i < was.collectives.size(); ++i)
+            QVERIFY(std::abs(is.collectives[i] - 3 * was.collectives[i]) <= 2);
+        for (std::size_t m = 0; m < 2; ++m)
+            QVERIFY(std::abs(after.stages[0].members[m].savedUntilWeightGrad
+                             - 2 * before.stages[0].members[m].savedUntilWeightGrad)
+                    <= 2);
+        QCOMPARE(after.stages[1].passes[indexOf(Op::F)].parts, before.stages[1].passes[indexOf(Op::F)].parts);
+    }
+
     void membersWaitForEachOtherAtCollectivesOnly()
     {
         // The groups' prediction has all members wait for the slowest at every instruction: it is never the faster one,

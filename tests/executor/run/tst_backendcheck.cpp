@@ -2,15 +2,19 @@
 // Nothing of a design is dropped in silence: what a backend cannot run is said before it starts, and every field of a
 // design file is executed, or refused, or only describes what others say.
 #include "core/design/redesign.h"
+#include "core/design/stageplans.h"
 #include "core/files/designfile.h"
 #include "core/predict/busqueues.h"
 #include "core/predict/designcheck.h"
 #include "core/predict/evaluator.h"
 #include "core/program/compile.h"
+#include "core/sharding/statedplan.h"
 #include "executor/run/backendcheck.h"
+#include "executor/run/grouprun.h"
 #include "executor/run/run.h"
 #include "executor/runtime/timedwork.h"
 #include "makers/designs.h"
+#include "makers/groups.h"
 #include "makers/models.h"
 #include "makers/pairdesigns.h"
 #include "testmain.h"
@@ -47,10 +51,14 @@ const std::map<std::string, std::string>& describing()
     };
     return fields;
 }
-const char* const describingPrefixes[] = {
-    "/cluster",        // of what the costs were computed; the costs are in the file
-    "/building_block", // of what the order was made; the order is in the file
-};
+/// Of a cluster without groups: what the costs were computed of, and the costs are in the file. A group's members run
+/// what is planned of the cluster itself.
+bool describesTheCluster(const std::string& path, bool groups)
+{
+    if (!path.starts_with("/cluster/"))
+        return false;
+    return !groups || path.ends_with("/name") || path.find("/group/") == std::string::npos;
+}
 
 struct Leaf {
     json::json_pointer at;
@@ -120,8 +128,31 @@ struct Runs {
     Program timed;
     std::vector<Nanoseconds> durations, gaps;
     std::string buses;
+    std::vector<std::string> plans; ///< per copy of a stage of a group: what its members do, and their shares
+    std::vector<std::vector<double>> shares;
     bool operator==(const Runs&) const = default;
 };
+
+/// Where groups hold stages their members run, in their own Program.
+void addMembers(const Design& design, Runs& runs)
+{
+    const GroupRun timed(design, false);
+    runs.timed = timed.members.program;
+    runs.durations = timed.members.durations;
+    if (!whyNotTrainable(design).empty())
+        return;
+    const GroupRun trained(design, true);
+    runs.trained = trained.members.program;
+    runs.workload = design.workload;
+    runs.workload->source.clear();
+    runs.workload->shape.name.clear();
+    runs.layers = design.layersPerStage;
+    for (const sharding::SharedStage& stage : trained.stages.plans) {
+        const std::vector<std::string> lines = sharding::programLines(stage.plan.program, stage.graph);
+        runs.plans.insert(runs.plans.end(), lines.begin(), lines.end());
+        runs.shares.insert(runs.shares.end(), stage.plan.ratios.begin(), stage.plan.ratios.end());
+    }
+}
 
 Runs whatRuns(const Design& design)
 {
@@ -133,6 +164,10 @@ Runs whatRuns(const Design& design)
     for (const std::string_view backend : runBackends)
         for (const RunOptions::Maths maths : {RunOptions::Maths::Automatic, RunOptions::Maths::Timed})
             runs.said += said(checkForBackend(design, {std::string(backend), maths, false}).found);
+    if (hasGroups(design)) {
+        addMembers(design, runs);
+        return runs;
+    }
     runs.timed = compile(design.schedule, design.costs, design.dataflow);
     runs.durations = taskDurations(runs.timed, design.costs);
     runs.gaps = hostGaps(runs.timed, design.costs);
@@ -177,6 +212,33 @@ Design everything()
     return design;
 }
 
+/// What stages keep leaves for the host's memory, as far as there is time.
+Design offloading()
+{
+    Design design = trainableDesign(test::tinyGpt("1f1b", 4, 8));
+    for (StageCosts& stage : design.costs.stages)
+        stage.update = 2'000'000;
+    design.costs.hostLink = LinkCosts{1000, 1e12, "", CostOrigin::Given};
+    return withOffload(design, {true, true, false, false});
+}
+
+/// Two groups, whose plans are stated, with costs, transfers and pins of their own.
+Design groupsWithPlans()
+{
+    ModelShape shape = test::groupShape(4);
+    shape.tiedHead = true;
+    Design design = test::groupDesign("1f1b", {{1e9, 5e8}, {1e9, 1e9}, {1e9}}, 4, shape);
+    design = withStrategy(design, *sharding::strategyNamed("even"));
+    design.costs.link.origin = CostOrigin::Given;
+    design.costs.linkOfPair[{0, 1}] = {2000, 2e9, "", CostOrigin::Given};
+    design.costs.blockingTransfers = true;
+    design = withRecompute(design, {Recompute::Full, Recompute::None, Recompute::None});
+    design.dataflow.skips = {{0, 2, design.costs.stages[0].output}};
+    design.schedule.pins = {{{Op::F, 1, 2}, 3'000'000}};
+    design.schedule.transferOrder = {{*parseTransfer("F0.2 to 1"), *parseTransfer("F0.3 to 1")}};
+    return design;
+}
+
 /// Pairs whose blocks have parts, one of them in an order of its own.
 Design withParts(Design design)
 {
@@ -203,13 +265,17 @@ private Q_SLOTS:
         for (const char* family : {"dualpipe", "seq1f1b", "pipeoptim", "cdp-v2", "chimera"})
             QTest::newRow(family) << QByteArray(family);
         QTest::newRow("pairs with parts") << QByteArray("parts");
+        QTest::newRow("groups with plans") << QByteArray("groups");
+        QTest::newRow("offload") << QByteArray("offload");
     }
     void everyFieldIsExecutedOrRefused()
     {
         QFETCH(QByteArray, family);
-        const Design design = family.isEmpty()    ? everything()
-                              : family == "parts" ? withParts(trainableDesign(test::tinyGpt("dualpipe", 4, 8)))
-                                                  : trainableDesign(test::tinyGpt(family.toStdString(), 4, 8));
+        const Design design = family.isEmpty()      ? everything()
+                              : family == "groups"  ? groupsWithPlans()
+                              : family == "offload" ? offloading()
+                              : family == "parts"   ? withParts(trainableDesign(test::tinyGpt("dualpipe", 4, 8)))
+                                                    : trainableDesign(test::tinyGpt(family.toStdString(), 4, 8));
         const json document = json::parse(designToJson(design));
         const Runs usual = whatRuns(designFromJson(document.dump(), "test"));
         std::vector<Leaf> leaves;
@@ -241,11 +307,10 @@ private Q_SLOTS:
         }
         std::string ignored;
         for (const auto& [path, does] : counts) {
-            const bool describes =
-                isOfAbsentBlocks(path, design.schedule) || describing().contains(path) || path.ends_with("/origin")
-                || path.find("/origin/") != std::string::npos
-                || std::any_of(std::begin(describingPrefixes), std::end(describingPrefixes),
-                               [&path = path](const char* prefix) { return path.starts_with(prefix); });
+            const bool describes = isOfAbsentBlocks(path, design.schedule) || describing().contains(path)
+                                   || path.ends_with("/origin") || path.find("/origin/") != std::string::npos
+                                   || describesTheCluster(path, hasGroups(design))
+                                   || path.starts_with("/building_block/"); // the order made of it is in the file
             if (!(does || describes))
                 ignored += path + " ";
         }

@@ -124,6 +124,30 @@ private Q_SLOTS:
         QCOMPARE(result.stepTimes.front(), members.metrics.makespan);
     }
 
+    void whatIsStatedOfTransfersRunsAsPredicted_data()
+    {
+        QTest::addColumn<bool>("blocks");
+        QTest::newRow("in an order of its own") << false;
+        QTest::newRow("and blocks") << true;
+    }
+    void whatIsStatedOfTransfersRunsAsPredicted()
+    {
+        QFETCH(bool, blocks);
+        Design design = groupDesign("gpipe", {{1e9, 5e8}, {1e9, 1e9}}, 4);
+        design.schedule.transferOrder = {{*parseTransfer("F0.2 to 1"), *parseTransfer("F0.1 to 1")}};
+        design.costs.blockingTransfers = blocks;
+        RunOptions options;
+        options.maths = RunOptions::Maths::Timed;
+        options.clock = RunOptions::Clock::Virtual;
+        QCOMPARE(run(design, options).stepTimes.front(),
+                 predictMembers(GroupRun(design, false).members).metrics.makespan);
+        options = {};
+        const RunResult trained = run(design, options);
+        QCOMPARE(trained.maths, std::string("training"));
+        QVERIFY(trained.gradients->holds());
+        QCOMPARE(trained.peakBytes, trained.predictedPeakBytes);
+    }
+
     void membersThatAreProcessesTrainToTheBitsOfThreads_data()
     {
         QTest::addColumn<QString>("family");
