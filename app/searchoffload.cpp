@@ -16,6 +16,8 @@ namespace pipewright::app {
 int searchOffload(const Design& design, const SearchOptions& options, const SearchOutput& to)
 {
     const OffloadSearchResult found = searchWithOffload(design, options);
+    const std::vector<OffloadPoint> curve =
+        offloadCurve(found.design, [&options] { return options.stop.stop_requested(); });
     writeDesign(found.design, to.file, to.replace);
     const auto within = [](const OffloadTrial& trial) {
         return trial.within ? formatSize(*trial.within) : std::string("no limit");
@@ -30,6 +32,12 @@ int searchOffload(const Design& design, const SearchOptions& options, const Sear
             object["trials"].push_back({{"within", within(trial)},
                                         {"offload", trial.offload},
                                         {"best_ns", trial.value ? Json(*trial.value) : Json()}});
+        object["curve"] = Json::array();
+        for (const OffloadPoint& point : curve)
+            object["curve"].push_back({{"offload", point.offload},
+                                       {"share", point.share},
+                                       {"makespan_ns", point.makespan},
+                                       {"peak_bytes", point.peak}});
         printJson(object);
     } else {
         TextTable table({"order within", "stages that offload", "makespan"});
@@ -39,6 +47,14 @@ int searchOffload(const Design& design, const SearchOptions& options, const Sear
                           trial.value ? formatDuration(*trial.value) : "does not fit"});
         }
         table.print();
+        printText("\nmemory against time in this order, as more stages offload (predicted):\n");
+        TextTable ways({"stages that offload", "activations that leave", "peak memory", "makespan"});
+        for (const OffloadPoint& point : curve) {
+            const std::string stages = pipewright::textOf(point.offload);
+            ways.addRow({stages.empty() ? "none" : stages, percent(point.share), formatSize(point.peak),
+                         formatDuration(point.makespan)});
+        }
+        ways.print();
         printText("{}: {}, at most {:.1f} % above the best without a memory limit\n", to.file,
                   formatDuration(found.value), 100 * found.gap);
     }

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
 #include <optional>
 
@@ -147,6 +148,81 @@ OffloadedStages chooseOffloadedStages(const Design& design, std::optional<Bytes>
     if (!design.costs.hostLink) // says what is missing
         withOffload(design, std::vector<bool>(static_cast<std::size_t>(design.schedule.stages()), true));
     return Choosing(design, limit, stop).run();
+}
+
+namespace {
+
+/// Stages that keep anything, by how long it waits on average for what reads it first.
+std::vector<std::size_t> longestWaitingFirst(const Design& kept)
+{
+    const Prediction prediction = predict(kept);
+    const auto stages = static_cast<std::size_t>(kept.schedule.stages());
+    const auto microbatches = static_cast<std::size_t>(kept.schedule.microbatches);
+    constexpr Nanoseconds never = std::numeric_limits<Nanoseconds>::max();
+    std::vector<Nanoseconds> made(stages * microbatches, never), read(stages * microbatches, never), waits(stages, 0);
+    for (TaskId t = 0; t < prediction.program.tasks.size(); ++t) {
+        const Task& task = prediction.program.tasks[t];
+        if (task.kind != TaskKind::Compute)
+            continue;
+        const std::size_t cell =
+            static_cast<std::size_t>(task.stage) * microbatches + static_cast<std::size_t>(task.microbatch);
+        if (task.op == Op::F)
+            made[cell] = prediction.timeline.end[t];
+        else
+            read[cell] = std::min(read[cell], prediction.timeline.start[t]);
+    }
+    for (std::size_t cell = 0; cell < made.size(); ++cell)
+        if (made[cell] != never && read[cell] != never)
+            waits[cell / microbatches] += read[cell] - made[cell];
+    std::vector<std::size_t> order(stages);
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::erase_if(order, [&](std::size_t s) { return keptBy(kept.costs.stages[s]) == 0; });
+    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return waits[a] > waits[b]; });
+    return order;
+}
+
+std::vector<bool> firstOf(const std::vector<std::size_t>& order, std::size_t count, const Design& design)
+{
+    std::vector<bool> offload(static_cast<std::size_t>(design.schedule.stages()), false);
+    for (std::size_t i = 0; i < std::min(count, order.size()); ++i)
+        offload[order[i]] = true;
+    return offload;
+}
+
+double leavingShare(const Program& program)
+{
+    double left = 0, kept = 0;
+    for (const Buffer& buffer : program.buffers)
+        if (isInHostMemory(buffer.kind))
+            left += static_cast<double>(buffer.bytes);
+        else if (buffer.kind == BufferKind::SavedUntilInputGrad || buffer.kind == BufferKind::SavedUntilWeightGrad)
+            kept += static_cast<double>(buffer.bytes);
+    return kept > 0 ? left / kept : 0;
+}
+
+} // namespace
+
+std::vector<OffloadPoint> offloadCurve(const Design& design, const std::function<bool()>& stop)
+{
+    const Design kept = withOffload(design, std::vector<bool>{});
+    const std::vector<std::size_t> order = longestWaitingFirst(kept);
+    std::vector<OffloadPoint> curve;
+    for (std::size_t count = 0; count <= order.size() && !(stop && stop()); ++count) {
+        OffloadPoint& point = curve.emplace_back();
+        point.offload = firstOf(order, count, kept);
+        const Prediction prediction = predict(withOffload(kept, point.offload));
+        point.makespan = prediction.metrics.makespan;
+        for (const DeviceMetrics& device : prediction.metrics.devices)
+            point.peak = std::max(point.peak, device.peakBytes);
+        point.share = leavingShare(prediction.program);
+    }
+    return curve;
+}
+
+Design withLongestWaiting(const Design& design, int count)
+{
+    const Design kept = withOffload(design, std::vector<bool>{});
+    return withOffload(kept, firstOf(longestWaitingFirst(kept), static_cast<std::size_t>(count), kept));
 }
 
 Design withOffload(const Design& design, const OffloadChoice& choice, const std::string& where)

@@ -29,6 +29,20 @@ struct OffloadedStages {
 OffloadedStages chooseOffloadedStages(const Design& design, std::optional<Bytes> limit = std::nullopt,
                                       const std::function<bool()>& stop = {});
 
+/// What the step takes and needs when so many stages offload.
+struct OffloadPoint {
+    std::vector<bool> offload; ///< per stage
+    Nanoseconds makespan = 0;
+    Bytes peak = 0;   ///< of the fullest device
+    double share = 0; ///< of the bytes that all forwards keep, what leaves for the host's memory
+};
+/// Memory against time over how much leaves: with no stage, then stage by stage those whose activations wait longest
+/// for their backward (as PipeOffload chooses, arXiv 2503.01328). Throws Error as predict() and withOffload() do.
+/// O(stages · blocks). `stop`: as above.
+std::vector<OffloadPoint> offloadCurve(const Design& design, const std::function<bool()>& stop = {});
+/// The design with the `count` stages that are first on that way; no more than keep anything.
+Design withLongestWaiting(const Design& design, int count);
+
 /// The design as a person asks for it. Throws Error at `where` for a stage that does not exist.
 Design withOffload(const Design& design, const OffloadChoice& choice, const std::string& where);
 

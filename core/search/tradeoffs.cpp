@@ -3,7 +3,9 @@
 // ascending memory, O(n log n).
 #include "core/search/tradeoffs.h"
 
+#include "core/predict/offloadedstages.h"
 #include "core/predict/predict.h"
+#include "core/schedule/weightplan.h"
 
 #include <fmt/format.h>
 
@@ -12,6 +14,7 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <utility>
 
 namespace pipewright {
 
@@ -25,6 +28,10 @@ constexpr std::array chunkCounts{2, 3, 4};
 std::string TradeOffCandidate::label() const
 {
     std::string text(family->title);
+    if (offloadStages > 0)
+        return text
+               + fmt::format(" as it is, {} stage{} offload{}", offloadStages, offloadStages == 1 ? "" : "s",
+                             offloadStages == 1 ? "s" : "");
     if (choice.chunks)
         text += fmt::format(", {} chunks", *choice.chunks);
     if (choice.memoryLimit)
@@ -48,7 +55,19 @@ std::vector<TradeOffCandidate> tradeOffCandidates(const Design& base)
             candidates.push_back({&family, {}});
         }
     }
+    int offloading = 0;
+    const Family* const present = findFamily(base.schedule.family);
+    if (present != nullptr && base.costs.hostLink && !hasUpdates(base.schedule) && base.schedule.sequencePieces == 1)
+        for (const StageCosts& stage : base.costs.stages)
+            if (stage.savedUntilInputGrad + stage.savedUntilWeightGrad > 0)
+                candidates.push_back({present, {}, ++offloading});
     return candidates;
+}
+
+Design designOf(const Design& base, const TradeOffCandidate& candidate, std::function<bool()> stop)
+{
+    return candidate.offloadStages > 0 ? withLongestWaiting(base, candidate.offloadStages)
+                                       : withFamily(base, *candidate.family, candidate.choice, std::move(stop));
 }
 
 TradeOff evaluateTradeOff(const Design& base, const TradeOffCandidate& candidate, std::stop_token stop,
@@ -64,8 +83,7 @@ TradeOff evaluateTradeOff(const Design& base, const TradeOffCandidate& candidate
     try {
         if (stopped())
             return result;
-        const Design design =
-            withFamily(base, *candidate.family, candidate.choice, [stop] { return stop.stop_requested(); });
+        const Design design = designOf(base, candidate, [stop] { return stop.stop_requested(); });
         if (stopped())
             return result;
         const Prediction prediction = predict(design);
@@ -89,7 +107,7 @@ std::vector<TradeOff> rankedFamilies(const Design& base, RankBy by, const std::o
 {
     std::vector<TradeOff> ranked;
     for (const TradeOffCandidate& candidate : tradeOffCandidates(base))
-        if (candidate.choice.memoryLimit.value_or(1) == 1)
+        if (candidate.choice.memoryLimit.value_or(1) == 1 && candidate.offloadStages == 0)
             ranked.push_back(evaluateTradeOff(base, candidate, {}, noise));
     const auto time = [by](const TradeOff& t) { return rankedTime(by, t.makespan, t.noisy); };
     std::stable_sort(ranked.begin(), ranked.end(), [&](const TradeOff& a, const TradeOff& b) {

@@ -7,6 +7,7 @@
 #include "core/design/redesign.h"
 #include "core/predict/spread.h"
 
+#include <functional>
 #include <optional>
 #include <span>
 #include <stop_token>
@@ -18,10 +19,15 @@ namespace pipewright {
 struct TradeOffCandidate {
     const Family* family = nullptr;
     FamilyChoice choice;
-    std::string label() const; ///< "V-Half", "Interleaved 1F1B, 4 chunks", "Adaptive V, limit 0.5 ×"
+    int offloadStages = 0;     ///< the present order, of which so many stages offload; 0: the family's own
+    std::string label() const; ///< "V-Half", "Interleaved 1F1B, 4 chunks", "ZB-H1 as it is, 2 stages offload"
 };
 
-/// Every family once; with selectable chunks 2 to 4 where the model has enough layers; searching families with memory
+/// The schedule of a candidate, for the same model and cluster. Throws Error. `stop` ends searches early.
+Design designOf(const Design& base, const TradeOffCandidate& candidate, std::function<bool()> stop = {});
+
+/// Every family once, and where the link to the host's memory is known the present order with one to all of its stages
+/// offloading; with selectable chunks 2 to 4 where the model has enough layers; searching families with memory
 /// limits from 0.35 to 2 times 1F1B's activations.
 std::vector<TradeOffCandidate> tradeOffCandidates(const Design& base);
 

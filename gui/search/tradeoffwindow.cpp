@@ -316,16 +316,16 @@ void TradeOffWindow::take(int point)
     m_making.request_stop();
     m_making = {};
     m_state->setText(tr("making %1 …").arg(label));
-    QThreadPool::globalInstance()->start([inbox = m_inbox, stop = m_making.get_token(), label, candidate,
-                                          base = m_base] {
-        if (stop.stop_requested())
-            return;
-        Design made = withFamily(base, *candidate.family, candidate.choice, [stop] { return stop.stop_requested(); });
-        inbox->post([stop, label, design = std::move(made)](TradeOffWindow& window) {
-            if (!stop.stop_requested())
-                window.finishTaking(design, label);
+    QThreadPool::globalInstance()->start(
+        [inbox = m_inbox, stop = m_making.get_token(), label, candidate, base = m_base] {
+            if (stop.stop_requested())
+                return;
+            Design made = designOf(base, candidate, [stop] { return stop.stop_requested(); });
+            inbox->post([stop, label, design = std::move(made)](TradeOffWindow& window) {
+                if (!stop.stop_requested())
+                    window.finishTaking(design, label);
+            });
         });
-    });
 }
 
 void TradeOffWindow::finishTaking(const Design& design, const QString& label)

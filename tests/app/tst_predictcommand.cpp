@@ -400,6 +400,10 @@ private Q_SLOTS:
                                             + QString::number(limit) + "B");
         QVERIFY2(searched.code == 0, qPrintable(searched.errors));
         QVERIFY(peakOf(m_work.run("predict searched.json --json").json(), "peak_bytes") <= limit);
+        const QJsonArray curve = searched.json()["curve"].toArray();
+        QVERIFY(curve.size() > 1 && curve.first()["share"].toDouble() == 0);
+        QVERIFY(curve.last()["share"].toDouble() > 0);
+        QVERIFY(curve.last()["peak_bytes"].toDouble() <= curve.first()["peak_bytes"].toDouble());
         const Outcome plain = m_work.run("search offload.json --time-limit 1s -o again.json --force");
         QVERIFY2(plain.code != 0 && plain.errors.contains("--offload auto"), qPrintable(plain.errors));
         const Outcome automatic = m_work.run(design + "--offload auto -o auto.json");

@@ -3,6 +3,7 @@
 #include "core/base/diagnostic.h"
 #include "core/base/rates.h"
 #include "core/design/newdesign.h"
+#include "core/predict/offloadedstages.h"
 #include "core/predict/stagememory.h"
 #include "core/presets/presets.h"
 #include "core/search/tradeoffs.h"
@@ -79,7 +80,7 @@ private Q_SLOTS:
             QVERIFY2(tradeOff.possible || !tradeOff.reason.empty(), candidate.label().c_str());
             if (!tradeOff.possible)
                 continue;
-            const Metrics metrics = predict(withFamily(base, *candidate.family, candidate.choice)).metrics;
+            const Metrics metrics = predict(designOf(base, candidate)).metrics;
             QCOMPARE(tradeOff.makespan, metrics.makespan);
             if (candidate.family->name == "v-auto") // zb-auto counts a half-freed activation in parts
                 QVERIFY2(tradeOff.peakActivations <= *candidate.choice.memoryLimit * 4 + 1e-9,
@@ -109,6 +110,41 @@ private Q_SLOTS:
         QVERIFY(has("ZB-H1"));
         QVERIFY(has("Interleaved 1F1B, 3 chunks"));
         QVERIFY(has("Adaptive V, limit 0.5 ×"));
+    }
+
+    void thePresentOrderIsThereWithStagesThatOffload()
+    {
+        Design base = withFamily(test::presetDesign(), *findFamily("gpipe"));
+        base.costs.hostLink = LinkCosts{1000, 1e13}; // time for all of it
+        const auto offloads = [](const Design& design) {
+            std::vector<TradeOffCandidate> found = tradeOffCandidates(design);
+            std::erase_if(found, [](const TradeOffCandidate& one) { return one.offloadStages == 0; });
+            return found;
+        };
+        const std::vector<TradeOffCandidate> candidates = offloads(base);
+        QCOMPARE(candidates.size(), std::size_t(base.schedule.stages()));
+        QCOMPARE(candidates[1].label(),
+                 findFamily(base.schedule.family)->title.data() + std::string(" as it is, 2 stages offload"));
+        // They are the curve's points, and what leaves first is what waits longest: the first stage's.
+        const std::vector<OffloadPoint> curve = offloadCurve(base);
+        QCOMPARE(curve.size(), candidates.size() + 1);
+        QCOMPARE(curve.front().share, 0.0);
+        QVERIFY(curve[1].offload[0]);
+        for (std::size_t k = 0; k < candidates.size(); ++k) {
+            const TradeOff point = evaluateTradeOff(base, candidates[k]);
+            QVERIFY2(point.possible, point.reason.c_str());
+            QCOMPARE(point.makespan, curve[k + 1].makespan);
+            QCOMPARE(point.peakBytes, curve[k + 1].peak);
+            QVERIFY(curve[k + 1].share >= curve[k].share && curve[k + 1].share <= 1);
+            QCOMPARE(designOf(base, candidates[k]).schedule.order, base.schedule.order);
+        }
+        QVERIFY(curve.back().share > 0 && curve.back().peak < curve.front().peak);
+        Design empty = base; // stages that keep nothing have nothing to send away
+        for (StageCosts& stage : empty.costs.stages)
+            stage.savedUntilInputGrad = stage.savedUntilWeightGrad = 0;
+        QVERIFY(offloads(empty).empty());
+        base.costs.hostLink.reset();
+        QVERIFY(offloads(base).empty());
     }
 
     void theBreakdownAddsUpToThePeakOfEveryDevice()

@@ -249,6 +249,29 @@ private Q_SLOTS:
                  fixture.window->points()[std::size_t(point)].makespan);
     }
 
+    void thePresentOrderIsTakenWithStagesThatOffload()
+    {
+        Document document;
+        Design design = test::presetDesign();
+        design.costs.hostLink = LinkCosts{1000, 1e13};
+        document.reset(design);
+        TradeOffWindow window(document);
+        QSignalSpy finished(&window, &TradeOffWindow::finished);
+        window.show();
+        QVERIFY(QTest::qWaitFor([&] { return !finished.isEmpty(); }, 120'000));
+        QTreeWidgetItem* row = nullptr;
+        for (int i = 0; i < window.list()->topLevelItemCount(); ++i)
+            if (window.list()->topLevelItem(i)->text(0).endsWith(QLatin1String(" as it is, 2 stages offload")))
+                row = window.list()->topLevelItem(i);
+        QVERIFY(row != nullptr);
+        window.list()->setCurrentItem(row);
+        QTest::keyClick(window.list(), Qt::Key_Return);
+        QTRY_COMPARE(document.undoStack()->index(), 1);
+        QCOMPARE(document.design().schedule.order, design.schedule.order);
+        const std::vector<bool>& offload = document.design().schedule.offload;
+        QCOMPARE(std::count(offload.begin(), offload.end(), true), 2);
+    }
+
     void cancelKeepsWhatThereIsAndTheRestCanBeWorkedOutAgain()
     {
         Fixture fixture;
