@@ -160,7 +160,11 @@ private:
             if (!m_leaving[static_cast<std::size_t>(slot)])
                 m_freeSlots.push_back(slot);
     }
-    std::byte* slot(int index) { return m_store->slots->region().data + index * m_options.stride(sentSlotAlignment); }
+    /// Null where nothing that is sent has any bytes.
+    std::byte* slot(int index)
+    {
+        return m_store->slots ? m_store->slots->region().data + index * m_options.stride(sentSlotAlignment) : nullptr;
+    }
 
     RankHub& m_hub;
     const std::uint32_t m_number;

@@ -6,14 +6,13 @@
 #include "core/design/stageplans.h"
 #include "core/predict/predict.h"
 #include "core/program/compile.h"
-#include "executor/mpi/rankbackend.h"
-#include "executor/mpi/socketmesh.h"
 #include "executor/run/backendcheck.h"
 #include "executor/run/gradientcheck.h"
 #include "executor/run/grouprun.h"
 #include "executor/run/run.h"
 #include "executor/run/safetensorsfile.h"
 #include "makers/groups.h"
+#include "makers/rankedrun.h"
 #include "testmain.h"
 #include "traces/analysis/blockkernels.h"
 #include "traces/store/tracereader.h"
@@ -22,42 +21,9 @@
 #include <QTest>
 
 #include <algorithm>
-#include <thread>
 
 using namespace pipewright;
 using namespace pipewright::test;
-
-namespace {
-
-struct RankedRun {
-    RunResult result;                  ///< of the rank that speaks
-    std::vector<std::string> failures; ///< what each threw
-};
-
-/// A run on a thread for each rank.
-RankedRun onRanks(const Design& design, const RunOptions& options, int count)
-{
-    auto meshes = createLocalMeshes(count);
-    RankedRun ran{{}, std::vector<std::string>(meshes.size())};
-    std::vector<std::thread> ranks;
-    for (std::size_t r = 0; r < meshes.size(); ++r)
-        ranks.emplace_back([&, r] {
-            try {
-                RunOptions own = options;
-                own.createBackend = [&](int) { return createRankBackend(std::move(meshes[r]), 20'000'000'000); };
-                RunResult result = run(design, own);
-                if (result.speaks)
-                    ran.result = std::move(result);
-            } catch (const Error& error) {
-                ran.failures[r] = error.what();
-            }
-        });
-    for (std::thread& rank : ranks)
-        rank.join();
-    return ran;
-}
-
-} // namespace
 
 class GroupRunTest : public QObject {
     Q_OBJECT

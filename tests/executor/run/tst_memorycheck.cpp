@@ -6,6 +6,7 @@
 #include "makers/designs.h"
 #include "makers/groups.h"
 #include "makers/models.h"
+#include "makers/rankedrun.h"
 #include "testmain.h"
 
 #include <QTest>
@@ -54,6 +55,29 @@ private Q_SLOTS:
         }
         QCOMPARE(totals, result.heldBytes);
         QCOMPARE(beside > 0, design == "eager");
+    }
+
+    /// Nobody starts processes to ask.
+    void processesHoldWhatIsSaidOfThemToo_data()
+    {
+        QTest::addColumn<bool>("groups");
+        QTest::newRow("members of groups") << true;
+        QTest::newRow("stored sends of no bytes") << false;
+    }
+    void processesHoldWhatIsSaidOfThemToo()
+    {
+        QFETCH(bool, groups);
+        const Design design =
+            groups ? groupDesign("1f1b", {{1e9, 5e8}, {1e9}}, 4) : evenDesign({}, possibleSchedule("1f1b", 3, 4));
+        RunOptions options;
+        options.backend = "mpi";
+        options.runtime.eagerSlots = groups ? 0 : 2;
+        const MemoryCheck before = checkMemory(design, options);
+        const auto [result, failures] = onRanks(design, options, 3);
+        QCOMPARE(failures, std::vector<std::string>(3));
+        QCOMPARE(before.memory.size(), std::size_t{3});
+        for (std::size_t d = 0; d < 3; ++d)
+            QCOMPARE(before.memory[d].total(), result.heldBytes[d]);
     }
 
     void aDeviceThatIsTooSmallForAllItHoldsIsNamedWithTheParts()
