@@ -31,6 +31,8 @@ std::int64_t scaled(std::int64_t value, double by, std::int64_t most)
 LinkCosts scaledLink(LinkCosts link, const SyntheticScale& scale)
 {
     link.latency = scaled(link.latency, scale.time, longestTime);
+    if (link.bytesPerSecond == 0) // it takes its latency, whatever is sent
+        return link;
     link.bytesPerSecond *= scale.memory / scale.time;
     if (!(link.bytesPerSecond > 0) || !std::isfinite(link.bytesPerSecond))
         throw Error("synthetic",
@@ -75,6 +77,8 @@ Costs scaledCosts(const Costs& costs, const SyntheticScale& scale)
     result.link = scaledLink(result.link, scale);
     for (auto& [pair, link] : result.linkOfPair)
         link = scaledLink(link, scale);
+    if (result.hostLink)
+        result.hostLink = scaledLink(*result.hostLink, scale);
     scaleAll({&result.reduce}, scale.time, longestTime);
     for (HostGaps& gaps : result.hostGaps)
         for (Nanoseconds& gap : gaps.before)

@@ -47,6 +47,15 @@ private slots:
             QCOMPARE(after.program.devices[d].peakBytes, before.program.devices[d].peakBytes >> 24);
     }
 
+    void theLinkToTheHostIsToScaleToo()
+    {
+        Costs costs;
+        costs.hostLink = LinkCosts{1'000'000, 1e9};
+        const Costs scaled = scaledCosts(costs, {0.5, 0.25});
+        constexpr Bytes bytes = 1 << 28;
+        QCOMPARE(2 * scaled.hostLink->transferTime(bytes / 4), costs.hostLink->transferTime(bytes));
+    }
+
     void blocksThatSleepCanBeToScaleToo()
     {
         RunOptions options;
