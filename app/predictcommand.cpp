@@ -275,7 +275,7 @@ void print(const Design& design, const Prediction& prediction, const OfMembers* 
         table.addRow(row);
     }
     table.print();
-    printText("{}\n", held.memory.empty() ? "not run here, so nothing is said of what is allocated: " + held.reason
+    printText("{}\n", held.memory.empty() ? "what a run would allocate is not known: " + held.reason
                                           : heldText(held.memory, backend));
     if (!program.versioned())
         return;
@@ -295,7 +295,8 @@ struct PredictOptions {
         command.option("--seed", seed, "of the samples (1)").typeName("N");
         command
             .option("--for", backend,
-                    "of what `run --backend` of that name would allocate: all that a device holds (host)")
+                    "of what `run --backend` of that name would allocate: all that a device holds (host; of schedules "
+                    "of more than 100,000 blocks only when it is asked for)")
             .typeName("host|mpi|cuda");
         command.flag("--families", families, "rank every family over the design's costs instead");
         command.flag("--json", json, "print one JSON object");
@@ -303,9 +304,17 @@ struct PredictOptions {
     InlineDesign design;
     NoiseOptions noise;
     std::uint64_t seed = 1;
-    std::string backend = "host";
+    std::string backend; ///< empty: the host, for schedules that are not too long to count unasked
     bool families = false, json = false;
 };
+
+MemoryCheck heldMemory(const Design& design, const PredictOptions& given)
+{
+    constexpr std::int64_t mostBlocks = 100'000; // all buffers of longer ones take much longer than the prediction
+    if (given.backend.empty() && design.schedule.blocks() > mostBlocks)
+        return {{}, "the schedule is long; --for host counts it", {}};
+    return heldOn(design, given.backend.empty() ? "host" : given.backend, RunOptions::Maths::Automatic);
+}
 
 void rankFamilies(const Design& design, const PredictOptions& given)
 {
@@ -372,7 +381,7 @@ void addPredictCommand(CommandLine& line, int& exitCode)
         const Prediction prediction = noise ? predictOrFind(located) : predictTimesOrFind(located);
         const std::optional<OfMembers> members = memberPrediction(located.design);
         const StepSpread step = noise ? spreadOfStep(prediction.program, located.design.costs, *noise) : StepSpread{};
-        const MemoryCheck held = heldOn(located.design, options->backend, RunOptions::Maths::Automatic);
+        const MemoryCheck held = heldMemory(located.design, *options);
         if (options->json) {
             Json object = toJson(located.design, prediction, members ? &*members : nullptr, held);
             if (noise)
@@ -382,7 +391,8 @@ void addPredictCommand(CommandLine& line, int& exitCode)
             printJson(object);
             return;
         }
-        print(located.design, prediction, members ? &*members : nullptr, held, options->backend);
+        print(located.design, prediction, members ? &*members : nullptr, held,
+              options->backend.empty() ? "host" : options->backend);
         if (scale)
             printText("\nscaled: {}; the full model takes {}, and at most {} on a device\n", scale->text(),
                       formatDuration(scale->fullMakespan),

@@ -409,6 +409,20 @@ private Q_SLOTS:
         const Outcome automatic = m_work.run(design + "--offload auto -o auto.json");
         QVERIFY2(automatic.code == 0 && automatic.errors.contains("--offload auto"), qPrintable(automatic.errors));
     }
+
+    /// Of long schedules the buffers take much longer to plan than the step to predict.
+    void whatARunWouldAllocateIsCountedOrItIsSaidWhyNot()
+    {
+        const QString design = "predict 1f1b --devices 2 --microbatches %1 --json";
+        const QJsonObject usual = m_work.run(design.arg(4)).json();
+        QCOMPARE(usual["predicted_allocated_bytes"].toArray().size(), 2);
+        QVERIFY(!usual.contains("not_allocated"));
+        const QJsonObject large = m_work.run(design.arg(30'000)).json();
+        QVERIFY(large["not_allocated"].toString().contains("--for host"));
+        QVERIFY(!large.contains("predicted_allocated_bytes"));
+        const Outcome unknown = m_work.run(design.arg(4) + " --for abacus");
+        QVERIFY2(unknown.code == 2 && unknown.errors.contains("is no backend"), qPrintable(unknown.errors));
+    }
 };
 
 PIPEWRIGHT_TEST(TestPredictCommand, QCoreApplication)
