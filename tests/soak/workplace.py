@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A folder in which the program runs, and what every fault asks of it afterwards."""
+import collections
 import os
+import pathlib
 import resource
 import shutil
 import signal
+import socket
 import sqlite3
 import subprocess
 import tempfile
@@ -14,6 +17,22 @@ TAG = "PIPEWRIGHT_SOAK"  # in the environment of all that a round starts: who is
 
 class Broken(Exception):
     """A guarantee that did not hold."""
+
+
+class Hung(Broken):
+    """It did not end in its time."""
+
+
+class Orphaned(Broken):
+    """Processes are left over."""
+
+
+class Lost(Broken):
+    """Steps that were committed are gone; `steps` says how many."""
+
+    def __init__(self, what, steps):
+        super().__init__(what)
+        self.steps = steps
 
 
 def require(holds, what):
@@ -30,8 +49,11 @@ class Outcome:
 
 
 class Workplace:
-    def __init__(self, program, name, patience):
-        self.program, self.patience = program, patience
+    def __init__(self, program, name, patience, python="python3", small=False):
+        """small: designs are the smallest, to see whether a failure needs more. python: what may have PyTorch."""
+        self.program, self.patience, self.python, self.small = program, patience, python, small
+        self.figures = collections.Counter()  # of this round: "kills", "faults host", "committed steps" …
+        self.held = []  # ports that other rounds of this machine keep away from
         self.folder = tempfile.mkdtemp(prefix=f"soak-{name}-")
         self.tag = f"{os.getpid()}-{name}-{time.monotonic_ns()}"
         self.said = []  # every outcome, for the report of a failure
@@ -44,6 +66,34 @@ class Workplace:
         state = self.path("state")
         return {**os.environ, TAG: self.tag, "XDG_STATE_HOME": state, "XDG_RUNTIME_DIR": self.folder,
                 "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", **more}
+
+    def fault(self, against):
+        """One fault was done to a command of this backend: host, mpi, sockets, torch, or command for all others."""
+        self.figures[f"faults {against}"] += 1
+
+    def strike(self, process, which, against):
+        """A signal as a fault. True when the process was still there to get it."""
+        there = process.poll() is None
+        process.send_signal(which)
+        self.fault(against)
+        self.figures["kills"] += there and which == signal.SIGKILL
+        return there
+
+    def free_port(self, random):
+        """And the one behind it. Below those that the system gives to whoever connects: such a one, connected to
+        itself, would hold the port. Other rounds that run now do not get it."""
+        while True:
+            port = 2 * random.randrange(6_000, 15_000)
+            try:
+                mine = socket.socket(socket.AF_UNIX)
+                mine.bind(f"\0pipewright-soak-{port}")
+                for each in (port, port + 1):
+                    with socket.socket() as taken:
+                        taken.bind(("127.0.0.1", each))
+                self.held.append(mine)
+                return port
+            except OSError:
+                mine.close()
 
     def start(self, *words, limits=None, out=subprocess.PIPE, err=subprocess.PIPE, **more):
         """limits: {resource.RLIMIT_…: value} of the process alone."""
@@ -68,7 +118,7 @@ class Workplace:
             stacks = self.where(process.pid)
             process.kill()
             process.communicate()
-            raise Broken(f"`{' '.join(process.words)}` did not end within {within or self.patience} s; {stacks}")
+            raise Hung(f"`{' '.join(process.words)}` did not end within {within or self.patience} s; {stacks}")
         text = [(part or b"").decode(errors="replace") for part in (out, err)]
         outcome = Outcome(process.words, process.returncode, *text, time.monotonic() - process.began)
         self.said.append(str(outcome))
@@ -113,7 +163,9 @@ class Workplace:
         until = time.monotonic() + within
         while (left := self.left_over()) and time.monotonic() < until:
             time.sleep(0.05)
-        require(not left, f"{len(left)} processes are left over {within} s after the end")
+        if left:
+            who = ", ".join(map(name_of, left))
+            raise Orphaned(f"{len(left)} processes are left over {within} s after the end: {who}")
 
     def require_no_temporaries(self):
         """A later command has cleaned up behind a killed one."""
@@ -130,7 +182,16 @@ class Workplace:
                 os.kill(pid, signal.SIGKILL)
             except OSError:
                 pass
+        for mine in self.held:
+            mine.close()
         shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def name_of(pid):
+    try:
+        return pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")[:120]
+    except OSError:
+        return str(pid)
 
 
 def require_answer(outcome, what=""):
@@ -138,6 +199,35 @@ def require_answer(outcome, what=""):
     require(outcome.code in (0, 1, 2), f"{what}{outcome}")
     told = outcome.code == 0 or outcome.err.strip()
     require(told, f"{what}`{' '.join(outcome.words)}` gave {outcome.code} in silence")
+
+
+def committed(path):
+    """What somebody beside the run sees of its trace now: which file it is, and its steps. None: nothing readable."""
+    try:
+        file = os.stat(path).st_ino
+        database = sqlite3.connect(f"{pathlib.Path(path).as_uri()}?mode=ro", uri=True, timeout=5)
+        try:
+            return file, [row[0] for row in database.execute("SELECT step FROM STEPS ORDER BY step")]
+        finally:
+            database.close()
+    except (OSError, sqlite3.Error):
+        return None
+
+
+def require_kept(work, before, path):
+    """`before`, from committed(), is still there, unless another trace took its place; its steps have no gap."""
+    if not os.path.exists(path):
+        if before:
+            raise Lost(f"{path} is gone, with {len(before[1])} steps", len(before[1]))
+        return
+    now = steps_of(path)
+    gaps = sorted(set(range(now[-1] + 1)) - set(now)) if now else []
+    if gaps:
+        raise Lost(f"{path} has no steps {gaps}, though later ones", len(gaps))
+    if before and os.stat(path).st_ino == before[0]:
+        work.figures["committed steps"] += len(before[1])
+        if gone := sorted(set(before[1]) - set(now)):
+            raise Lost(f"{path}: steps {gone} were committed and are gone", len(gone))
 
 
 def steps_of(path):
