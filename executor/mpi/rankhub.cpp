@@ -382,9 +382,13 @@ void RankHub::waitFor(std::unique_lock<std::mutex>& lock, const char* what, Cond
             last = now;
             changed = steadyNow();
         }
-        if (steadyNow() - changed > m_deadline)
-            throw Error("ranks", fmt::format("not every process {} within {}", what, formatDuration(m_deadline)),
-                        "give the run a longer deadline if that is only slow");
+        if (steadyNow() - changed <= m_deadline)
+            continue;
+        const std::string silent = silenceLocked();
+        throw Error("ranks",
+                    fmt::format("not every process {} within {}{}{}", what, formatDuration(m_deadline),
+                                silent.empty() ? "" : "; ", silent),
+                    "give the run a longer deadline if that is only slow");
     }
 }
 
@@ -463,6 +467,21 @@ std::string RankHub::failureReason() const
 {
     const std::lock_guard lock(m_mutex);
     return failureReasonLocked();
+}
+
+std::string RankHub::silenceLocked() const
+{
+    const Other* longest = nullptr;
+    for (const Other& each : m_others)
+        if (&each != &m_others[static_cast<std::size_t>(m_self)] && !each.left
+            && (!longest || each.heard < longest->heard))
+            longest = &each;
+    const Nanoseconds silent = longest ? steadyNow() - longest->heard : 0;
+    if (silent < std::max(m_deadline / 2, 10 * lookInterval))
+        return {};
+    const auto rank = longest - m_others.data();
+    return fmt::format("the process of device {} (rank {}, process {}) has said nothing for {}", rank, rank,
+                       longest->process, formatDuration(silent));
 }
 
 std::string RankHub::failureReasonLocked() const

@@ -45,6 +45,11 @@ public:
     bool cancelled() const override { return m_cancelled.load(std::memory_order_acquire); }
     void fail(const std::string& why) override;
     std::string failureReason() const override;
+    std::string silence() const override
+    {
+        const std::lock_guard lock(m_mutex);
+        return silenceLocked();
+    }
     void endRun() override;
     void post(std::uint32_t kind, std::uint32_t number, std::span<const std::byte> bytes) override;
     std::vector<PeerMessage> takeMessages() override;
@@ -118,6 +123,7 @@ private:
     void passToLink(const Message& message);
     Other& other(int rank) { return m_others[rank]; }
     std::string failureReasonLocked() const;
+    std::string silenceLocked() const;
     void shutDown(bool orderly);
     template<typename Condition>
     void waitFor(std::unique_lock<std::mutex>& lock, const char* what, Condition condition);

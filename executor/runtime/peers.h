@@ -61,6 +61,8 @@ public:
     virtual void fail(const std::string& why) = 0;
     /// Why another process ends the run, with its device; empty while all is well.
     virtual std::string failureReason() const = 0;
+    /// The process that has said nothing for longest, if that is too long for one that runs; otherwise empty.
+    virtual std::string silence() const = 0;
 
     /// Before the memory of the run goes: after a failure or a cancelled step nothing is carried any more.
     virtual void endRun() = 0;

@@ -336,6 +336,8 @@ Runtime::Verdict Runtime::watch(RunSnapshot& snapshot, std::string& reason)
             } else if (steadyNow() - lastChange > m_run.options.deadline) {
                 verdict = Verdict::Failed;
                 reason = "no device has made progress for " + formatDuration(m_run.options.deadline);
+                if (const std::string silent = m_peers ? m_peers->silence() : std::string(); !silent.empty())
+                    reason += "; " + silent;
             }
         }
         if (verdict != Verdict::Finished)

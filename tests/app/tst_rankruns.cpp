@@ -224,6 +224,21 @@ private Q_SLOTS:
         QVERIFY2(outcome.errors.contains("ranks: error: "), qPrintable(outcome.errors));
     }
 
+    /// The first rank speaks for all, unless it stands still.
+    void aFirstRankThatStandsStillIsNamedByTheOther()
+    {
+        makeDesign(2);
+        const Outcome outcome = m_work.shell(
+            "export WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=$(($$ % 9000 + 12000)) XDG_STATE_HOME=$PWD/still\n"
+            "start() { RANK=$1 \"$pipewright\" run design.json --backend mpi --maths timed --steps 1000000 "
+            "--deadline 1s --progress json --force -o still.db 2>said$1 & }\n"
+            "start 0; first=$!; start 1; second=$!\n"
+            "until grep -q step said0 || ! kill -0 $first; do sleep 0.1; done\n"
+            "kill -STOP $first; wait $second; code=$?; kill -KILL $first; cat said1 >&2; exit $code");
+        QCOMPARE(outcome.code, 2);
+        QVERIFY2(outcome.errors.contains("the process of device 0 (rank 0, "), qPrintable(outcome.errors));
+    }
+
     /// MPI itself waits for ever for a process that never comes to it.
     void aRankThatNeverComesEndsTheStart()
     {

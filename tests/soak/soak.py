@@ -119,13 +119,19 @@ def main():
     by_clock = int(time.time()) % 10**6
     first = next(number for number in (given.round, given.seed, by_clock) if number is not None)
     print(f"{given.program}, from round {first}", flush=True)
-    done, figures, failed = collections.Counter(), collections.Counter(), 0
-    for number, (name, counted, broken) in rounds(given, first):
-        done[name] += 1
-        figures.update(counted)
-        if broken:
-            failed += 1
-            print(f"FAILED tests/soak.sh --only {name} --round {number}: {broken}", flush=True)
+    done, figures, failed, said = collections.Counter(), collections.Counter(), 0, time.time()
+    try:
+        for number, (name, counted, broken) in rounds(given, first):
+            done[name] += 1
+            figures.update(counted)
+            if broken:
+                failed += 1
+                print(f"FAILED tests/soak.sh --only {name} --round {number}: {broken}", flush=True)
+            if time.time() - said > 600:  # who ends it early still has figures
+                said = time.time()
+                print(summary(done, figures, failed), flush=True)
+    except KeyboardInterrupt:
+        print("interrupted")
     print(summary(done, figures, failed))
     return 1 if failed else 0
 
