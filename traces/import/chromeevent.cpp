@@ -120,10 +120,8 @@ struct ChromeEventParser::Private {
         }
     }
 
-    void read(std::string_view text, std::size_t capacity, ChromeEvent& event)
+    void read(ondemand::object object, ChromeEvent& event)
     {
-        ondemand::document document = m_parser.iterate(text.data(), text.size(), capacity);
-        ondemand::object object = document.get_object();
         bool argumentsFirst = false;
         for (auto field : object) {
             const ondemand::raw_json_string key = field.key();
@@ -146,14 +144,20 @@ struct ChromeEventParser::Private {
         }
     }
 
-    bool tryToRead(std::string_view text, std::size_t capacity, ChromeEvent& event)
+    static void reset(ChromeEvent& event)
     {
         auto values = std::move(event.values);
         values.clear();
         event = ChromeEvent();
         event.values = std::move(values);
+    }
+
+    bool tryToRead(std::string_view text, std::size_t capacity, ChromeEvent& event)
+    {
+        reset(event);
         try {
-            read(text, capacity, event);
+            ondemand::document document = m_parser.iterate(text.data(), text.size(), capacity);
+            read(document.get_object(), event);
             return true;
         } catch (const simdjson::simdjson_error&) {
             return false;
@@ -180,6 +184,23 @@ bool ChromeEventParser::parse(std::string_view text, ChromeEvent& event)
         return false;
     event.repaired = true;
     return true;
+}
+
+bool ChromeEventParser::parseList(std::string_view text, const std::vector<ChromeEvent*>& events)
+{
+    try {
+        ondemand::document list = d->m_parser.iterate(text.data(), text.size(), text.size() + JsonEvents::padding);
+        std::size_t read = 0;
+        for (auto element : list.get_array()) {
+            if (read == events.size())
+                return false;
+            Private::reset(*events[read]);
+            d->read(element.get_object(), *events[read++]);
+        }
+        return read == events.size();
+    } catch (const simdjson::simdjson_error&) {
+        return false;
+    }
 }
 
 } // namespace pipewright

@@ -3,8 +3,8 @@
 // events).
 #include "traces/import/chromejson.h"
 
+#include "traces/import/chromebatches.h"
 #include "traces/import/chromelanes.h"
-#include "traces/import/jsonevents.h"
 
 #include <nlohmann/json.hpp>
 
@@ -90,26 +90,23 @@ public:
     {
         m_data.tool = "Chrome JSON";
         m_data.source = where();
-        JsonEvents events(m_source, m_data.report, m_where);
-        ChromeEventParser parser;
-        ChromeEvent event;
-        for (JsonEvents::Found found = events.next(); found != JsonEvents::Found::End; found = events.next()) {
-            if (found == JsonEvents::Found::Member) {
-                readMember(events.key(), events.text());
-                continue;
+        ChromeBatches batches(m_source, m_where);
+        while (const ChromeBatches::Batch* batch = batches.next()) {
+            progress.at(batch->fraction, m_where);
+            for (const ChromeBatches::Numbered& each : batch->events) {
+                m_number = each.number;
+                if (!each.readable) {
+                    lose("events that are no JSON");
+                    continue;
+                }
+                if (each.event.repaired)
+                    m_data.report.repair("events with characters that JSON does not allow", example());
+                take(each.event);
             }
-            m_number = events.events();
-            if ((m_number & 0x3fff) == 0)
-                progress.at(m_source.fraction(), m_where);
-            if (!parser.parse(events.text(), event)) {
-                m_data.report.lose("events that are no JSON", example());
-                continue;
-            }
-            if (event.repaired)
-                m_data.report.repair("events with characters that JSON does not allow", example());
-            take(event);
+            for (const ChromeBatches::Member& member : batch->members)
+                readMember(member.key, member.text);
         }
-        m_data.report.read = events.events();
+        m_data.report.add(batches.report());
         if (const std::string complaint = m_source.complaint(); !complaint.empty())
             m_data.report.repair(complaint, example());
         finish();

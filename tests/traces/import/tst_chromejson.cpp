@@ -207,6 +207,47 @@ private Q_SLOTS:
         QVERIFY(errorOf([&] { importChromeJson(*bytesOf(text), "t", stop); }).find("cancelled") != std::string::npos);
     }
 
+    /// Long enough for the second thread, with damage in single events of several batches.
+    void damageAmidALongTraceCostsNothingButItsEvents()
+    {
+        constexpr int events = 30'000;
+        std::string text = "{\"distributedInfo\": {\"rank\": 2, \"world_size\": 4}, \"traceEvents\": [";
+        for (int i = 0; i < events; ++i) {
+            const std::string number = std::to_string(i);
+            text += i == 0 ? "" : ",";
+            if (i == 7'000 || i == 21'000) // brackets that match, and no JSON
+                text += "{\"ph\" \"X\", \"name\": \"no colon\"}";
+            else if (i == 14'000) // a control character, and arguments before the phase they are of
+                text +=
+                    "{\"args\": {\"correlation\": 9}, \"ph\": \"X\", \"name\": \"tab\there\", \"pid\": 1, \"tid\": 1, "
+                    "\"ts\": 14000, \"dur\": 1}";
+            else
+                text += "{\"args\": {\"correlation\": " + number + "}, \"ph\": \"X\", \"name\": \"n" + number
+                        + "\", \"pid\": 1, \"tid\": 1, \"ts\": " + number + ", \"dur\": 1}";
+        }
+        const TraceData data = importText(text + "], \"baseTimeNanoseconds\": 1700000000000000000}");
+        QCOMPARE(data.report.read, std::int64_t{events});
+        QCOMPARE(data.activities.size(), std::size_t{events - 2});
+        QCOMPARE(countOf(data, "events that are no JSON"), std::int64_t{2});
+        QCOMPARE(countOf(data, "characters that JSON does not allow"), std::int64_t{1});
+        QCOMPARE(data.report.entries().at("events that are no JSON").example, std::string("event 7001"));
+        QVERIFY(find(data, "tab here"));
+        QCOMPARE(data.ranks, 4);
+        QCOMPARE(data.originEpochNs, std::int64_t{1'700'000'000'000'000'000});
+        std::size_t place = 0;
+        for (int i = 0; i < events; ++i) {
+            if (i == 7'000 || i == 21'000)
+                continue;
+            const Activity& activity = data.activities[place++];
+            QCOMPARE(activity.start, Nanoseconds{i} * 1000);
+            QCOMPARE(activity.correlation, static_cast<std::uint32_t>(i == 14'000 ? 9 : i));
+            if (i != 14'000)
+                QCOMPARE(data.strings.text(activity.name), "n" + std::to_string(i));
+        }
+        const std::string cut = text.substr(0, text.size() / 2);
+        QVERIFY(importText(cut).activities.size() > events / 3);
+    }
+
     void countersAreOfTheirDeviceOrProcess()
     {
         const TraceData data = importText(R"([

@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Batches stand in a queue in the file's order; a state says who has each. The lock guards the queue and the states, a
+// batch belongs to whoever works on it. O(bytes).
+#include "traces/import/chromebatches.h"
+
+#include "traces/import/jsonevents.h"
+
+#include <algorithm>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <exception>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+namespace pipewright {
+
+namespace {
+
+constexpr std::size_t batchBytes = 1 << 18;
+constexpr std::size_t mostEvents = 1024;
+constexpr std::size_t mostBatches = 8;   ///< ahead of the caller
+constexpr std::ptrdiff_t fewScanned = 2; ///< for the caller to parse; then the second thread does so too
+
+struct Place {
+    std::size_t begin = 0, size = 0;
+    std::int64_t number = 0;
+};
+
+struct Work {
+    enum class State : std::uint8_t { Scanned, BeingParsed, Parsed };
+    State state = State::Scanned;
+    std::string text; ///< the events as a list
+    std::vector<Place> places;
+    ChromeEventParser parser;              ///< holds strings of the events
+    std::deque<ChromeEventParser> parsers; ///< one for each event, where they are no list
+    std::vector<ChromeEvent*> pointers;
+    ChromeBatches::Batch batch;
+};
+
+/// As one list, which is quick; where that is none, event by event.
+void parse(Work& work)
+{
+    const std::size_t size = work.text.size();
+    work.text.resize(size + JsonEvents::padding, ' ');
+    work.batch.events.resize(work.places.size());
+    work.pointers.clear();
+    for (std::size_t i = 0; i < work.places.size(); ++i) {
+        ChromeBatches::Numbered& event = work.batch.events[i];
+        event.number = work.places[i].number;
+        event.readable = true;
+        work.pointers.push_back(&event.event);
+    }
+    if (work.parser.parseList({work.text.data(), size}, work.pointers))
+        return;
+    while (work.parsers.size() < work.places.size())
+        work.parsers.emplace_back();
+    for (std::size_t i = 0; i < work.places.size(); ++i)
+        work.batch.events[i].readable = work.parsers[i].parse(
+            {work.text.data() + work.places[i].begin, work.places[i].size}, work.batch.events[i].event);
+}
+
+} // namespace
+
+struct ChromeBatches::Private {
+    Private(ByteSource& source, std::string where) : m_source(source), m_events(source, m_report, std::move(where)) {}
+    ~Private()
+    {
+        {
+            const std::lock_guard lock(m_mutex);
+            m_stop = true;
+        }
+        m_changed.notify_all();
+        if (m_thread.joinable())
+            m_thread.join();
+    }
+
+    /// The next piece of the file, cut at a member of the top level; null at the end.
+    std::unique_ptr<Work> scan()
+    {
+        std::unique_ptr<Work> work;
+        {
+            const std::lock_guard lock(m_mutex);
+            if (!m_spare.empty()) {
+                work = std::move(m_spare.back());
+                m_spare.pop_back();
+            }
+        }
+        if (!work)
+            work = std::make_unique<Work>();
+        work->state = Work::State::Scanned;
+        work->text = "[";
+        work->places.clear();
+        work->batch.members.clear();
+        bool ended = false;
+        while (work->text.size() < batchBytes && work->places.size() < mostEvents) {
+            const JsonEvents::Found found = m_events.next();
+            if (found == JsonEvents::Found::Event) {
+                if (!work->places.empty())
+                    work->text += ',';
+                work->places.push_back({work->text.size(), m_events.text().size(), m_events.events()});
+                work->text += m_events.text();
+                continue;
+            }
+            ended = found == JsonEvents::Found::End;
+            if (!ended)
+                work->batch.members.push_back({m_events.key(), std::string(m_events.text())});
+            break;
+        }
+        m_report.read = m_events.events();
+        work->batch.fraction = m_source.fraction();
+        if (ended && work->places.empty())
+            return nullptr;
+        work->text += ']';
+        return work;
+    }
+
+    /// The first batch that nobody has yet. False: there is none.
+    bool parseOne(std::unique_lock<std::mutex>& lock)
+    {
+        const auto found = std::find_if(m_queue.begin(), m_queue.end(),
+                                        [](const auto& each) { return each->state == Work::State::Scanned; });
+        if (found == m_queue.end())
+            return false;
+        Work& work = **found;
+        work.state = Work::State::BeingParsed;
+        lock.unlock();
+        try {
+            parse(work);
+        } catch (...) { // of memory; the other thread meets with it too
+            lock.lock();
+            work.state = Work::State::Scanned;
+            throw;
+        }
+        lock.lock();
+        work.state = Work::State::Parsed;
+        m_changed.notify_all();
+        return true;
+    }
+
+    bool wantsScan() const
+    {
+        return !m_ended && m_queue.size() < mostBatches
+               && std::count_if(m_queue.begin(), m_queue.end(), [](const auto& each) {
+                      return each->state == Work::State::Scanned;
+                  }) < fewScanned;
+    }
+
+    /// Of the second thread.
+    void scanAll()
+    {
+        std::unique_lock lock(m_mutex);
+        try {
+            while (!m_stop) {
+                if (wantsScan()) {
+                    lock.unlock();
+                    std::unique_ptr<Work> work = scan();
+                    lock.lock();
+                    m_ended = work == nullptr;
+                    if (work)
+                        m_queue.push_back(std::move(work));
+                    m_changed.notify_all();
+                } else if (!parseOne(lock)) {
+                    if (m_ended)
+                        return;
+                    m_changed.wait(lock);
+                }
+            }
+        } catch (...) {
+            if (!lock.owns_lock())
+                lock.lock();
+            m_failure = std::current_exception();
+            m_ended = true;
+            m_changed.notify_all();
+        }
+    }
+
+    /// Until there is a second thread, or without one.
+    const Batch* nextAlone()
+    {
+        m_taken = scan();
+        if (!m_taken)
+            return nullptr;
+        const bool full = m_taken->text.size() >= batchBytes || m_taken->places.size() >= mostEvents;
+        parse(*m_taken);
+        if (full && std::thread::hardware_concurrency() > 1)
+            m_thread = std::thread([this] { scanAll(); });
+        return &m_taken->batch;
+    }
+
+    const Batch* next()
+    {
+        std::unique_lock lock(m_mutex);
+        if (m_taken)
+            m_spare.push_back(std::move(m_taken));
+        if (!m_thread.joinable()) {
+            lock.unlock();
+            return nextAlone();
+        }
+        while (m_queue.empty() ? !m_ended : m_queue.front()->state != Work::State::Parsed)
+            if (!parseOne(lock))
+                m_changed.wait(lock);
+        if (m_queue.empty()) {
+            if (m_failure)
+                std::rethrow_exception(std::exchange(m_failure, nullptr));
+            return nullptr;
+        }
+        m_taken = std::move(m_queue.front());
+        m_queue.pop_front();
+        m_changed.notify_all();
+        return &m_taken->batch;
+    }
+
+    ByteSource& m_source;
+    ImportReport m_report; ///< the scanning thread's, until the end
+    JsonEvents m_events;
+    std::mutex m_mutex; ///< guards what follows
+    std::condition_variable m_changed;
+    std::deque<std::unique_ptr<Work>> m_queue; ///< in the file's order
+    std::vector<std::unique_ptr<Work>> m_spare;
+    std::exception_ptr m_failure; ///< behind the queue
+    bool m_ended = false, m_stop = false;
+    std::unique_ptr<Work> m_taken; ///< the caller's
+    std::thread m_thread;
+};
+
+ChromeBatches::ChromeBatches(ByteSource& source, std::string where)
+    : d(std::make_unique<Private>(source, std::move(where)))
+{
+}
+
+ChromeBatches::~ChromeBatches() = default;
+
+const ChromeBatches::Batch* ChromeBatches::next()
+{
+    return d->next();
+}
+
+const ImportReport& ChromeBatches::report() const
+{
+    return d->m_report;
+}
+
+} // namespace pipewright
