@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // The bounds on looking at other tools' traces, software rendering at 1920 x 1080: ten million slices open from the
-// store and are painted within 1 s, and 99 of 100 frames of a pan or zoom take less than 16 ms. One iteration is
+// store and are painted within 0.5 s, and 99 of 100 frames of a pan or zoom take less than 16 ms. One iteration is
 // one frame (bench/frames.h). Everything that TraceWindow keeps of ten
 // million records, tables and times of the devices included, leaves the process below 1 GB.
 #include "bench/frames.h"
