@@ -13,18 +13,21 @@
 #include "executor/mpi/mpimesh.h"
 #endif
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <fstream>
 #include <iterator>
 #include <optional>
 #include <poll.h>
 #include <string_view>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -136,11 +139,28 @@ void attend(pid_t child, int output, int arrivedSignals, const Verdict& verdict)
     }
 }
 
+/// mpirun that cannot open the pipes of a process it starts waits for ever, and no longer heeds SIGTERM.
+void requireFiles(const std::string& program, int processes)
+{
+    const rlim_t needed = 64 + 8 * static_cast<rlim_t>(processes);
+    rlimit files{};
+    getrlimit(RLIMIT_NOFILE, &files);
+    if (files.rlim_cur >= needed)
+        return;
+    files.rlim_cur = std::min(needed, files.rlim_max);
+    if (setrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur < needed)
+        throw Error(program,
+                    fmt::format("needs some {} open files to start {} processes, and {} are allowed", needed, processes,
+                                files.rlim_cur),
+                    fmt::format("allow more: ulimit -n {}", std::max<rlim_t>(1024, needed)));
+}
+
 [[noreturn]] void launch(int devices)
 {
     if (const std::string why = whyNoRanks(); !why.empty())
         throw Error("--backend", why, installHint);
     const std::string program = launcher();
+    requireFiles(program, devices);
     std::vector<std::string> words = launchCommand(program, devices, ownCommand(), geteuid() == 0);
     std::vector<char*> arguments;
     for (std::string& word : words)

@@ -253,6 +253,19 @@ private Q_SLOTS:
         QVERIFY2(outcome.errors.contains("not every process has come within 2 s"), qPrintable(outcome.errors));
     }
 
+    /// mpirun itself waits for ever then, and heeds no SIGTERM.
+    void tooFewOpenFilesForTheLauncherAreSaid()
+    {
+        if (!hasMpi())
+            QSKIP("no MPI here");
+        makeDesign(4);
+        const Outcome outcome =
+            m_work.shell("ulimit -n 40; timeout -s KILL 60 \"$pipewright\" run design.json --backend "
+                         "mpi --maths timed --steps 1 --force -o files.db");
+        QCOMPARE(outcome.code, 2);
+        QVERIFY2(outcome.errors.contains("open files"), qPrintable(outcome.errors));
+    }
+
     /// A rank that stands still keeps mpirun waiting, though the run is over.
     void aLauncherThatNeverEndsIsEnded()
     {
