@@ -9,6 +9,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
+#include <limits>
+#include <stdexcept>
 
 namespace pipewright {
 
@@ -22,6 +25,19 @@ constexpr Nanoseconds inFlight = 50'000; ///< a shorter wait is the call itself
 {
     throw Error(fmt::format("rank {}", rank), fmt::format("{}: {}", why, inQuotes(line)),
                 "the pipewright package in this Python is of another version than the program");
+}
+
+/// A fraction, or what is too large for sums of some, would be undefined as a whole number. Throws out_of_range.
+template<typename Number>
+Number whole(const Json& value)
+{
+    constexpr std::int64_t most = std::min<std::int64_t>(std::numeric_limits<Number>::max(), std::int64_t{1} << 60);
+    const bool fits = value.is_number_unsigned()  ? value.get<std::uint64_t>() <= std::uint64_t{most}
+                      : value.is_number_integer() ? value.get<std::int64_t>() >= -most
+                                                  : false;
+    if (!fits)
+        throw std::out_of_range(fmt::format("{} is no whole number of a possible size", value.dump()));
+    return value.get<Number>();
 }
 
 } // namespace
@@ -64,22 +80,23 @@ void TorchRecords::takeBlocks(int rank, int step, const void* json)
     const Json& report = *static_cast<const Json*>(json);
     std::vector<TaskRecord> tasks;
     for (const Json& row : report.at("blocks"))
-        tasks.push_back({taskOf(rank, row.at(0), row.at(1), row.at(2)), step, rank, row.at(3), row.at(4)});
+        tasks.push_back({taskOf(rank, row.at(0), whole<int>(row.at(1)), whole<int>(row.at(2))), step, rank,
+                         whole<Nanoseconds>(row.at(3)), whole<Nanoseconds>(row.at(4))});
     Step& known = m_steps[step];
     for (const TaskRecord& task : tasks)
         known.blockEnds[task.task] = task.end;
     for (const Json& row : report.value("waits", Json::array())) {
         const std::string what = row.at(0);
-        const auto transfer = m_transfers.find({what == "F" ? 'F' : 'I', row.at(1), row.at(2)});
+        const auto transfer = m_transfers.find({what == "F" ? 'F' : 'I', whole<int>(row.at(1)), whole<int>(row.at(2))});
         if (transfer == m_transfers.end() || m_peerOf[transfer->second] != rank)
             throw Error(fmt::format("rank {}", rank),
                         fmt::format("waited for {}, which it does not receive in this design", row.dump()),
                         "was the job written for another design?");
-        known.waits.push_back({transfer->second, row.at(3), row.at(4)});
+        known.waits.push_back({transfer->second, whole<Nanoseconds>(row.at(3)), whole<Nanoseconds>(row.at(4))});
     }
     std::vector<MemoryRecord> memory;
     for (const Json& row : report.value("memory", Json::array()))
-        memory.push_back({rank, step, row.at(0), row.at(1)});
+        memory.push_back({rank, step, whole<Nanoseconds>(row.at(0)), whole<Bytes>(row.at(1))});
     if (m_sink == nullptr)
         return;
     m_sink->append(tasks);
@@ -98,11 +115,11 @@ std::vector<GpuRecord> TorchRecords::exchangesOf(int rank, int step, const void*
         exchange.step = step;
         exchange.kind = GpuRecord::Kind::Part;
         exchange.name = row.at(0).get<std::string>() + " over replicas";
-        exchange.bytes = row.at(1);
+        exchange.bytes = whole<Bytes>(row.at(1));
         if (row.at(2).is_string())
-            exchange.task = taskOf(rank, row.at(2), row.at(3), row.at(4));
-        exchange.start = row.at(5);
-        exchange.end = row.at(6);
+            exchange.task = taskOf(rank, row.at(2), whole<int>(row.at(3)), whole<int>(row.at(4)));
+        exchange.start = whole<Nanoseconds>(row.at(5));
+        exchange.end = whole<Nanoseconds>(row.at(6));
         exchange.device = 0;
         exchange.stream = static_cast<std::int32_t>(PartStream::Communication);
         exchange.toDevice = rank;
@@ -123,18 +140,20 @@ void TorchRecords::take(int rank, const std::string& line)
             from.here = true;
             from.name = report.value("name", "");
             if (isRecorded(rank)) {
-                m_result.clockOffsets[static_cast<std::size_t>(rank)] = report.value("offset", Nanoseconds{0});
+                m_result.clockOffsets[static_cast<std::size_t>(rank)] =
+                    whole<Nanoseconds>(report.value("offset", Json(0)));
                 m_result.clockUncertainties[static_cast<std::size_t>(rank)] =
-                    report.value("uncertainty", Nanoseconds{0});
+                    whole<Nanoseconds>(report.value("uncertainty", Json(0)));
             }
         }
         if (report.contains("note"))
             m_result.notes.push_back({Severity::Note, "module", report["note"], {}});
         if (report.contains("blocks") && isRecorded(rank))
-            takeBlocks(rank, report.at("step"), &report);
+            takeBlocks(rank, whole<int>(report.at("step")), &report);
         if (report.contains("end")) {
-            const int number = report.at("step");
-            const Nanoseconds start = report.at("start"), end = report.at("end");
+            const int number = whole<int>(report.at("step"));
+            const Nanoseconds start = whole<Nanoseconds>(report.at("start")),
+                              end = whole<Nanoseconds>(report.at("end"));
             Step& step = m_steps[number];
             step.start = step.ended == 0 ? start : std::min(step.start, start);
             step.end = std::max(step.end, end);
@@ -155,7 +174,7 @@ void TorchRecords::take(int rank, const std::string& line)
         }
         if (report.contains("peak") && isRecorded(rank)) {
             m_result.peakBytes.resize(static_cast<std::size_t>(m_result.devices), 0);
-            m_result.peakBytes[static_cast<std::size_t>(rank)] = report["peak"];
+            m_result.peakBytes[static_cast<std::size_t>(rank)] = whole<Bytes>(report["peak"]);
         }
         if (report.contains("gradients")) {
             const Json& check = report["gradients"];
@@ -172,6 +191,8 @@ void TorchRecords::take(int rank, const std::string& line)
                                   report.value("consequence", false)});
         from.done = from.done || report.value("done", false);
     } catch (const Json::exception& error) {
+        noReport(rank, line, error.what());
+    } catch (const std::out_of_range& error) {
         noReport(rank, line, error.what());
     }
 }

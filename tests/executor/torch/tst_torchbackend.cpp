@@ -278,6 +278,17 @@ while :; do sleep 1000; done
         compare(faultOf(twoStages(), optionsFor(python)), "this is no report: \"Hello, world\"");
     }
 
+    /// As whole numbers these would be undefined, and differences of such times too.
+    void numbersThatCannotBeAreRefused()
+    {
+        for (const char* report :
+             {R"({"step":1e308,"blocks":[]})", R"({"step":0,"start":-9223372036854775808,"end":9223372036854775807})",
+              R"({"step":0,"blocks":[["F",1e30,0,1,2]]})", R"({"peak":1.5})"}) {
+            const FakePython python(hello + "say '" + report + "'");
+            compare(faultOf(twoStages(), optionsFor(python)), "is no whole number of a possible size");
+        }
+    }
+
     void aRunThatNeverBeganLeavesAnOldTrace()
     {
         const FakePython python(hello + R"(say '{"failed":"there is no file model.py","where":"--module"}'; exit 1)");
