@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Windows of a file of tokens lie in it and in the vocabulary, or it is refused with a reason.
 #include "executor/training/tokendata.h"
+#include "structured.h"
 #include "survive.h"
 #include "temporaryfile.h"
 
@@ -30,4 +31,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         });
     }
     return 0;
+}
+
+/// Some of the numbers, of two bytes or four.
+extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size, std::size_t most, unsigned seed)
+{
+    return fuzz::mutateNumbers(data, size, most, seed, seed % 2 == 0 ? 2 : 4);
 }

@@ -115,6 +115,42 @@ inline std::size_t mutateJson(std::uint8_t* data, std::size_t size, std::size_t 
     return replaceBy(document.dump(-1, ' ', false, Json::error_handler_t::replace), data, size, most);
 }
 
+/// One of the lines, without its first `skipped` bytes, by `mutate`.
+template<typename Mutate>
+std::size_t mutateOneLine(std::uint8_t* data, std::size_t size, std::size_t most, unsigned seed, std::size_t skipped,
+                          Mutate mutate)
+{
+    const std::string text(reinterpret_cast<const char*>(data), size);
+    Random random(seed + 2);
+    std::size_t begin = size == 0 ? 0 : text.rfind('\n', below(random, size)) + 1;
+    const std::size_t end = std::min(text.find('\n', begin), size);
+    begin = std::min(begin + skipped, end);
+    if (end == begin || below(random, 4) == 0)
+        return LLVMFuzzerMutate(data, size, most);
+    std::string line = text.substr(begin, end - begin);
+    const std::size_t length = line.size();
+    line.resize(std::max(length, most - std::min(most, size - length)));
+    line.resize(mutate(reinterpret_cast<std::uint8_t*>(line.data()), length, line.size(), seed));
+    return replaceBy(text.substr(0, begin) + line + text.substr(end), data, size, most);
+}
+
+/// Of 32-bit or 16-bit numbers in a row: one becomes a number from the edge, or another one's value, or goes.
+inline std::size_t mutateNumbers(std::uint8_t* data, std::size_t size, std::size_t most, unsigned seed,
+                                 std::size_t width)
+{
+    Random random(seed + 3);
+    const std::size_t count = size / width;
+    if (count < 2 || below(random, 2) == 0)
+        return LLVMFuzzerMutate(data, size, most);
+    const std::uint32_t edges[] = {0, 1, 0x7fff, 0x8000, 0xffff, 0x7fffffff, 0x80000000, 0xffffffff};
+    std::uint8_t* const at = data + width * below(random, count);
+    switch (below(random, 3)) {
+    case 0: std::memcpy(at, &edges[below(random, std::size(edges))], width); return size;
+    case 1: std::memmove(at, data + width * below(random, count), width); return size;
+    default: std::memmove(at, at + width, static_cast<std::size_t>(data + size - at) - width); return size - width;
+    }
+}
+
 /// Of lines of cells between commas: a line or a cell comes twice, goes, or takes another's place.
 inline std::size_t mutateTable(std::uint8_t* data, std::size_t size, std::size_t most, unsigned seed)
 {

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// A file in memory with a name of its own, for parsers that read files.
+// A file in memory with a name of its own, for parsers that read files. What looks beside the file, as SQLite does, or
+// follows the name to the file's own needs one of a folder, which is in memory too where that can be.
 #pragma once
 
 #include <cstdint>
 #include <cstdlib>
 #include <string>
 
+#include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -13,19 +15,25 @@ namespace pipewright::fuzz {
 
 class TemporaryFile {
 public:
+    enum class Kind : std::uint8_t { OfNoFolder, OfAFolder };
+
     /// `ending`: of the name.
-    explicit TemporaryFile(const std::string& ending) : m_file(::memfd_create("fuzz", MFD_CLOEXEC))
+    explicit TemporaryFile(const std::string& ending, Kind kind = Kind::OfNoFolder)
     {
-        char folder[] = "/tmp/fuzz-XXXXXX";
-        if (m_file < 0 || ::mkdtemp(folder) == nullptr)
+        std::string folder = ::access("/dev/shm", W_OK) == 0 ? "/dev/shm/fuzz-XXXXXX" : "/tmp/fuzz-XXXXXX";
+        if (::mkdtemp(folder.data()) == nullptr)
             std::abort();
         m_folder = folder;
         m_path = m_folder + "/input" + ending;
-        if (::symlink(("/proc/self/fd/" + std::to_string(m_file)).c_str(), m_path.c_str()) != 0)
+        m_file = kind == Kind::OfAFolder ? ::open(m_path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600)
+                                         : ::memfd_create("fuzz", MFD_CLOEXEC);
+        const std::string own = "/proc/self/fd/" + std::to_string(m_file);
+        if (m_file < 0 || (kind == Kind::OfNoFolder && ::symlink(own.c_str(), m_path.c_str()) != 0))
             std::abort();
     }
     ~TemporaryFile()
     {
+        removeBeside();
         ::unlink(m_path.c_str());
         ::rmdir(m_folder.c_str());
         ::close(m_file);
@@ -37,11 +45,19 @@ public:
     {
         if (::ftruncate(m_file, 0) != 0 || ::pwrite(m_file, data, size, 0) != static_cast<ssize_t>(size))
             std::abort();
+        removeBeside(); // what was found of the input before
     }
+    void fill(const std::string& text) const { fill(reinterpret_cast<const std::uint8_t*>(text.data()), text.size()); }
     const std::string& path() const { return m_path; }
 
 private:
-    int m_file;
+    void removeBeside() const
+    {
+        for (const char* beside : {"-wal", "-shm", "-journal"})
+            ::unlink((m_path + beside).c_str());
+    }
+
+    int m_file = -1;
     std::string m_folder, m_path;
 };
 
