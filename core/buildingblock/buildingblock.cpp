@@ -16,9 +16,15 @@ static_assert(passCount == 5, "which passes a building block has is said here");
 
 namespace {
 
+/// "F2.m": of any microbatch, as blocks are written with theirs.
+std::string nameOf(Op op, int stage)
+{
+    return fmt::format("{}{}.m", letter(op), stage);
+}
+
 std::string nameOf(const BuildingBlock::Pass& pass)
 {
-    return fmt::format("{}{}", letter(pass.op), pass.stage);
+    return nameOf(pass.op, pass.stage);
 }
 
 class BlockCheck {
@@ -73,7 +79,7 @@ private:
         for (int stage = 0; stage < m_block.stages(); ++stage)
             for (const Op op : split ? std::vector{Op::F, Op::I, Op::W} : std::vector{Op::F, Op::B})
                 if (passOf(op, stage) == nullptr)
-                    error(fmt::format("{}{}", letter(op), stage), "missing", "every stage needs it once");
+                    error(nameOf(op, stage), "missing", "every stage needs it once");
         return m_diagnostics.empty();
     }
 

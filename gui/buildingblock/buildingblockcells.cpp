@@ -15,17 +15,63 @@ namespace pipewright {
 namespace {
 
 constexpr int nameWidth = 64;
-constexpr int leastRow = 22, mostRow = 56;
+constexpr int leastRow = 22, mostRow = 80;
 constexpr int boundWidth = 190;
+constexpr double pale = 0.28;
+
+/// How many stages of its device come before it: every second one is paler on the lanes, too.
+int chunkOf(const BuildingBlock& block, int stage)
+{
+    int chunk = 0;
+    for (int before = 0; before < stage; ++before)
+        chunk += block.deviceOfStage[before] == block.deviceOfStage[stage];
+    return chunk;
+}
 
 } // namespace
+
+PassLabel labelOfPass(const BuildingBlock& block, const BuildingBlock::Pass& pass, int repetition)
+{
+    const int device = block.deviceOfStage[pass.stage];
+    const bool several = std::count(block.deviceOfStage.begin(), block.deviceOfStage.end(), device) > 1;
+    PassLabel label{QString(QLatin1Char(letter(pass.op))), QStringLiteral("m")};
+    if (several)
+        label.letter += QString::number(pass.stage);
+    if (repetition != 0)
+        label.microbatch +=
+            (repetition > 0 ? QStringLiteral("+") : QStringLiteral("\u2212")) + QString::number(std::abs(repetition));
+    return label;
+}
+
+void paintPass(QPainter& painter, const TimelinePainter& blocks, const Theme& theme, const QRectF& rect,
+               const BuildingBlock& block, const BuildingBlock::Pass& pass, int repetition, bool isPale)
+{
+    painter.setOpacity(isPale ? pale : 1);
+    blocks.block(painter, rect, {pass.op, pass.stage, 0, 0}, chunkOf(block, pass.stage), BlockText::None);
+    painter.setOpacity(1);
+    painter.setPen(isPale ? theme.dim : theme.ink);
+    const PassLabel label = labelOfPass(block, pass, repetition);
+    const QFont letters = Theme::words(TextSize::Normal, QFont::Bold), numbers = Theme::words(TextSize::Small);
+    const auto fits = [&rect](const QFont& font, const QString& text) {
+        return QFontMetrics(font).horizontalAdvance(text) <= rect.width() - 4;
+    };
+    constexpr double line = 15;
+    const bool two = rect.height() >= 2 * line && fits(letters, label.letter) && fits(numbers, label.microbatch);
+    const QRectF above(rect.left(), rect.center().y() - line, rect.width(), line);
+    painter.setFont(letters);
+    if (fits(letters, label.letter))
+        painter.drawText(two ? above : rect, Qt::AlignCenter, label.letter);
+    painter.setFont(numbers);
+    if (two)
+        painter.drawText(above.translated(0, line), Qt::AlignCenter, label.microbatch);
+}
 
 BuildingBlockCells::BuildingBlockCells(QWidget* parent) : QWidget(parent)
 {
     setSizePolicy(QSizePolicy::Preferred, QSizePolicy::Expanding);
     setAccessibleName(tr("One interval of every device"));
     setToolTip(
-        tr("One interval of the steady state: cell by cell, which pass a device runs.\n"
+        tr("One interval of the steady state: cell by cell, which pass a device runs, and of which microbatch.\n"
            "Beside it the most activations it holds: per stage the lifespan divided by the interval, rounded up."));
 }
 
@@ -100,8 +146,10 @@ void BuildingBlockCells::paintEvent(QPaintEvent*)
                 painter.fillRect(rect, QBrush(theme.idle, Qt::BDiagPattern));
             } else {
                 const BuildingBlock::Pass& pass = m_block.passes[index];
-                blocks.block(painter, rect, {pass.op, pass.stage, 0, 0}, 0,
-                             cellWidth() >= 12 ? BlockText::Letter : BlockText::None);
+                int unit = pass.start; // the one that is in this cell, so many intervals after its block began
+                while (unit < pass.end() - 1 && unit % m_block.interval != cell)
+                    ++unit;
+                paintPass(painter, blocks, theme, rect, m_block, pass, -(unit / m_block.interval));
             }
             if (m_met[device][cell]) {
                 painter.setPen(QPen(theme.bad, 2));

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "core/buildingblock/buildingblockedits.h"
+#include "gui/widgets/theme.h"
 
 #include <QWidget>
 
@@ -33,6 +34,18 @@ private:
     std::vector<int> m_bound;
     std::vector<std::vector<bool>> m_met; ///< per device and cell
 };
+
+class TimelinePainter;
+
+/// "F" over "m", written as blocks are on the lanes: the block is drawn for any microbatch m, its repetitions are those
+/// after and before it, "m+1" and "m\u22121". Where a device holds several stages, the letter has the stage, "F4".
+struct PassLabel {
+    QString letter, microbatch;
+};
+PassLabel labelOfPass(const BuildingBlock& block, const BuildingBlock::Pass& pass, int repetition);
+/// Pale ones have dim letters on a faint ground.
+void paintPass(QPainter& painter, const TimelinePainter& blocks, const Theme& theme, const QRectF& rect,
+               const BuildingBlock& block, const BuildingBlock::Pass& pass, int repetition, bool pale = false);
 
 /// The passes of one microbatch in a rectangle of any size: no letters, one colour per operation.
 void paintBuildingBlock(QPainter& painter, const QRectF& area, const BuildingBlock& block, const QWidget& widget);

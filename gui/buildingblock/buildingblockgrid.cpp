@@ -18,7 +18,7 @@ namespace pipewright {
 namespace {
 
 constexpr double leastUnit = 14, mostUnit = 140;
-constexpr double leastLane = 44, usualLane = 68, mostLane = 150;
+constexpr double leastLane = 44, usualLane = 68, mostLane = 200;
 
 } // namespace
 
@@ -125,7 +125,7 @@ int BuildingBlockGrid::passAt(QPointF position) const
 QString BuildingBlockGrid::nameOfPass(int pass) const
 {
     const BuildingBlock::Pass& p = m_shown.passes[static_cast<std::size_t>(pass)];
-    return tr("%1%2 at %3 on %4")
+    return tr("%1%2.m at %3 on %4")
         .arg(QLatin1Char(letter(p.op)))
         .arg(p.stage)
         .arg(p.start)

@@ -26,7 +26,7 @@ public:
     void selectPass(int pass);
     QRectF rectOfPass(int pass) const;  ///< in this widget's coordinates
     int passAt(QPointF position) const; ///< -1: none
-    QString nameOfPass(int pass) const; ///< "F2 at 3 on GPU 2"
+    QString nameOfPass(int pass) const; ///< "F2.m at 3 on GPU 2"
     /// Moves the selected pass by units of time, or its stage by devices, as one edit.
     void moveSelected(int units, int devices);
     void settleSelected(); ///< to the first start with its data present and no collision
@@ -50,7 +50,7 @@ protected:
     bool event(QEvent* event) override;
 
 private:
-    static constexpr int headerWidth = 64, rulerHeight = 26;
+    static constexpr int headerWidth = 72, rulerHeight = 26;
     struct Drag {
         QPointF from;
         int start = 0, device = 0;
@@ -62,6 +62,7 @@ private:
     double xOf(double unit) const;
     double yOf(int device) const;
     int deviceOf(int pass) const;
+    QString stagesOf(int device) const; ///< "stages 0, 7"
     void show(BuildingBlock block);
     void stepSelection(int direction, bool acrossDevices);
     void paintLanes(class QPainter& painter) const;

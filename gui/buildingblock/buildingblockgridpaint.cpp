@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Painting of BuildingBlockGrid: ruler, interval bracket, passes of three repetitions and lifespans. O(passes).
+#include "gui/buildingblock/buildingblockcells.h"
 #include "gui/buildingblock/buildingblockgrid.h"
 #include "gui/timeline/timelinepainter.h"
 #include "gui/widgets/labels.h"
@@ -11,8 +12,6 @@
 namespace pipewright {
 
 namespace {
-
-constexpr double ghost = 0.28;
 
 /// Units between two labels of the ruler.
 int labelStep(double unitWidth)
@@ -45,8 +44,13 @@ void BuildingBlockGrid::paintLanes(QPainter& painter) const
     for (int device = 0; device < m_shown.devices(); ++device) {
         painter.fillRect(QRectF(headerWidth, yOf(device), right - headerWidth, laneHeight() - 2), theme.lane);
         painter.setPen(theme.text);
-        painter.drawText(QRectF(0, yOf(device), headerWidth - 10, laneHeight() - 2), Qt::AlignLeft | Qt::AlignVCenter,
+        const QRectF header(0, yOf(device), headerWidth - 8, laneHeight() - 2);
+        painter.drawText(header.adjusted(0, 0, 0, -laneHeight() / 2 + 2), Qt::AlignLeft | Qt::AlignBottom,
                          m_devices.value(device));
+        painter.setPen(theme.dim);
+        painter.drawText(
+            header.adjusted(0, laneHeight() / 2, 0, 0), Qt::AlignLeft | Qt::AlignTop,
+            painter.fontMetrics().elidedText(stagesOf(device), Qt::ElideRight, static_cast<int>(header.width())));
     }
     const int step = labelStep(unitWidth());
     for (int unit = 0; unit <= units(); ++unit) {
@@ -64,6 +68,15 @@ void BuildingBlockGrid::paintLanes(QPainter& painter) const
     }
     // The interval as a bracket over the first repetition.
     painter.fillRect(QRectF(xOf(0), rulerHeight - 6, m_shown.interval * unitWidth(), 3), theme.accent);
+}
+
+QString BuildingBlockGrid::stagesOf(int device) const
+{
+    QStringList stages;
+    for (int stage = 0; stage < m_shown.stages(); ++stage)
+        if (m_shown.deviceOfStage[stage] == device)
+            stages << QString::number(stage);
+    return (stages.size() == 1 ? tr("stage %1") : tr("stages %1")).arg(stages.join(QStringLiteral(", ")));
 }
 
 void BuildingBlockGrid::paintLifespans(QPainter& painter) const
@@ -87,35 +100,20 @@ void BuildingBlockGrid::paintLifespans(QPainter& painter) const
 void BuildingBlockGrid::paintPasses(QPainter& painter) const
 {
     const TimelinePainter blocks(Theme::of(*this), devicePixelRatioF());
-    const QFont font = Theme::words(TextSize::Normal, QFont::Bold);
-    // Every repetition is another microbatch: a pass is called by letter and stage, as on the lanes, "F0".
-    const bool named =
-        unitWidth() - 6 >= QFontMetrics(font).horizontalAdvance(QStringLiteral("W%1").arg(m_shown.stages() - 1));
     const auto paint = [&](int index, int repetition) {
-        const BuildingBlock::Pass& pass = m_shown.passes[index];
-        const Block block{pass.op, pass.stage, 0, 0};
         const QRectF rect = rectOfPass(index).translated(repetition * m_shown.interval * unitWidth(), 0);
-        int chunk = 0;
-        for (int stage = 0; stage < pass.stage; ++stage)
-            chunk += m_shown.deviceOfStage[stage] == deviceOf(index);
-        blocks.block(painter, rect, block, chunk, named ? BlockText::None : BlockText::Letter);
-        if (!named)
-            return;
-        painter.setFont(font);
-        painter.drawText(rect, Qt::AlignCenter,
-                         QStringLiteral("%1%2").arg(QLatin1Char(letter(pass.op))).arg(pass.stage));
+        paintPass(painter, blocks, Theme::of(*this), rect, m_shown, m_shown.passes[static_cast<std::size_t>(index)],
+                  repetition, repetition != 0);
     };
     painter.save();
     painter.setClipRect(QRectF(headerWidth, rulerHeight, xOf(units()) - headerWidth, height()));
     const int repetitions = m_shown.interval > 0 ? std::min(200, units() / m_shown.interval + 1) : 0;
-    painter.setOpacity(ghost);
     for (int repetition = -repetitions; repetition <= repetitions; ++repetition)
         for (int pass = 0; repetition != 0 && pass < static_cast<int>(m_shown.passes.size()); ++pass) {
             const int start = m_shown.passes[static_cast<std::size_t>(pass)].start + repetition * m_shown.interval;
             if (start > -3 && start < units())
                 paint(pass, repetition);
         }
-    painter.setOpacity(1);
     for (int pass = 0; pass < static_cast<int>(m_shown.passes.size()); ++pass)
         paint(pass, 0);
     if (m_selected >= 0)

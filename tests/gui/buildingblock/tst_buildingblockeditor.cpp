@@ -18,6 +18,8 @@
 #include <QTest>
 #include <QToolButton>
 
+#include <cmath>
+
 using namespace pipewright;
 
 namespace {
@@ -93,6 +95,58 @@ private Q_SLOTS:
                  QStringLiteral("4 chunks = 4.0\u00a0×"));
     }
 
+    void passesAreWrittenAsBlocksAreOnTheLanes()
+    {
+        Fixture fixture;
+        const BuildingBlock& block = fixture.grid().shown();
+        const BuildingBlock::Pass& f1 = block.passes[std::size_t(fixture.pass(Op::F, 1))];
+        QCOMPARE(labelOfPass(block, f1, 0).letter, QStringLiteral("F")); // its lane says the stage
+        QCOMPARE(labelOfPass(block, f1, 0).microbatch, QStringLiteral("m"));
+        QCOMPARE(labelOfPass(block, f1, 2).microbatch, QStringLiteral("m+2"));
+        QCOMPARE(labelOfPass(block, f1, -1).microbatch, QStringLiteral("m\u22121"));
+        QVERIFY(fixture.grid().nameOfPass(fixture.pass(Op::F, 1)).startsWith(QLatin1String("F1.m at 1")));
+        Fixture several("v-half"); // two stages on a device
+        const BuildingBlock& v = several.grid().shown();
+        QCOMPARE(labelOfPass(v, v.passes[std::size_t(several.pass(Op::F, 7))], 0).letter, QStringLiteral("F7"));
+    }
+
+    void repeatedPassesCanBeReadInBothThemes()
+    {
+        for (const Theme* theme : {&Theme::dark(), &Theme::light()}) {
+            theme->apply(*qApp);
+            Fixture fixture;
+            fixture.editor->resize(1600, 900);
+            QTest::qWait(0);
+            const QRectF first = fixture.grid().rectOfPass(fixture.pass(Op::F, 0));
+            const QRectF next = first.translated(fixture.grid().shown().interval * fixture.unit(), 0);
+            const QImage picture = fixture.grid().grab(next.toRect()).toImage();
+            const auto contrast = [](QRgb a, QRgb b) {
+                const auto light = [](QRgb c) {
+                    const auto part = [](int v) {
+                        const double x = v / 255.0;
+                        return x <= 0.04045 ? x / 12.92 : std::pow((x + 0.055) / 1.055, 2.4);
+                    };
+                    return 0.2126 * part(qRed(c)) + 0.7152 * part(qGreen(c)) + 0.0722 * part(qBlue(c));
+                };
+                return (std::max(light(a), light(b)) + 0.05) / (std::min(light(a), light(b)) + 0.05);
+            };
+            const QRgb ground = picture.pixel(8, 8);
+            double most = 0;
+            for (int y = picture.height() / 4; y < picture.height() * 3 / 4; ++y)
+                for (int x = picture.width() / 4; x < picture.width() * 3 / 4; ++x)
+                    most = std::max(most, contrast(ground, picture.pixel(x, y)));
+            QVERIFY2(most >= 3, qPrintable(QStringLiteral("%1 in the %2 look").arg(most).arg(theme->isDark)));
+        }
+    }
+
+    void aLargeWindowIsUsed()
+    {
+        Fixture fixture;
+        fixture.editor->resize(2500, 1380);
+        QTRY_VERIFY(fixture.grid().height() > 750);
+        QVERIFY(fixture.editor->cells().height() >= 4 * 60);
+    }
+
     void aDraggedPassShowsItsCollisionAndEscapeTakesItBack()
     {
         Fixture fixture;
@@ -103,7 +157,7 @@ private Q_SLOTS:
         QCOMPARE(fixture.grid().conflicts().size(), std::size_t(1));
         QCOMPARE(fixture.editor->block().block, before); // a drag is a preview
         QVERIFY(fixture.settled());
-        QVERIFY2(fixture.editor->faults().contains(QLatin1String("W0")), qPrintable(fixture.editor->faults()));
+        QVERIFY2(fixture.editor->faults().contains(QLatin1String("W0.m")), qPrintable(fixture.editor->faults()));
         QVERIFY(!fixture.editor->unrollButton()->isEnabled());
         QTest::keyClick(&fixture.grid(), Qt::Key_Escape);
         QCOMPARE(fixture.grid().shown(), before);
