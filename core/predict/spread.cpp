@@ -85,12 +85,12 @@ int samplesOf(const Program& program, const SpreadOptions& options)
 
 } // namespace
 
-SpreadOptions shownNoise(const Costs& costs)
+SpreadOptions shownNoise(const Costs& costs, const NoiseChoice& choice)
 {
     constexpr std::size_t tasks = 2'000'000;
-    if (costs.hasSpread())
-        return {.measured = true, .tasks = tasks};
-    return {.block = 0.05, .tasks = tasks};
+    if (!choice.block && costs.hasSpread())
+        return {.measured = true, .device = choice.device, .tasks = tasks};
+    return {.block = choice.block.value_or(usualSpread), .device = choice.device, .tasks = tasks};
 }
 
 StepSpread spreadOfStep(const Program& program, const Costs& costs, const SpreadOptions& options)

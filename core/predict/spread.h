@@ -7,6 +7,7 @@
 #include "core/program/program.h"
 
 #include <cstdint>
+#include <optional>
 
 namespace pipewright {
 
@@ -40,8 +41,16 @@ constexpr Nanoseconds rankedTime(RankBy by, Nanoseconds makespan, const StepSpre
     return makespan;
 }
 
-/// The noise that the designer shows steps under, while somebody waits: what was measured, or else 5 %.
-SpreadOptions shownNoise(const Costs& costs);
+/// By how much blocks vary where nobody measured it and nobody said it.
+inline constexpr double usualSpread = 0.05;
+/// What a person wants to see steps under.
+struct NoiseChoice {
+    std::optional<double> block; ///< none: what was measured, or else the usual
+    double device = 0;
+    bool operator==(const NoiseChoice&) const = default;
+};
+/// The noise that the designer shows steps under, while somebody waits.
+SpreadOptions shownNoise(const Costs& costs, const NoiseChoice& choice = {});
 
 /// The same for the same arguments. O(samples x tasks).
 StepSpread spreadOfStep(const Program& program, const Costs& costs, const SpreadOptions& options);

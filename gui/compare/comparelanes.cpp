@@ -20,7 +20,7 @@ namespace {
 
 constexpr int headerWidth = 112;
 constexpr int titleHeight = 30;
-constexpr int laneHeight = 38;
+constexpr int leastLane = 38, mostLane = 56; // a lane grows with the window
 constexpr int gap = 8;
 constexpr int margin = 14;
 
@@ -59,6 +59,7 @@ void CompareLanes::setSchedules(std::vector<Schedule> schedules)
     for (const Schedule& schedule : m_schedules)
         m_total = std::max(m_total, schedule.layout.makespan());
     m_current = std::clamp(m_current, 0, std::max(0, static_cast<int>(m_schedules.size()) - 1));
+    setMaximumHeight(std::max(minimumSizeHint().height(), greatestHeight())); // the rest of a window is for the table
     updateScroll();
     if (m_total != before)
         showAll();
@@ -74,10 +75,31 @@ void CompareLanes::setCurrent(int schedule)
     Q_EMIT chosen(schedule);
 }
 
+/// Of every schedule, or of the line that says why there are none.
+int CompareLanes::laneCount() const
+{
+    int lanes = 0;
+    for (const Schedule& schedule : m_schedules)
+        lanes += std::max(1, static_cast<int>(schedule.layout.lanes().size()));
+    return std::max(1, lanes);
+}
+
+int CompareLanes::laneHeight() const
+{
+    const int rest = static_cast<int>(m_schedules.size()) * (titleHeight + gap) + TimelinePainter::rulerHeight;
+    return std::clamp((viewport()->height() - rest) / laneCount(), leastLane, mostLane);
+}
+
+int CompareLanes::greatestHeight() const
+{
+    return static_cast<int>(m_schedules.size()) * (titleHeight + gap) + TimelinePainter::rulerHeight
+           + laneCount() * mostLane;
+}
+
 int CompareLanes::heightOf(std::size_t schedule) const
 {
     const int lanes = static_cast<int>(m_schedules[schedule].layout.lanes().size());
-    return titleHeight + std::max(1, lanes) * laneHeight + gap;
+    return titleHeight + std::max(1, lanes) * laneHeight() + gap;
 }
 
 QRect CompareLanes::rectOfSchedule(int schedule) const
@@ -95,7 +117,7 @@ void CompareLanes::updateScroll()
         height += heightOf(i);
     verticalScrollBar()->setRange(0, std::max(0, height - viewport()->height()));
     verticalScrollBar()->setPageStep(viewport()->height());
-    verticalScrollBar()->setSingleStep(laneHeight);
+    verticalScrollBar()->setSingleStep(laneHeight());
 }
 
 void CompareLanes::setAxis(TimeAxis axis)
@@ -151,7 +173,7 @@ void CompareLanes::wheelEvent(QWheelEvent* event)
         panBy(-notches * 90);
     else
         verticalScrollBar()->setValue(verticalScrollBar()->value()
-                                      - static_cast<int>(std::lround(notches * laneHeight)));
+                                      - static_cast<int>(std::lround(notches * laneHeight())));
 }
 
 void CompareLanes::mousePressEvent(QMouseEvent* event)
@@ -226,9 +248,10 @@ void CompareLanes::paintSchedule(QPainter& painter, const TimelinePainter& lanes
     const int first = top + titleHeight;
     if (shown.layout.lanes().empty()) {
         painter.setFont(Theme::words());
-        painter.drawText(QRect(18, first, width - 36, laneHeight), Qt::AlignLeft | Qt::AlignVCenter, shown.note);
+        painter.drawText(QRect(18, first, width - 36, leastLane), Qt::AlignLeft | Qt::AlignVCenter, shown.note);
         return;
     }
+    const int laneHeight = this->laneHeight();
     for (std::size_t device = 0; device < shown.layout.lanes().size(); ++device) {
         const QRect lane(0, first + static_cast<int>(device) * laneHeight, width, laneHeight);
         const QRectF area(m_axis.left, lane.top() + 3, m_axis.width, laneHeight - 7);
@@ -241,9 +264,7 @@ void CompareLanes::paintSchedule(QPainter& painter, const TimelinePainter& lanes
         painter.save();
         painter.setClipRect(QRect(m_axis.left, lane.top(), m_axis.width, laneHeight));
         const Lane& blocks = shown.layout.lanes()[device];
-        LaneGeometry geometry = laneGeometry(blocks, m_axis, area, shown.layout.makespan(), devicePixelRatioF());
-        for (BlockRect& block : geometry.blocks) // lanes are lower here than on the timeline
-            block.text = block.text == BlockText::None || block.rect.width() < 10 ? BlockText::None : BlockText::Letter;
+        const LaneGeometry geometry = laneGeometry(blocks, m_axis, area, shown.layout.makespan(), devicePixelRatioF());
         lanes.blocks(painter, m_axis, ground, times, area, blocks, geometry);
         painter.restore();
     }

@@ -53,6 +53,9 @@ protected:
     void keyPressEvent(QKeyEvent* event) override;
 
 private:
+    int laneCount() const;
+    int laneHeight() const;
+    int greatestHeight() const;
     int heightOf(std::size_t schedule) const;
     void updateScroll();
     void setAxis(TimeAxis axis);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "gui/compare/comparetable.h"
 
-#include "core/predict/spread.h"
 #include "core/predict/stepcosts.h"
 #include "core/predict/throughput.h"
+#include "gui/compare/noisefields.h"
 #include "gui/document/document.h"
 #include "gui/widgets/labels.h"
 #include "gui/widgets/words.h"
@@ -114,35 +114,32 @@ auto ofMetrics(Read read)
 using Spreads = std::map<const Prediction*, StepSpread>;
 
 /// Each schedule's step when blocks vary.
-std::shared_ptr<const Spreads> spreadsOf(const std::vector<ComparedSchedule>& schedules)
+std::shared_ptr<const Spreads> spreadsOf(const std::vector<ComparedSchedule>& schedules, const NoiseChoice& noise)
 {
     auto spreads = std::make_shared<Spreads>();
     for (const ComparedSchedule& schedule : schedules)
         if (schedule.prediction)
-            (*spreads)[schedule.prediction] =
-                spreadOfStep(schedule.prediction->program, schedule.design.costs, shownNoise(schedule.design.costs));
+            (*spreads)[schedule.prediction] = spreadOfStep(schedule.prediction->program, schedule.design.costs,
+                                                           shownNoise(schedule.design.costs, noise));
     return spreads;
 }
 
 Row spreadRow(const QString& name, const std::shared_ptr<const Spreads>& spreads, Nanoseconds StepSpread::*field)
 {
-    return {
-        name,
-        QObject::tr("Of the step's time over sampled costs, when every block's time varies as was measured, or by ±%1 "
-                    "where nothing was")
-            .arg(percentText(shownNoise({}).block)),
-        [spreads, field](const ComparedSchedule& schedule) -> std::optional<double> {
-            const auto found = spreads->find(schedule.prediction);
-            return found == spreads->end() ? std::nullopt : std::optional(double(found->second.*field));
-        },
-        duration,
-        relative,
-        -1};
+    return {name,
+            NoiseFields::explanation(),
+            [spreads, field](const ComparedSchedule& schedule) -> std::optional<double> {
+                const auto found = spreads->find(schedule.prediction);
+                return found == spreads->end() ? std::nullopt : std::optional(double(found->second.*field));
+            },
+            duration,
+            relative,
+            -1};
 }
 
-std::vector<Row> rowsFor(const std::vector<ComparedSchedule>& schedules)
+std::vector<Row> rowsFor(const std::vector<ComparedSchedule>& schedules, const NoiseChoice& noise)
 {
-    const std::shared_ptr<const Spreads> spreads = spreadsOf(schedules);
+    const std::shared_ptr<const Spreads> spreads = spreadsOf(schedules, noise);
     std::vector<Row> rows{
         {QObject::tr("makespan"), QObject::tr("First start to last end of one step"),
          ofMetrics([](const Metrics& m) { return double(m.makespan); }), duration, relative, -1},
@@ -271,10 +268,10 @@ QTableWidget* makeCompareTable(QWidget* parent)
     return table;
 }
 
-void fillCompareTable(QTableWidget& table, const std::vector<ComparedSchedule>& schedules)
+void fillCompareTable(QTableWidget& table, const std::vector<ComparedSchedule>& schedules, const NoiseChoice& noise)
 {
     const Theme& theme = Theme::of(table);
-    const std::vector<Row> rows = rowsFor(schedules);
+    const std::vector<Row> rows = rowsFor(schedules, noise);
     table.clear();
     table.setRowCount(static_cast<int>(rows.size()));
     table.setColumnCount(static_cast<int>(schedules.size()));

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "core/predict/predict.h"
+#include "core/predict/spread.h"
 
 #include <QString>
 
@@ -21,6 +22,8 @@ struct ComparedSchedule {
 };
 
 QTableWidget* makeCompareTable(QWidget* parent);
-void fillCompareTable(QTableWidget& table, const std::vector<ComparedSchedule>& schedules);
+/// `noise`: what the steps under noise are under.
+void fillCompareTable(QTableWidget& table, const std::vector<ComparedSchedule>& schedules,
+                      const NoiseChoice& noise = {});
 
 } // namespace pipewright

@@ -6,6 +6,7 @@
 #include "core/files/designfile.h"
 #include "gui/compare/comparelanes.h"
 #include "gui/compare/comparetable.h"
+#include "gui/compare/noisefields.h"
 #include "gui/widgets/closingrow.h"
 #include "gui/widgets/labels.h"
 #include "gui/widgets/onscreen.h"
@@ -41,8 +42,9 @@ Design readAny(const QString& path)
 
 CompareWindow::CompareWindow(Document& document, QWidget* parent)
     : QDialog(parent), m_document(document), m_lanes(new CompareLanes(this)), m_table(makeCompareTable(this)),
-      m_hint(makeCaption({}, TextSize::Small, this)), m_offers(new QWidget(this)), m_addMenu(new QMenu(this)),
-      m_take(new QPushButton(tr("Use this schedule"), this)), m_remove(new QPushButton(tr("Remove"), this))
+      m_noise(new NoiseFields(this)), m_hint(makeCaption({}, TextSize::Small, this)), m_offers(new QWidget(this)),
+      m_addMenu(new QMenu(this)), m_take(new QPushButton(tr("Use this schedule"), this)),
+      m_remove(new QPushButton(tr("Remove"), this))
 {
     setWindowTitle(tr("Compare schedules"));
     setWindowFlag(Qt::WindowMinMaxButtonsHint);
@@ -62,6 +64,8 @@ CompareWindow::CompareWindow(Document& document, QWidget* parent)
     bar->addWidget(addButton);
     bar->addWidget(m_remove);
     bar->addStretch(1);
+    bar->addWidget(makeCaption(tr("Under noise:"), TextSize::Normal, this));
+    bar->addWidget(m_noise);
     QHBoxLayout* bottom = makeClosingRow(*this, m_take);
     bottom->insertWidget(0, m_hint, 1);
     auto* splitter = new QSplitter(Qt::Vertical, this);
@@ -80,6 +84,7 @@ CompareWindow::CompareWindow(Document& document, QWidget* parent)
 
     connect(m_take, &QPushButton::clicked, this, &CompareWindow::takeCurrent);
     connect(m_remove, &QPushButton::clicked, this, &CompareWindow::removeCurrent);
+    connect(m_noise, &NoiseFields::edited, this, &CompareWindow::fillTable);
     connect(m_lanes, &CompareLanes::chosen, this,
             [this](int entry) { m_table->setCurrentCell(std::max(0, m_table->currentRow()), entry); });
     connect(m_table, &QTableWidget::currentCellChanged, this, [this](int, int column) {
@@ -177,6 +182,7 @@ void CompareWindow::followDocument()
         return; // hidden: avoid copying predictions
     Entry& present = m_entries.front();
     present.design = m_document.design();
+    m_noise->setCosts(present.design.costs);
     present.name = tr("Present: %1").arg(QString::fromStdString(present.design.name));
     present.prediction =
         m_document.prediction() ? std::make_shared<const Prediction>(*m_document.prediction()) : nullptr;
@@ -306,7 +312,7 @@ void CompareWindow::fillTable()
         compared.push_back({entry.name, entry.design, entry.prediction.get()});
     const int row = std::max(0, m_table->currentRow()), column = current();
     const QSignalBlocker quiet(m_table);
-    fillCompareTable(*m_table, compared);
+    fillCompareTable(*m_table, compared, m_noise->value());
     m_table->setCurrentCell(std::min(row, m_table->rowCount() - 1), column);
     m_take->setEnabled(column > 0 && m_entries[static_cast<std::size_t>(column)].prediction);
     m_remove->setEnabled(column > 0);

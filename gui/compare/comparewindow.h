@@ -20,6 +20,7 @@ class QTableWidget;
 namespace pipewright {
 
 class CompareLanes;
+class NoiseFields;
 
 class CompareWindow : public QDialog {
     Q_OBJECT
@@ -51,6 +52,7 @@ public:
     QTableWidget* table() const { return m_table; }
     QPushButton* takeButton() const { return m_take; }
     QPushButton* removeButton() const { return m_remove; }
+    NoiseFields& noise() { return *m_noise; }
     QMenu* addMenu() const { return m_addMenu; }
     QWidget* offers() const { return m_offers; }
 
@@ -86,6 +88,7 @@ private:
     int m_pending = 0;
     CompareLanes* m_lanes;
     QTableWidget* m_table;
+    NoiseFields* m_noise;
     QLabel* m_hint;
     QWidget* m_offers; ///< offers to compare with, while there is one schedule
     QMenu* m_addMenu;

@@ -3,6 +3,7 @@
 // changes the document only through its undo stack.
 #include "gui/buildingblock/buildingblockeditor.h"
 #include "gui/compare/comparewindow.h"
+#include "gui/compare/noisefields.h"
 #include "gui/designer/commandpalette.h"
 #include "gui/designer/history.h"
 #include "gui/designer/mainwindow.h"
@@ -112,6 +113,8 @@ void MainWindow::compare()
         m_compare = new CompareWindow(m_document, this);
         m_compare->setOpened(m_opened);
         rememberWindow(m_compare, QStringLiteral("compare"));
+        if (m_tradeOffs) // one noise in both
+            m_compare->noise().follow(m_tradeOffs->noise());
     }
     bringUp(*m_compare);
 }
@@ -121,6 +124,8 @@ void MainWindow::showTradeOffs()
     if (!m_tradeOffs) {
         m_tradeOffs = new TradeOffWindow(m_document, this);
         rememberWindow(m_tradeOffs, QStringLiteral("tradeoffs"));
+        if (m_compare)
+            m_tradeOffs->noise().follow(m_compare->noise());
     }
     bringUp(*m_tradeOffs);
 }

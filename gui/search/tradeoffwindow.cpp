@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "gui/search/tradeoffwindow.h"
 
+#include "gui/compare/noisefields.h"
 #include "gui/search/tradeoffplot.h"
 #include "gui/widgets/closingrow.h"
 #include "gui/widgets/labels.h"
@@ -23,7 +24,7 @@ namespace pipewright {
 
 namespace {
 
-enum Column { Name, Memory, Bubble, SlowStep };
+enum Column { Name, Memory, Bubble, Median, SlowStep, Loss, columns };
 constexpr int pointRole = Qt::UserRole + 1;
 
 /// Sorts by number where the text is one with a unit.
@@ -42,8 +43,8 @@ public:
 
 TradeOffWindow::TradeOffWindow(Document& document, QWidget* parent)
     : QDialog(parent), m_document(document), m_plot(new TradeOffPlot(this)), m_list(new QTreeWidget(this)),
-      m_progress(new QProgressBar(this)), m_state(makeCaption({}, TextSize::Normal, this)),
-      m_button(new QPushButton(this))
+      m_noise(new NoiseFields(this)), m_progress(new QProgressBar(this)),
+      m_state(makeCaption({}, TextSize::Normal, this)), m_button(new QPushButton(this))
 {
     setWindowTitle(tr("Memory against bubble"));
     setWindowFlag(Qt::WindowMinMaxButtonsHint);
@@ -55,15 +56,13 @@ TradeOffWindow::TradeOffWindow(Document& document, QWidget* parent)
     m_progress->setFixedHeight(6);
     m_state->setAccessibleName(tr("State of the search"));
     m_list->setAccessibleName(tr("Schedules by memory and bubble"));
-    m_list->setColumnCount(4);
-    m_list->setHeaderLabels({tr("schedule"), tr("memory"), tr("bubble"), tr("slow step")});
-    m_list->headerItem()->setTextAlignment(Memory, Qt::AlignRight | Qt::AlignVCenter);
-    m_list->headerItem()->setTextAlignment(Bubble, Qt::AlignRight | Qt::AlignVCenter);
-    m_list->headerItem()->setTextAlignment(SlowStep, Qt::AlignRight | Qt::AlignVCenter);
+    m_list->setColumnCount(columns);
+    m_list->setHeaderLabels({tr("schedule"), tr("memory"), tr("bubble"), tr("median"), tr("slow step"), tr("loses")});
+    m_list->headerItem()->setToolTip(Median, tr("The median. %1").arg(NoiseFields::explanation()));
+    m_list->headerItem()->setToolTip(SlowStep, tr("The 95th percentile. %1").arg(NoiseFields::explanation()));
     m_list->headerItem()->setToolTip(
-        SlowStep, tr("The 95th percentile of the step over sampled costs, when every block's time varies as was "
-                     "measured, or by ±%1 where nothing was")
-                      .arg(percentText(shownNoise({}).block)));
+        Loss, tr("By how much the slow step is longer than the step without noise: the schedule with the least suffers "
+                 "least from a slow block or device"));
     m_list->setRootIsDecorated(false);
     m_list->setUniformRowHeights(true);
     m_list->setFrameShape(QFrame::NoFrame);
@@ -71,13 +70,13 @@ TradeOffWindow::TradeOffWindow(Document& document, QWidget* parent)
     m_list->sortByColumn(Memory, Qt::AscendingOrder);
     m_list->header()->setStretchLastSection(false);
     m_list->header()->setSectionResizeMode(Name, QHeaderView::Stretch);
-    m_list->header()->setSectionResizeMode(Memory, QHeaderView::Fixed);
-    m_list->header()->setSectionResizeMode(Bubble, QHeaderView::Fixed);
-    m_list->header()->setSectionResizeMode(SlowStep, QHeaderView::Fixed);
-    m_list->header()->resizeSection(Memory, 84);
-    m_list->header()->resizeSection(Bubble, 74);
-    m_list->header()->resizeSection(SlowStep, 84);
-    m_list->setFixedWidth(454);
+    const std::pair<Column, int> widths[] = {{Memory, 84}, {Bubble, 64}, {Median, 76}, {SlowStep, 76}, {Loss, 64}};
+    for (const auto& [column, width] : widths) {
+        m_list->headerItem()->setTextAlignment(column, Qt::AlignRight | Qt::AlignVCenter);
+        m_list->header()->setSectionResizeMode(column, QHeaderView::Fixed);
+        m_list->header()->resizeSection(column, width);
+    }
+    m_list->setFixedWidth(564);
     m_button->setAutoDefault(false);
     auto* hint = makeCaption(tr("On the line: nothing has less of both. Click a point, or choose with the arrows and "
                                 "Return, to make it the schedule."),
@@ -88,6 +87,8 @@ TradeOffWindow::TradeOffWindow(Document& document, QWidget* parent)
     top->addWidget(m_state);
     top->addWidget(m_progress, 1);
     top->addStretch(1);
+    top->addWidget(makeCaption(tr("Under noise:"), TextSize::Normal, this));
+    top->addWidget(m_noise);
     top->addWidget(m_button);
     auto* middle = new QHBoxLayout;
     middle->setSpacing(20);
@@ -103,6 +104,12 @@ TradeOffWindow::TradeOffWindow(Document& document, QWidget* parent)
     layout->addLayout(bottom);
 
     connect(m_button, &QPushButton::clicked, this, [this] { m_running ? cancel() : start(); });
+    connect(m_noise, &NoiseFields::edited, this, [this] {
+        if (isVisible() || m_running)
+            start();
+        else
+            m_points.clear(); // shown again, it begins anew
+    });
     connect(m_plot, &TradeOffPlot::taken, this, &TradeOffWindow::take);
     connect(m_plot, &TradeOffPlot::currentChanged, this, [this](int point) {
         for (int i = 0; i < m_list->topLevelItemCount(); ++i)
@@ -170,6 +177,7 @@ void TradeOffWindow::start()
     m_search.request_stop();
     m_search = {};
     m_base = m_document.design();
+    m_noise->setCosts(m_base.costs);
     m_points.clear();
     const std::vector<TradeOffCandidate> candidates = tradeOffCandidates(m_base);
     m_wanted = candidates.size();
@@ -183,12 +191,12 @@ void TradeOffWindow::start()
     m_plot->setPoints({});
     refreshPresent();
     refreshList();
-    QThreadPool::globalInstance()->start([inbox = m_inbox, stop = m_search.get_token(), base = m_base, candidates] {
+    QThreadPool::globalInstance()->start([inbox = m_inbox, stop = m_search.get_token(), base = m_base, candidates,
+                                          noise = shownNoise(m_base.costs, m_noise->value())] {
         for (const TradeOffCandidate& candidate : candidates) {
             if (stop.stop_requested())
                 return;
-            inbox->post([stop, point = evaluateTradeOff(base, candidate, stop, shownNoise(base.costs))](
-                            TradeOffWindow& window) {
+            inbox->post([stop, point = evaluateTradeOff(base, candidate, stop, noise)](TradeOffWindow& window) {
                 if (!stop.stop_requested())
                     window.add(point);
             });
@@ -259,16 +267,18 @@ void TradeOffWindow::refreshList()
         row->setText(Bubble, point.possible ? percentText(point.bubble) : tr("not here"));
         row->setData(Memory, pointRole, point.possible ? memoryOf(point) : 1e300);
         row->setData(Bubble, pointRole, point.possible ? point.bubble : 1e300);
+        const double loss = point.makespan > 0 ? double(point.noisy.p95 - point.makespan) / double(point.makespan) : 0;
+        row->setText(Median, point.possible ? durationText(point.noisy.median, longest) : QString());
+        row->setData(Median, pointRole, point.possible ? double(point.noisy.median) : 1e300);
+        row->setText(Loss, point.possible ? signedPercent(loss) : QString());
+        row->setData(Loss, pointRole, point.possible ? loss : 1e300);
         row->setText(SlowStep, point.possible ? durationText(point.noisy.p95, longest) : QString());
         row->setData(SlowStep, pointRole, point.possible ? double(point.noisy.p95) : 1e300);
-        const QString tip =
-            point.possible
-                ? tr("Makespan %1, median %2 when blocks vary, %3 of activations. Return makes it the schedule.")
-                      .arg(durationText(point.makespan), durationText(point.noisy.median),
-                           multipleText(point.peakActivations))
-                : QString::fromStdString(point.reason);
+        const QString tip = point.possible ? tr("Makespan %1, %2 of activations. Return makes it the schedule.")
+                                                 .arg(durationText(point.makespan), multipleText(point.peakActivations))
+                                           : QString::fromStdString(point.reason);
         const bool front = m_plot->isOnFront(static_cast<int>(i));
-        for (int column = Name; column <= SlowStep; ++column) {
+        for (int column = Name; column < columns; ++column) {
             row->setToolTip(column, tip);
             row->setForeground(column, front ? theme.text : theme.dim);
             if (column != Name) {

@@ -22,6 +22,7 @@ class QTreeWidget;
 
 namespace pipewright {
 
+class NoiseFields;
 class TradeOffPlot;
 
 class TradeOffWindow : public QDialog {
@@ -36,6 +37,7 @@ public:
     bool isRunning() const { return m_running; }
     const std::vector<TradeOff>& points() const { return m_points; }
     TradeOffPlot& plot() { return *m_plot; }
+    NoiseFields& noise() { return *m_noise; } ///< another one begins anew
     QTreeWidget* list() const { return m_list; }
     QPushButton* button() const { return m_button; } ///< Cancel while running, else Work out again
     QString state() const;
@@ -67,6 +69,7 @@ private:
     QElapsedTimer m_clock;
     TradeOffPlot* m_plot;
     QTreeWidget* m_list;
+    NoiseFields* m_noise;
     QProgressBar* m_progress;
     QLabel* m_state;
     QPushButton* m_button;

@@ -211,6 +211,11 @@ private Q_SLOTS:
         QCOMPARE(step({.block = 0.1, .measured = true}), step({.block = 0.1}));
         QVERIFY(shownNoise(design.costs).measured);
         QCOMPARE(shownNoise(unitCosts(4)).block, 0.05);
+        // What a person says goes before what was measured; slow devices come on top of either.
+        QVERIFY(!shownNoise(design.costs, {.block = 0.2}).measured);
+        QCOMPARE(shownNoise(design.costs, {.block = 0.2}).block, 0.2);
+        QVERIFY(shownNoise(design.costs, {.device = 0.1}).measured);
+        QCOMPARE(shownNoise(design.costs, {.device = 0.1}).device, 0.1);
     }
 
     void twoSchedulesHaveTheSameLuck()

@@ -7,6 +7,8 @@
 #include "gui/compare/comparelanes.h"
 #include "gui/compare/comparetable.h"
 #include "gui/compare/comparewindow.h"
+#include "gui/compare/noisefields.h"
+#include "gui/widgets/fields.h"
 #include "gui/widgets/theme.h"
 #include "gui/widgets/words.h"
 #include "makers/designs.h"
@@ -130,6 +132,62 @@ private Q_SLOTS:
         QVERIFY(table->columnWidth(0) <= 300 && table->columnWidth(1) <= 300);
         // Without a model nobody knows the tokens.
         QCOMPARE(fixture.cell(QStringLiteral("throughput"), 1), QStringLiteral("–"));
+    }
+
+    void theNoiseIsTypedAndKnowsWhatWasMeasured()
+    {
+        Fixture fixture;
+        fixture.window->addFamily(indexOfFamily("zb-h1"));
+        QVERIFY(fixture.settled());
+        NoiseFields& noise = fixture.window->noise();
+        QCOMPARE(noise.block().text(), QStringLiteral("5.0\u00a0%"));
+        noise.device().setFocus();
+        noise.device().selectAll();
+        QTest::keyClicks(&noise.device(), QStringLiteral("10"));
+        QTest::keyClick(&noise.device(), Qt::Key_Return);
+        Design design = fixture.document.design();
+        const Prediction present = predict(design);
+        const auto expected = [&](const SpreadOptions& options) {
+            return durationText(spreadOfStep(present.program, design.costs, options).p95);
+        };
+        SpreadOptions slow = shownNoise(design.costs);
+        const QString quiet = expected(slow);
+        slow.device = 0.1;
+        QVERIFY(quiet != expected(slow));
+        QCOMPARE(fixture.cell(QStringLiteral("95th percentile, noisy"), 0), expected(slow));
+        // The other window that shows steps under noise has the same.
+        NoiseFields other;
+        other.follow(noise);
+        QCOMPARE(other.value(), noise.value());
+        other.block().setValue(30);
+        QCOMPARE(noise.value().block, std::optional(0.3));
+        slow.block = 0.3;
+        QCOMPARE(fixture.cell(QStringLiteral("95th percentile, noisy"), 0), expected(slow));
+        noise.setValue({});
+        QVERIFY(fixture.window->noise().block().minimum() >= 0); // nothing was measured of these costs
+        for (StageCosts& stage : design.costs.stages)
+            stage.spread.fill(0.1);
+        fixture.document.reset(design);
+        QCOMPARE(noise.block().text(), QStringLiteral("measured"));
+        QCOMPARE(fixture.cell(QStringLiteral("95th percentile, noisy"), 0), expected(shownNoise(design.costs)));
+    }
+
+    void lanesAreLabelledAsOnTheTimelineAndTheTableTakesWhatTheyLeave()
+    {
+        Fixture fixture;
+        fixture.window->addFamily(indexOfFamily("zb-h1"));
+        QVERIFY(fixture.settled());
+        fixture.window->resize(2500, 1380);
+        QTest::qWait(0);
+        CompareLanes& lanes = fixture.window->lanes();
+        const QRect last = lanes.rectOfSchedule(1);
+        QTRY_VERIFY2(lanes.viewport()->height() - lanes.rectOfSchedule(1).bottom() < 60,
+                     qPrintable(QStringLiteral("%1 of %2").arg(last.bottom()).arg(lanes.viewport()->height())));
+        QTableWidget* table = fixture.window->table();
+        QVERIFY(table->height() > table->rowHeight(0) * 18);
+        fixture.window->resize(1024, 640);
+        QTest::qWait(0);
+        QVERIFY(lanes.height() >= 150 && table->height() >= 100);
     }
 
     void allShareOneAxisThatShowsTheLongest()

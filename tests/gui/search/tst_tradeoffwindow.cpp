@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Memory against bubble as points: drawn as they come, cancelled, and taken by mouse and by key.
+#include "gui/compare/noisefields.h"
 #include "gui/search/tradeoffplot.h"
 #include "gui/search/tradeoffwindow.h"
+#include "gui/widgets/fields.h"
 #include "gui/widgets/theme.h"
 #include "gui/widgets/words.h"
 #include "makers/designs.h"
@@ -74,7 +76,7 @@ private Q_SLOTS:
         for (int row = 1; row < fixture.window->list()->topLevelItemCount(); ++row)
             QVERIFY(memory(row - 1) <= memory(row));
         // By the step of which one in twenty is slower, when blocks vary.
-        fixture.window->list()->sortByColumn(3, Qt::AscendingOrder);
+        fixture.window->list()->sortByColumn(4, Qt::AscendingOrder);
         double before = 0;
         Nanoseconds longest = 0;
         for (const TradeOff& point : fixture.window->points())
@@ -87,17 +89,67 @@ private Q_SLOTS:
                 break;
             QVERIFY(point.noisy.p95 > point.makespan);
             QVERIFY(double(point.noisy.p95) >= before);
-            QCOMPARE(item->text(3), durationText(point.noisy.p95, longest));
+            QCOMPARE(item->text(4), durationText(point.noisy.p95, longest));
+            QCOMPARE(item->text(3), durationText(point.noisy.median, longest));
             before = double(point.noisy.p95);
         }
         QVERIFY(before > 0);
+    }
+
+    void theNoiseIsTypedAndSaysWhichScheduleSuffersLeast()
+    {
+        Fixture fixture;
+        QVERIFY(fixture.done());
+        const std::vector<TradeOff> usual = fixture.window->points();
+        QCOMPARE(fixture.window->noise().block().value(), usualSpread * 100);
+        const auto type = [](ShareField& field, const char* text) {
+            field.setFocus();
+            field.selectAll();
+            QTest::keyClicks(&field, QString::fromLatin1(text));
+            QTest::keyClick(&field, Qt::Key_Return);
+        };
+        fixture.finished->clear();
+        type(fixture.window->noise().device(), "20");
+        QVERIFY(fixture.done());
+        const std::vector<TradeOff>& slow = fixture.window->points();
+        QCOMPARE(slow.size(), usual.size());
+        for (std::size_t i = 0; i < slow.size(); ++i)
+            if (slow[i].possible) {
+                QVERIFY(slow[i].noisy.p95 > usual[i].noisy.p95);
+                const Design design = fixture.document.design();
+                const SpreadOptions noise = shownNoise(design.costs, fixture.window->noise().value());
+                QCOMPARE(noise.device, 0.2);
+                QCOMPARE(slow[i].noisy, evaluateTradeOff(design, slow[i].candidate, {}, noise).noisy);
+                break;
+            }
+        // By what its slow step is longer than the step without noise.
+        QTreeWidget* list = fixture.window->list();
+        list->sortByColumn(5, Qt::AscendingOrder);
+        const auto pointOf = [&](int row) {
+            return slow[std::size_t(list->topLevelItem(row)->data(0, Qt::UserRole + 1).toInt())];
+        };
+        const auto loss = [](const TradeOff& point) { return double(point.noisy.p95) / double(point.makespan) - 1; };
+        double before = -1;
+        for (int row = 0; row < list->topLevelItemCount() && pointOf(row).possible; ++row) {
+            QVERIFY(loss(pointOf(row)) >= before);
+            QCOMPARE(list->topLevelItem(row)->text(5), signedPercent(loss(pointOf(row))));
+            before = loss(pointOf(row));
+        }
+        QVERIFY(before > 0);
+        // Without any, there is nothing to lose.
+        fixture.finished->clear();
+        type(fixture.window->noise().device(), "0");
+        type(fixture.window->noise().block(), "0");
+        QVERIFY(fixture.done());
+        for (const TradeOff& point : fixture.window->points())
+            QVERIFY(!point.possible || (point.noisy.p95 == point.makespan && point.noisy.median == point.makespan));
     }
 
     void decimalPointsOfAColumnStandBelowEachOther()
     {
         Fixture fixture;
         QVERIFY(fixture.done());
-        for (const int column : {1, 2, 3}) { // memory, bubble, slow step
+        for (const int column : {1, 2, 3, 4}) { // memory, bubble, median, slow step
             QSet<QString> endings;
             for (int row = 0; row < fixture.window->list()->topLevelItemCount(); ++row) {
                 const QString text = fixture.window->list()->topLevelItem(row)->text(column);
