@@ -11,6 +11,7 @@
 #include "gui/model/parallelismfields.h"
 #include "gui/widgets/factlist.h"
 #include "gui/widgets/fields.h"
+#include "gui/widgets/notedfield.h"
 #include "gui/widgets/words.h"
 
 #include <fmt/format.h>
@@ -73,7 +74,7 @@ void addRow(QFormLayout* form, const QString& text, QWidget* field)
 {
     auto* label = makeCaption(text);
     label->setBuddy(field);
-    form->addRow(label, field);
+    form->addRow(label, new NotedField(field));
 }
 
 } // namespace
@@ -271,9 +272,9 @@ void NewScheduleDialog::takeFamily()
         m_chunks->setSpecialValueText(tr("%1, the family's own").arg(family->defaultChunks));
         m_pieces->setEnabled(family->cutsSequences);
         for (QWidget* field : {static_cast<QWidget*>(m_layout), static_cast<QWidget*>(m_workers)})
-            m_form->setRowVisible(field, family->dataParallel);
+            m_form->setRowVisible(NotedField::around(field), family->dataParallel);
         for (QWidget* field : {m_chunks, m_group, m_pieces}) // not used by these families
-            m_form->setRowVisible(field, !family->dataParallel);
+            m_form->setRowVisible(NotedField::around(field), !family->dataParallel);
         const QSignalBlocker quietChunks(m_chunks), quietGroup(m_group), quietPieces(m_pieces);
         if (!family->cutsSequences)
             m_pieces->setValue(0);
@@ -395,14 +396,13 @@ void NewScheduleDialog::showOutcome(const Outcome& outcome)
     m_state->setText(outcome.good ? tr("Costs: %1").arg(QString::fromStdString(outcome.design.costs.source))
                                   : tr("No prediction"));
     m_state->setWordWrap(true);
-    m_faults->setText(proseText(outcome.diagnostics));
-    markFields(outcome.diagnostics);
+    m_faults->setText(proseText(markFields(outcome.diagnostics)));
     setTone(m_faults, outcome.good ? Tone::Plain : Tone::Bad);
     m_design = outcome.design;
     m_buttons->button(QDialogButtonBox::Ok)->setEnabled(outcome.good);
 }
 
-void NewScheduleDialog::markFields(const Diagnostics& diagnostics)
+Diagnostics NewScheduleDialog::markFields(const Diagnostics& diagnostics)
 {
     const std::pair<const char*, QWidget*> fields[] = {{"--sequence", m_sequence},
                                                        {"--microbatch-size", m_microbatchSize},
@@ -415,18 +415,21 @@ void NewScheduleDialog::markFields(const Diagnostics& diagnostics)
                                                        {"--layout", m_layout},
                                                        {"--recompute", m_recompute},
                                                        {"--workers", m_workers}};
+    Diagnostics rest = diagnostics;
     for (const auto& [option, field] : fields) {
-        QString about;
-        bool error = false;
-        for (const Diagnostic& each : diagnostics)
-            if (QString::fromStdString(each.where).split(QStringLiteral(", ")).contains(QLatin1String(option))) {
-                about = proseText(each);
-                error = error || each.severity == Severity::Error;
-            }
-        auto* caption = qobject_cast<QLabel*>(m_form->labelForField(field));
-        setTone(caption, error ? Tone::Bad : about.isEmpty() ? Tone::Dim : Tone::Plain);
-        caption->setToolTip(about);
+        NotedField* row = NotedField::around(field);
+        const bool shown = m_form->isRowVisible(row);
+        row->setNote(shown ? rest : Diagnostics{}, option);
+        bool error = false, said = false;
+        for (auto each = rest.begin(); shown && each != rest.end();) {
+            const bool mine = speaksOf(*each, option);
+            said = said || mine;
+            error = error || (mine && each->severity == Severity::Error);
+            each = mine ? rest.erase(each) : each + 1; // said once
+        }
+        setTone(qobject_cast<QLabel*>(m_form->labelForField(row)), error ? Tone::Bad : said ? Tone::Plain : Tone::Dim);
     }
+    return rest;
 }
 
 } // namespace pipewright

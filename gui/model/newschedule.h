@@ -59,7 +59,8 @@ private:
     void request();
     static Outcome work(const Choice& choice);
     void showOutcome(const Outcome& outcome);
-    void markFields(const Diagnostics& diagnostics); ///< the captions of those that a diagnostic speaks of
+    /// Writes each diagnostic below the field it speaks of; returns those that speak of none that is shown.
+    Diagnostics markFields(const Diagnostics& diagnostics);
 
     std::unique_ptr<PresetLibrary> m_presets;
     QComboBox* m_model;

@@ -8,6 +8,7 @@
 #include "gui/widgets/closingrow.h"
 #include "gui/widgets/fields.h"
 #include "gui/widgets/labels.h"
+#include "gui/widgets/notedfield.h"
 #include "gui/widgets/words.h"
 
 #include <QCheckBox>
@@ -28,6 +29,7 @@ namespace pipewright {
 namespace {
 
 constexpr int runFieldWidth = 300;
+constexpr const char *moduleOption = "--module", *replicasOption = "--replicas";
 
 /// 0.01 -> "1/100".
 QString partText(double scale)
@@ -159,13 +161,17 @@ void RunSettings::addRow(const QString& text, QWidget* field)
     if (!text.isEmpty()) {
         auto* label = makeCaption(text, TextSize::Normal, field->parentWidget());
         label->setBuddy(field);
-        m_form->addWidget(label, row, 0);
+        const bool noted = qobject_cast<NotedField*>(field) != nullptr;
+        label->setContentsMargins(0, noted ? 6 : 0, 0, 0);
+        m_form->addWidget(label, row, 0, noted ? Qt::AlignTop : Qt::Alignment());
     }
     m_form->addWidget(field, row, 1);
 }
 
 void RunSettings::showRow(QWidget* field, bool shown)
 {
+    if (NotedField* noted = NotedField::around(field))
+        field = noted;
     int row = 0, column = 0, rows = 0, columns = 0;
     m_form->getItemPosition(m_form->indexOf(field), &row, &column, &rows, &columns);
     for (const int each : {0, 1})
@@ -198,9 +204,10 @@ void RunSettings::buildTorchFields(QWidget* form)
     m_python->setAccessibleName(tr("Python"));
     m_python->setFixedWidth(runFieldWidth);
     m_python->setToolTip(tr("The Python that has PyTorch"));
-    addRow(tr("Module"), m_moduleRow);
+    m_moduleRow->setAccessibleName(tr("the module"));
+    addRow(tr("Module"), new NotedField(m_moduleRow, form));
     addRow({}, m_synthetic);
-    addRow(tr("Replicas"), m_replicas);
+    addRow(tr("Replicas"), new NotedField(m_replicas, form));
     addRow(tr("Python"), m_python);
     connect(m_module, &QLineEdit::textChanged, this, &RunSettings::refresh);
     connect(m_synthetic, &QCheckBox::toggled, this, &RunSettings::refresh);
@@ -282,12 +289,16 @@ RunChoice RunSettings::choice() const
 RunSettings::Verdict RunSettings::judge() const
 {
     if (!m_design || !chosen())
-        return {false, {}, std::nullopt};
+        return {};
     const RunChoice choice = this->choice();
     if (choice.isTorch()) {
         if (!choice.syntheticStages && choice.module.isEmpty())
-            return {false, tr("Module: name what PyTorch is to run, as FILE.py:build, or take stages without a module"),
-                    std::nullopt};
+            return {
+                .ofFields = {
+                    {Severity::Error,
+                     moduleOption,
+                     tr("name what PyTorch is to run, as FILE.py:build, or take stages without a module").toStdString(),
+                     {}}}};
         try {
             TorchOptions options;
             options.module = choice.syntheticStages ? std::string() : choice.module.toStdString();
@@ -297,7 +308,10 @@ RunSettings::Verdict RunSettings::judge() const
             (void)torchJob(*m_design, options, notes);
             return {true, proseText(notes), std::nullopt};
         } catch (const Error& error) {
-            return {false, proseText(error.diagnostics()), std::nullopt};
+            Diagnostics rest, ofFields;
+            for (const Diagnostic& each : error.diagnostics())
+                (speaksOf(each, moduleOption) || speaksOf(each, replicasOption) ? ofFields : rest).push_back(each);
+            return {.text = proseText(rest), .ofFields = ofFields};
         }
     }
     const std::string backend = choice.backend.toStdString();
@@ -350,6 +364,8 @@ void RunSettings::refresh()
     m_note->setText(notes.join(QLatin1Char('\n')));
     m_note->setMinimumHeight(m_note->heightForWidth(runFieldWidth));
     const Verdict verdict = judge();
+    NotedField::around(m_moduleRow)->setNote(verdict.ofFields, moduleOption);
+    NotedField::around(m_replicas)->setNote(verdict.ofFields, replicasOption);
     m_verdict->setText(verdict.text);
     m_verdict->setToolTip(verdict.all);
     setTone(m_verdict, verdict.possible ? Tone::Dim : Tone::Bad);

@@ -52,9 +52,10 @@ private:
     void refresh();
     struct Verdict {
         bool possible = false;
-        QString text;
-        std::optional<RunChoice::Blocks> remedy; ///< with these it would run
-        QString all = {};                        ///< where `text` is cut short
+        QString text = {};
+        std::optional<RunChoice::Blocks> remedy = {}; ///< with these it would run
+        QString all = {};                             ///< where `text` is cut short
+        Diagnostics ofFields = {};                    ///< said below the fields that they speak of
     };
     Verdict judge() const;
     void startRun();

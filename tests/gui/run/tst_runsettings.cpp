@@ -169,7 +169,11 @@ private Q_SLOTS:
         settings.backend()->setCurrentIndex(2);
         QVERIFY(module->isVisible() && !settings.blocks()->isVisible());
         QVERIFY(!settings.dialog->runButton()->isEnabled());
-        QVERIFY(settings.dialog->verdict().contains(QLatin1String("FILE.py:build")));
+        // Beside the field that lacks it, and nowhere else.
+        auto* aboutModule = settingNamed<QLabel>(*settings.dialog, "About the module");
+        QVERIFY(aboutModule && aboutModule->isVisible()
+                && aboutModule->text().contains(QLatin1String("FILE.py:build")));
+        QVERIFY(settings.dialog->verdict().isEmpty());
         module->setText(QStringLiteral("mine.py:build"));
         QVERIFY2(settings.dialog->runButton()->isEnabled(), qPrintable(settings.dialog->verdict()));
         QStringList words = settings.dialog->choice().request(4).arguments();
@@ -191,8 +195,10 @@ private Q_SLOTS:
             if (box->text().contains(QLatin1String("no module")))
                 box->setChecked(true);
         QVERIFY(!settings.dialog->runButton()->isEnabled());
-        QVERIFY2(settings.dialog->verdict().startsWith(QLatin1String("Replicas: ")),
-                 qPrintable(settings.dialog->verdict()));
+        auto* aboutReplicas = settingNamed<QLabel>(*settings.dialog, "About Replicas");
+        QVERIFY2(aboutReplicas->isVisible() && aboutReplicas->text().contains(QLatin1String("gradients to share")),
+                 qPrintable(aboutReplicas->text()));
+        QVERIFY(!aboutModule->isVisible());
         replicas->setValue(1);
         words = settings.dialog->choice().request(4).arguments();
         QVERIFY(words.contains(QStringLiteral("--synthetic-stages")) && !words.contains(QStringLiteral("--module")));
