@@ -124,8 +124,7 @@ Diagnostics checkDesign(const Design& design, std::vector<MemoryPeak>* crossed)
         const Prediction prediction = predict(design);
         append(diagnostics, checkDeadlock(prediction.program, Communication::Overlapped));
         if (!prediction.program.busOfLink.empty())
-            diagnostics.push_back({Severity::Note, "costs.link.bus",
-                                   fmt::format("transfers share {}: {}", busNames(prediction.program), busDiscipline()),
+            diagnostics.push_back({Severity::Note, "costs.link.bus", busSentence(prediction.program),
                                    "links without a bus have a wire of their own"});
         if (!hasErrors(diagnostics))
             for (Diagnostic blocking : checkDeadlock(prediction.program, Communication::Blocking)) {
@@ -144,6 +143,12 @@ Diagnostics checkDesign(const Design& design, std::vector<MemoryPeak>* crossed)
         append(diagnostics, error.diagnostics());
     }
     return diagnostics;
+}
+
+std::string busSentence(const Program& program)
+{
+    const std::string names = busNames(program);
+    return names.empty() ? names : fmt::format("transfers share {}: {}", names, busDiscipline());
 }
 
 } // namespace pipewright

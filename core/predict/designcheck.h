@@ -14,4 +14,7 @@ namespace pipewright {
 /// fills it at its peak. O(blocks).
 Diagnostics checkDesign(const Design& design, std::vector<MemoryPeak>* crossed = nullptr);
 
+/// "transfers share switch: " and how it serves them; empty when the Program has no bus.
+std::string busSentence(const Program& program);
+
 } // namespace pipewright

@@ -2,6 +2,7 @@
 #include "gui/designer/numberbar.h"
 
 #include "core/base/beyondprediction.h"
+#include "core/predict/designcheck.h"
 #include "core/predict/throughput.h"
 #include "gui/widgets/words.h"
 
@@ -168,8 +169,11 @@ void NumberBar::showDesign(const Design& design, const Prediction* prediction, d
            "could do at their peak rate in the makespan, %1.\n%2")
             .arg(sideName(side), source));
     const Bytes moved = prediction->transferred;
+    const std::string shared = busSentence(prediction->program);
     set(tr("moved"), moved > 0 ? sizeText(moved) : QString(),
-        tr("Bytes of all %1 transfers between devices in one step.\n%2").arg(prediction->transfers).arg(source));
+        tr("Bytes of all %1 transfers between devices in one step.\n%2%3")
+            .arg(prediction->transfers)
+            .arg(shared.empty() ? QString() : QString::fromStdString(shared) + QLatin1Char('\n'), source));
     m_evaluated = tr("%1 · %2 blocks · evaluated in %3\u00a0ms")
                       .arg(overlay ? sideName(side) : tr("all predicted"))
                       .arg(QLocale(QLocale::English).toString(qlonglong(design.schedule.blocks())))

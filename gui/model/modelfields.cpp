@@ -2,10 +2,15 @@
 #include "gui/model/modelfields.h"
 
 #include "core/base/limits.h"
-#include "core/design/design.h"
+#include "core/predict/predict.h"
+#include "core/predict/throughput.h"
 #include "core/presets/presets.h"
+#include "core/workload/transformer.h"
+#include "gui/document/document.h"
+#include "gui/widgets/factlist.h"
 #include "gui/widgets/fields.h"
 #include "gui/widgets/labels.h"
+#include "gui/widgets/notedfield.h"
 #include "gui/widgets/words.h"
 
 #include <QComboBox>
@@ -35,7 +40,7 @@ Field* addNamedRow(QFormLayout* form, const QString& text, Field* field)
     label->setBuddy(field);
     field->setAccessibleName(text);
     field->setFixedWidth(dimensionWidth);
-    form->addRow(label, field);
+    form->addRow(label, new NotedField(field));
     return field;
 }
 
@@ -43,7 +48,8 @@ Field* addNamedRow(QFormLayout* form, const QString& text, Field* field)
 
 ModelFields::ModelFields(QWidget* parent)
     : QWidget(parent), m_preset(new QComboBox(this)), m_precision(new QComboBox(this)),
-      m_note(makeCaption({}, TextSize::Small, this))
+      m_recompute(new QComboBox(this)), m_cluster(new QComboBox(this)), m_note(makeCaption({}, TextSize::Small, this)),
+      m_predicted(new FactList(this))
 {
     QFormLayout* left = makeForm();
     QFormLayout* right = makeForm();
@@ -73,7 +79,7 @@ ModelFields::ModelFields(QWidget* parent)
     dimension(count(left, tr("Key-value heads"), 1, 65'536, {}), &ModelShape::keyValueHeads, true);
     dimension(count(left, tr("Head size"), 1, 65'536, {}), &ModelShape::headSize, true);
     dimension(count(left, tr("Vocabulary"), 1, widest, {}), &ModelShape::vocabulary, true);
-    right->addRow(makeHeading(tr("Batch and precision"), this));
+    right->addRow(makeHeading(tr("Batch, precision and cluster"), this));
     dimension(count(right, tr("Sequence"), 1, 1 << 22, tr("tokens")), &ModelShape::sequence, false);
     dimension(count(right, tr("Microbatch size"), 1, 1 << 16, tr("seq")), &ModelShape::microbatchSize, false);
     m_microbatches = count(right, tr("Microbatches"), 1, maxMicrobatches, {});
@@ -81,6 +87,9 @@ ModelFields::ModelFields(QWidget* parent)
     addNamedRow(right, tr("Precision"), m_precision);
     m_precision->addItem(tr("bf16"), static_cast<int>(DataType::Bf16));
     m_precision->addItem(tr("fp32"), static_cast<int>(DataType::Fp32));
+    addNamedRow(right, tr("Recomputed"), m_recompute);
+    addNamedRow(right, tr("Cluster"), m_cluster);
+    m_cluster->setToolTip(tr("Devices and links of a preset; single ones are edited under Devices and Links"));
     m_note->setWordWrap(true);
     m_preset->addItem(tr("as in this design"), QString());
     try {
@@ -92,9 +101,16 @@ ModelFields::ModelFields(QWidget* parent)
     }
 
     auto* columns = new QHBoxLayout;
-    columns->setSpacing(48);
+    columns->setSpacing(40);
     columns->addLayout(left);
     columns->addLayout(right);
+    auto* facts = new QVBoxLayout;
+    facts->setSpacing(9);
+    facts->addWidget(makeHeading(tr("Predicted of this design"), this));
+    facts->addWidget(m_predicted);
+    facts->addStretch(1);
+    m_predicted->setFixedWidth(260);
+    columns->addLayout(facts);
     columns->addStretch(1);
     auto* layout = new QVBoxLayout(this);
     layout->setContentsMargins(0, 12, 0, 0);
@@ -103,9 +119,14 @@ ModelFields::ModelFields(QWidget* parent)
     layout->addWidget(m_note);
     layout->addStretch(1);
 
+    for (QComboBox* combo : {m_recompute, m_cluster, m_precision, m_preset})
+        connect(combo, &QComboBox::activated, this, [this, combo] { m_asked = combo; }); // before it asks
     for (std::size_t i = 0; i < m_dimensions.size(); ++i)
         connect(m_dimensions[i].field, &QSpinBox::valueChanged, this, [this, i] { take(m_dimensions[i]); });
-    connect(m_microbatches, &QSpinBox::valueChanged, this, &ModelFields::microbatchesWanted);
+    connect(m_microbatches, &QSpinBox::valueChanged, this, [this](int microbatches) {
+        m_asked = m_microbatches;
+        Q_EMIT microbatchesWanted(microbatches);
+    });
     connect(m_precision, &QComboBox::activated, this, [this] {
         ModelShape shape = m_shape;
         shape.dataType = static_cast<DataType>(m_precision->currentData().toInt());
@@ -128,6 +149,7 @@ CountField* ModelFields::field(const QString& name) const
 
 void ModelFields::take(const Dimension& dimension)
 {
+    m_asked = dimension.field;
     ModelShape shape = m_shape;
     dimension.set(shape, dimension.field->value());
     if (dimension.get(shape) == dimension.get(m_shape))
@@ -141,7 +163,47 @@ void ModelFields::take(const Dimension& dimension)
         tr("Set the model's %1 to %2").arg(dimension.field->accessibleName().toLower(), dimension.field->text()));
 }
 
-void ModelFields::setDesign(const Design& design)
+void ModelFields::setFault(const QString& text)
+{
+    for (NotedField* each : findChildren<NotedField*>())
+        each->setNote({}, Tone::Plain);
+    if (m_asked)
+        NotedField::around(m_asked)->setNote(text, Tone::Bad);
+}
+
+void ModelFields::showPredicted(const Design& design, const Prediction* prediction)
+{
+    std::vector<Fact> facts;
+    if (design.workload)
+        facts.push_back({tr("parameters"),
+                         tr("%1\u00a0B").arg(double(parameterCount(*design.workload)) / 1e9, 0, 'f', 2),
+                         tr("All of the model's, a tied one counted once, in billions"), Tone::Plain});
+    if (prediction) {
+        const QString source = tr("Predicted. Costs: %1").arg(QString::fromStdString(design.costs.source));
+        const Metrics& metrics = prediction->metrics;
+        facts.push_back({tr("step"), durationText(metrics.makespan), source, Tone::Plain});
+        facts.push_back({tr("bubble"), percentText(metrics.rateMakespan), source, Tone::Plain});
+        if (const int fullest = fullestDevice(metrics); fullest >= 0) {
+            const auto index = static_cast<std::size_t>(fullest);
+            const Bytes peak = metrics.devices[index].peakBytes;
+            const Bytes limit = index < design.cluster.devices.size() ? design.cluster.devices[index].memory : 0;
+            facts.push_back({tr("peak, %1").arg(deviceLabel(design, fullest)), sizeText(peak), source,
+                             limit > 0 && peak > limit ? Tone::Bad : Tone::Plain});
+            if (limit > 0)
+                facts.push_back({tr("of its memory"), sizeText(limit), tr("Of the cluster's description"), Tone::Dim});
+        }
+        if (const double tokens = tokensPerSecond(design, metrics.makespan); tokens > 0)
+            facts.push_back({tr("throughput"), tr("%1 tok/s").arg(rateText(tokens)), source, Tone::Plain});
+        if (const double share = modelFlopsUtilization(design, metrics.makespan); share > 0)
+            facts.push_back(
+                {tr("MFU"), percentText(share), tr("Model FLOPs utilization. %1").arg(source), Tone::Plain});
+    } else {
+        facts.push_back({tr("step"), QStringLiteral("–"), tr("The placed blocks cannot run"), Tone::Dim});
+    }
+    m_predicted->setFacts(facts);
+}
+
+void ModelFields::setDesign(const Design& design, const Prediction* prediction)
 {
     const bool known = design.workload.has_value() && !design.layersPerStage.empty();
     const bool table = known && design.workload->shape.architecture == Architecture::Table;
@@ -155,6 +217,8 @@ void ModelFields::setDesign(const Design& design)
     m_microbatches->setValue(design.schedule.microbatches / std::max(1, design.schedule.sequencePieces));
     m_precision->setCurrentIndex(m_precision->findData(static_cast<int>(m_shape.dataType)));
     m_precision->setEnabled(known && !table);
+    m_recompute->setEnabled(known);
+    showPredicted(design, prediction);
     m_preset->setCurrentIndex(std::max(0, m_preset->findData(QString::fromStdString(m_shape.name))));
     m_preset->setEnabled(known && m_preset->count() > 1);
     const bool experts = known && m_shape.experts > 0;
@@ -162,8 +226,8 @@ void ModelFields::setDesign(const Design& design)
                     : table
                         ? tr("The layers come from a table, which holds for the sequence and the microbatch that they "
                              "were measured with.")
-                        : tr("%1Stages are cut anew when the number of layers changes. Recomputation is chosen under "
-                             "Stages, the cluster under Devices.")
+                        : tr("%1Stages are cut anew when the number of layers changes. What single stages recompute "
+                             "is chosen under Stages, single devices and links under Devices and Links.")
                               .arg(experts ? tr("Experts stay as they are; a model file changes them. ") : QString()));
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // The model's dimensions and the batch as fields: a preset to begin with, layers, widths, heads, vocabulary, sequence,
-// microbatch and precision. What is finished is asked for by a signal; the window makes the edit or says why it cannot.
+// microbatch, precision, what is recomputed and the cluster; beside them what is predicted of it all. What is finished
+// is asked for by a signal; the window makes the edit or says why it cannot, which is written below the field.
 #pragma once
 
 #include "core/workload/modelshape.h"
@@ -16,7 +17,9 @@ class QLabel;
 namespace pipewright {
 
 class CountField;
+class FactList;
 struct Design;
+struct Prediction;
 
 class ModelFields : public QWidget {
     Q_OBJECT
@@ -24,10 +27,14 @@ class ModelFields : public QWidget {
 public:
     explicit ModelFields(QWidget* parent = nullptr);
 
-    void setDesign(const Design& design);
+    void setDesign(const Design& design, const Prediction* prediction);
+    void setFault(const QString& text);           ///< below the field that asked last; empty: none
     CountField* field(const QString& name) const; ///< by its accessible name; null: there is none
     QComboBox& preset() { return *m_preset; }
     QComboBox& precision() { return *m_precision; }
+    QComboBox& recompute() { return *m_recompute; } ///< filled by the window, as that of the stages
+    QComboBox& cluster() { return *m_cluster; }     ///< and that of the devices
+    FactList& predicted() { return *m_predicted; }
 
 Q_SIGNALS:
     /// `what`: "Set the model's layers to 16", for the undo history.
@@ -43,12 +50,17 @@ private:
         bool ofModel; ///< not of the batch: another value makes it another model
     };
     void take(const Dimension& dimension);
+    void showPredicted(const Design& design, const Prediction* prediction);
 
     QComboBox* m_preset;
     QComboBox* m_precision;
+    QComboBox* m_recompute;
+    QComboBox* m_cluster;
     CountField* m_microbatches;
     std::vector<Dimension> m_dimensions;
     QLabel* m_note;
+    FactList* m_predicted;
+    QWidget* m_asked = nullptr; ///< the field whose value is the latest
     ModelShape m_shape;
 };
 

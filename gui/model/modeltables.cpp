@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Fills the tables of the model window from the current design.
 #include "core/base/rates.h"
+#include "core/predict/designcheck.h"
 #include "core/predict/stagememory.h"
 #include "gui/memory/memorybars.h"
 #include "gui/model/modelfields.h"
@@ -50,7 +51,7 @@ void ModelWindow::refresh()
 {
     if (!isVisible())
         return;
-    m_model->setDesign(m_document.design());
+    m_model->setDesign(m_document.design(), m_document.prediction());
     m_partition->setDesign(m_document.design());
     fillStages();
     fillLayers();
@@ -98,8 +99,9 @@ void ModelWindow::fillStages()
     }
     const std::vector<Recompute>& recompute = design.schedule.recompute;
     const bool alike = std::adjacent_find(recompute.begin(), recompute.end(), std::not_equal_to<>()) == recompute.end();
-    m_recompute->setCurrentIndex(alike ? int(recompute.empty() ? Recompute::None : recompute.front())
-                                       : m_recompute->count() - 1);
+    for (QComboBox* combo : {m_recompute, &m_model->recompute()})
+        combo->setCurrentIndex(alike ? int(recompute.empty() ? Recompute::None : recompute.front())
+                                     : combo->count() - 1);
     m_stages->setRows(rows);
     m_stages->setMaximumHeight(m_stages->heightOfRows());
     std::vector<QString> names;
@@ -216,6 +218,12 @@ void ModelWindow::fillLinks()
     for (const auto& [pair, link] : design.cluster.linkOfPair)
         rows.push_back(row(tr("%1 → %2").arg(deviceLabel(design, pair.first), deviceLabel(design, pair.second)), link));
     m_links->setRows(rows);
+    m_links->setMaximumHeight(m_links->heightOfRows());
+    const Prediction* prediction = m_document.prediction();
+    const std::string shared = prediction ? busSentence(prediction->program) : std::string();
+    m_buses->setText(shared.empty()
+                         ? tr("Every link has a wire of its own: no transfer waits for those of other links.")
+                         : QString::fromStdString(shared));
 }
 
 void ModelWindow::fillGroups()

@@ -67,9 +67,9 @@ ModelWindow::ModelWindow(Document& document, QWidget* parent)
       m_mapping(makeCaption({}, TextSize::Small, this)),
       m_machine(new ThisMachine([this] { return m_document.design().schedule.devices(); }, this)),
       m_links(new ValueTable(tr("Links"), {tr("between"), tr("name"), tr("latency"), tr("bandwidth")}, this)),
-      m_groups(new ParallelismFields(240, this)), m_nodes(new NodeFields(240, this)),
-      m_inGroups(makeCaption({}, TextSize::Small, this)), m_memory(new MemoryBars(this)),
-      m_source(makeCaption({}, TextSize::Small, this)), m_fault(new QLabel(this))
+      m_buses(makeCaption({}, TextSize::Small, this)), m_groups(new ParallelismFields(240, this)),
+      m_nodes(new NodeFields(240, this)), m_inGroups(makeCaption({}, TextSize::Small, this)),
+      m_memory(new MemoryBars(this)), m_source(makeCaption({}, TextSize::Small, this)), m_fault(new QLabel(this))
 {
     setWindowTitle(tr("Model and cluster"));
     setWindowFlag(Qt::WindowMinMaxButtonsHint);
@@ -119,10 +119,13 @@ ModelWindow::ModelWindow(Document& document, QWidget* parent)
     connect(m_model, &ModelFields::shapeWanted, this, &ModelWindow::setModel);
     connect(m_model, &ModelFields::presetWanted, this, &ModelWindow::takeModelPreset);
     connect(m_model, &ModelFields::microbatchesWanted, this, &ModelWindow::setMicrobatches);
-    connect(m_clusterPreset, &QComboBox::activated, this, [this] {
-        if (const QString name = m_clusterPreset->currentData().toString(); !name.isEmpty())
-            takeClusterPreset(name);
-    });
+    addClusterPresets(m_model->cluster());
+    addRecomputes(m_model->recompute());
+    for (QComboBox* combo : {m_clusterPreset, &m_model->cluster()})
+        connect(combo, &QComboBox::activated, this, [this, combo] {
+            if (const QString name = combo->currentData().toString(); !name.isEmpty())
+                takeClusterPreset(name);
+        });
     connect(m_partition, &PartitionBar::previewed, this, &ModelWindow::showEffect);
     connect(m_partition, &PartitionBar::cancelled, this, [this] { m_effect->clear(); });
     connect(m_partition, &PartitionBar::moved, this, &ModelWindow::takePartition);
@@ -134,10 +137,11 @@ ModelWindow::ModelWindow(Document& document, QWidget* parent)
         else
             setLayersOfStage(row, text);
     });
-    connect(m_recompute, &QComboBox::activated, this, [this](int index) {
-        if (index != mixedRecompute)
-            setRecompute(static_cast<Recompute>(index));
-    });
+    for (QComboBox* combo : {m_recompute, &m_model->recompute()})
+        connect(combo, &QComboBox::activated, this, [this](int index) {
+            if (index != mixedRecompute)
+                setRecompute(static_cast<Recompute>(index));
+        });
     connect(m_devices, &ValueTable::edited, this, &ModelWindow::setDeviceValue);
     connect(m_links, &ValueTable::edited, this, &ModelWindow::setLinkValue);
     connect(&m_document, &Document::designChanged, this, &ModelWindow::refresh);
@@ -150,14 +154,13 @@ QWidget* ModelWindow::buildStages()
     m_measure->addItems({tr("width: work"), tr("width: parameters")});
     m_measure->setAccessibleName(tr("What the width of a layer shows"));
     m_effect->setAccessibleName(tr("Effect of the drag"));
-    m_recompute->addItems({tr("recomputed: nothing"), tr("recomputed: the attention core"),
-                           tr("recomputed: all but inputs"), tr("recomputed: as listed")});
-    m_recompute->setAccessibleName(tr("Recomputed"));
-    m_recompute->setToolTip(tr("Which activations R blocks make again before the backward, in every stage"));
+    addRecomputes(*m_recompute);
+    m_recompute->setAccessibleName(tr("Recomputed in every stage"));
     auto* header = new QHBoxLayout;
     header->addWidget(makeHeading(tr("Layers cut into stages"), page));
     header->addSpacing(16);
     header->addWidget(m_effect, 1);
+    header->addWidget(makeCaption(tr("recomputed"), TextSize::Normal, page));
     header->addWidget(m_recompute);
     header->addWidget(m_measure);
     auto* hint = makeCaption(
@@ -184,9 +187,11 @@ QWidget* ModelWindow::buildDevices()
     auto* layout = new QVBoxLayout(page);
     layout->setContentsMargins(0, 12, 0, 0);
     layout->setSpacing(10);
-    addClusterPresets();
+    addClusterPresets(*m_clusterPreset);
     auto* preset = new QHBoxLayout;
     preset->setSpacing(10);
+    m_clusterPreset->setAccessibleName(tr("Cluster preset"));
+    m_clusterPreset->setMinimumWidth(220);
     auto* caption = makeCaption(tr("Take the devices and links of"), TextSize::Normal, page);
     caption->setBuddy(m_clusterPreset);
     preset->addWidget(caption);
@@ -202,17 +207,21 @@ QWidget* ModelWindow::buildDevices()
     return page;
 }
 
-void ModelWindow::addClusterPresets()
+void ModelWindow::addRecomputes(QComboBox& combo)
 {
-    m_clusterPreset->setAccessibleName(tr("Cluster preset"));
-    m_clusterPreset->setMinimumWidth(220);
-    m_clusterPreset->addItem(tr("as in this design"), QString());
+    combo.addItems({tr("nothing"), tr("the attention core"), tr("all but inputs"), tr("as listed by stage")});
+    combo.setToolTip(tr("Which activations R blocks make again before the backward, in every stage"));
+}
+
+void ModelWindow::addClusterPresets(QComboBox& combo)
+{
+    combo.addItem(tr("as in this design"), QString());
     try {
         for (const Preset& preset : PresetLibrary().list(PresetKind::Cluster))
-            m_clusterPreset->addItem(QString::fromStdString(preset.title), QString::fromStdString(preset.name));
+            combo.addItem(QString::fromStdString(preset.title), QString::fromStdString(preset.name));
     } catch (const Error& error) {
-        m_clusterPreset->setEnabled(false);
-        m_clusterPreset->setToolTip(proseText(error));
+        combo.setEnabled(false);
+        combo.setToolTip(proseText(error));
     }
 }
 
@@ -249,8 +258,11 @@ QWidget* ModelWindow::buildLinks()
     auto* layout = new QVBoxLayout(page);
     layout->setContentsMargins(0, 12, 0, 0);
     layout->setSpacing(10);
-    layout->addWidget(m_links, 1);
+    m_buses->setWordWrap(true);
+    layout->addWidget(m_links, 100);
+    layout->addWidget(m_buses); // below the rows
     layout->addLayout(bar);
+    layout->addStretch(1);
     connect(add, &QPushButton::clicked, this, [this, from, to] { addLink(from->value(), to->value()); });
     connect(remove, &QPushButton::clicked, this, &ModelWindow::removeLink);
     connect(removeKey, &QAction::triggered, this, &ModelWindow::removeLink);
@@ -295,6 +307,11 @@ QString ModelWindow::effect() const
     return m_effect->text();
 }
 
+QString ModelWindow::buses() const
+{
+    return m_buses->text();
+}
+
 QString ModelWindow::mapping() const
 {
     return m_mapping->text();
@@ -317,11 +334,20 @@ void ModelWindow::commit(const QString& what, const std::function<Design()>& mak
 {
     try {
         m_document.replaceDesign(make(), what);
-        m_fault->clear();
+        showFault({});
     } catch (const Error& error) {
-        m_fault->setText(QString::fromUtf8(error.what()));
+        showFault(proseText(error));
     }
     refresh();
+}
+
+void ModelWindow::showFault(const QString& text)
+{
+    // What the page of the model refuses stands below its field; of a table there is one place for all cells.
+    const bool ofModel = m_tabs->currentIndex() == Model;
+    m_model->setFault(ofModel ? text : QString());
+    m_fault->setText(ofModel ? QString() : text);
+    m_fault->setVisible(!m_fault->text().isEmpty());
 }
 
 void ModelWindow::setModel(const ModelShape& shape, const QString& what)
@@ -358,7 +384,8 @@ void ModelWindow::takeClusterPreset(const QString& name)
         const Design& design = m_document.design();
         return withCluster(design, PresetLibrary().cluster(name.toStdString(), design.schedule.devices()));
     });
-    m_clusterPreset->setCurrentIndex(0);
+    for (QComboBox* combo : {m_clusterPreset, &m_model->cluster()})
+        combo->setCurrentIndex(0);
 }
 
 void ModelWindow::takePartition(const std::vector<int>& partition)

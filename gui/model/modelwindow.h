@@ -46,6 +46,7 @@ public:
     QTabWidget* tabs() const { return m_tabs; }
     QString fault() const;   ///< why the last edit was refused
     QString effect() const;  ///< of a drag in progress
+    QString buses() const;   ///< which links share one, and how it serves them
     QString mapping() const; ///< which GPUs of the machine the devices run on
 
     void setModel(const ModelShape& shape, const QString& what);
@@ -69,7 +70,8 @@ protected:
     void changeEvent(QEvent* event) override;
 
 private:
-    void addClusterPresets();
+    void addClusterPresets(QComboBox& combo);
+    void addRecomputes(QComboBox& combo);
     QWidget* buildStages();
     QWidget* buildDevices();
     QWidget* buildLinks();
@@ -84,6 +86,7 @@ private:
     void showEffect(const std::vector<int>& partition);
     void takePartition(const std::vector<int>& partition);
     /// Makes the edit or shows why not, then refreshes the tables.
+    void showFault(const QString& text); ///< empty: none
     void commit(const QString& what, const std::function<Design()>& make);
 
     static constexpr int gpuColumn = 6, multiprocessorsColumn = 7, halfRateColumn = 8; ///< of the devices
@@ -102,6 +105,7 @@ private:
     QLabel* m_mapping;
     ThisMachine* m_machine;
     ValueTable* m_links;
+    QLabel* m_buses;
     ParallelismFields* m_groups;
     NodeFields* m_nodes;
     QLabel* m_inGroups;

@@ -2,6 +2,7 @@
 // The premises edited: borders between stages by mouse, key and number, devices and links in their tables.
 #include "core/design/newdesign.h"
 #include "core/design/redesign.h"
+#include "core/predict/busqueues.h"
 #include "core/predict/stagememory.h"
 #include "core/presets/presets.h"
 #include "gui/memory/memorybars.h"
@@ -11,6 +12,7 @@
 #include "gui/model/nodefields.h"
 #include "gui/model/parallelismfields.h"
 #include "gui/model/partitionbar.h"
+#include "gui/widgets/factlist.h"
 #include "gui/widgets/fields.h"
 #include "gui/widgets/theme.h"
 #include "gui/widgets/valuetable.h"
@@ -22,6 +24,7 @@
 #include <QCheckBox>
 #include <QComboBox>
 #include <QDoubleSpinBox>
+#include <QLabel>
 #include <QLineEdit>
 #include <QPushButton>
 #include <QSpinBox>
@@ -149,13 +152,47 @@ private Q_SLOTS:
         QVERIFY(shape().dataType == DataType::Fp32);
         // What cannot be says why, and the field says what is.
         enter("Key-value heads", 7);
-        QVERIFY2(!fixture.window->fault().isEmpty(), qPrintable(fixture.window->fault()));
+        auto* note = named<QLabel>(fields, QStringLiteral("About Key-value heads"));
+        QVERIFY(note && note->isVisible() && !note->text().isEmpty());
+        QVERIFY2(fixture.window->fault().isEmpty(), qPrintable(fixture.window->fault())); // said once
         QCOMPARE(fields.field(QStringLiteral("Key-value heads"))->value(), shape().keyValueHeads);
+        enter("Microbatch size", 1);
+        QVERIFY(!note->isVisible());
         // Everything back.
         while (fixture.document.undoStack()->canUndo())
             fixture.document.undoStack()->undo();
         QVERIFY(fixture.document.design() == before);
         QCOMPARE(fields.field(QStringLiteral("Layers"))->value(), before.workload->shape.layers);
+    }
+
+    void theModelsPageSaysWhatIsPredictedOfIt()
+    {
+        Fixture fixture;
+        fixture.window->tabs()->setCurrentIndex(ModelWindow::Model);
+        ModelFields& fields = fixture.window->model();
+        const auto step = [&] { return fields.predicted().value(QStringLiteral("step")); };
+        const auto predicted = [&] { return durationText(fixture.document.prediction()->metrics.makespan); };
+        const auto choose = [](QComboBox& combo, int index) {
+            combo.setCurrentIndex(index);
+            Q_EMIT combo.activated(index);
+        };
+        QCOMPARE(step(), predicted());
+        QVERIFY(!fields.predicted().value(QStringLiteral("parameters")).isEmpty());
+        const QString before = step();
+        fields.field(QStringLiteral("Layers"))->setValue(fields.field(QStringLiteral("Layers"))->value() * 2);
+        QCOMPARE(step(), predicted());
+        QVERIFY(step() != before);
+        // Recompute and cluster without leaving the page; the other pages show the same.
+        choose(fields.recompute(), 2);
+        QCOMPARE(fixture.document.design().schedule.recomputeOf(0), Recompute::Full);
+        QCOMPARE(named<QComboBox>(*fixture.window, QStringLiteral("Recomputed in every stage"))->currentIndex(), 2);
+        QCOMPARE(step(), predicted());
+        choose(fields.cluster(), fields.cluster().findData(QStringLiteral("h200-node")));
+        QVERIFY(fixture.document.design().cluster.devices.front().name.starts_with("H200"));
+        QCOMPARE(step(), predicted());
+        const Bytes peak = fixture.document.prediction()->metrics.devices[0].peakBytes;
+        QVERIFY(peak > 0);
+        QVERIFY(!fields.predicted().value(QStringLiteral("of its memory")).isEmpty());
     }
 
     void presetsOfModelsAndClustersAreTaken()
@@ -309,14 +346,14 @@ private Q_SLOTS:
     {
         Fixture fixture;
         const Design before = fixture.document.design();
-        auto* all = named<QComboBox>(*fixture.window, "Recomputed");
+        auto* all = named<QComboBox>(*fixture.window, "Recomputed in every stage");
         QVERIFY(all);
         QCOMPARE(fixture.window->stages().text(1, 10), QStringLiteral("none"));
         fixture.type(fixture.window->stages(), 1, 10, QStringLiteral("full"));
         const Schedule& schedule = fixture.document.design().schedule;
         QCOMPARE(schedule.recomputeOf(1), Recompute::Full);
         QCOMPARE(schedule.blocks(), before.schedule.blocks() + schedule.microbatches); // R blocks are there
-        QCOMPARE(all->currentText(), QStringLiteral("recomputed: as listed"));
+        QCOMPARE(all->currentText(), QStringLiteral("as listed by stage"));
         QCOMPARE(fixture.document.undoStack()->undoText(), QStringLiteral("Let stage 1 recompute: full"));
         fixture.type(fixture.window->stages(), 0, 10, QStringLiteral("sometimes"));
         QVERIFY2(fixture.window->fault().contains(QLatin1String("use none, selective, full")),
@@ -325,7 +362,7 @@ private Q_SLOTS:
         Q_EMIT all->activated(1); // this model's attention keeps nothing of its core
         QVERIFY2(fixture.window->fault().contains(QLatin1String("nothing to recompute selectively")),
                  qPrintable(fixture.window->fault()));
-        QCOMPARE(all->currentText(), QStringLiteral("recomputed: as listed"));
+        QCOMPARE(all->currentText(), QStringLiteral("as listed by stage"));
         all->setCurrentIndex(2);
         Q_EMIT all->activated(2);
         QCOMPARE(fixture.window->stages().text(0, 10), QStringLiteral("full"));
@@ -459,6 +496,20 @@ private Q_SLOTS:
         QTest::keyClick(&fixture.window->links(), Qt::Key_Delete);
         QVERIFY(fixture.document.design().cluster.linkOfPair.empty());
         QCOMPARE(fixture.document.undoStack()->index(), 4);
+    }
+
+    void linksThatShareABusSaySoAndHowItServesThem()
+    {
+        Fixture fixture;
+        fixture.bringUp(fixture.window->links());
+        QVERIFY2(fixture.window->buses().contains(QLatin1String("wire of its own")),
+                 qPrintable(fixture.window->buses()));
+        Design design = fixture.document.design();
+        design.cluster.link.bus = "switch";
+        fixture.document.reset(withCluster(design, design.cluster));
+        QVERIFY2(fixture.window->buses().contains(QLatin1String("switch")), qPrintable(fixture.window->buses()));
+        const std::string_view discipline = busDiscipline();
+        QVERIFY(fixture.window->buses().contains(QString::fromUtf8(discipline.data(), qsizetype(discipline.size()))));
     }
 
     void theTablesShowWhereTheMemoryGoes()
