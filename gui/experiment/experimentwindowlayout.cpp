@@ -2,6 +2,8 @@
 // The widgets of the experiment window and their places.
 #include "gui/experiment/experimentwindow.h"
 
+#include "core/presets/presets.h"
+#include "core/workload/transformer.h"
 #include "gui/experiment/lossplot.h"
 #include "gui/experiment/stabilityplot.h"
 #include "gui/widgets/fields.h"
@@ -19,7 +21,33 @@
 #include <QPushButton>
 #include <QSpinBox>
 
+#include <algorithm>
+
 namespace pipewright {
+
+namespace {
+
+/// Of the presets those that are small enough to be trained many times over, the smallest first. A tied head is two
+/// stages' weight, which policies of one stage each have no rule for.
+void addModels(QComboBox& combo)
+{
+    constexpr std::int64_t most = 50'000'000; // parameters
+    std::vector<std::pair<std::int64_t, Preset>> small;
+    const PresetLibrary library;
+    for (const Preset& preset : library.list(PresetKind::Model)) {
+        const Workload workload = library.workload(preset.name);
+        const bool tied = std::any_of(workload.layers.begin(), workload.layers.end(),
+                                      [](const Layer& layer) { return layer.sharedParameters > 0; });
+        if (const std::int64_t parameters = parameterCount(workload); !tied && parameters <= most)
+            small.emplace_back(parameters, preset);
+    }
+    std::stable_sort(small.begin(), small.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+    for (const auto& [parameters, preset] : small)
+        combo.addItem(QString::fromStdString(preset.title), QString::fromStdString(preset.name));
+    combo.setCurrentIndex(std::max(0, combo.findData(QStringLiteral("byte-gpt-small"))));
+}
+
+} // namespace
 
 QWidget* ExperimentWindow::makeSettings()
 {
@@ -41,10 +69,10 @@ QWidget* ExperimentWindow::makeSettings()
     m_policies->setCurrentRow(6);
 
     m_model = new QComboBox(column);
-    m_model->addItem(tr("small byte GPT"), QStringLiteral("byte-gpt-small"));
-    m_model->addItem(tr("byte MLP, kinds of files"), QStringLiteral("byte-mlp"));
-    m_model->setToolTip(tr("The GPT is trained on the program's own sources, the MLP tells its resources apart; the "
-                           "last tenth is held back"));
+    addModels(*m_model);
+    m_model->setToolTip(tr("The models that this machine trains in minutes; for another one open its design and tick "
+                           "\"this design\". They read the program's own sources byte by byte; the MLP tells its "
+                           "resources apart. The last tenth is held back"));
     m_optimizer = new QComboBox(column);
     for (const OptimizerFacts& facts : optimizers)
         m_optimizer->addItem(QString::fromUtf8(facts.title.data(), qsizetype(facts.title.size())),

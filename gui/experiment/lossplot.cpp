@@ -47,11 +47,41 @@ double roundStep(double range)
     return 10 * decade;
 }
 
-QPen penOf(const Theme& theme, const LossSeries& curve, std::size_t index, bool current)
+/// Curves that are the same, as far as both go, share the line: each paints every so many dashes of it.
+struct Share {
+    int own = 0, all = 1;
+};
+
+bool areAlike(const std::vector<double>& one, const std::vector<double>& other)
+{
+    const std::size_t length = std::min(one.size(), other.size());
+    return length > 0 && std::equal(one.begin(), one.begin() + static_cast<std::ptrdiff_t>(length), other.begin());
+}
+
+std::vector<Share> sharesOf(const std::vector<std::vector<double>>& means)
+{
+    std::vector<Share> shares(means.size());
+    for (std::size_t i = 0; i < means.size(); ++i)
+        for (std::size_t other = 0; other < means.size(); ++other)
+            if (other != i && areAlike(means[i], means[other])) {
+                ++shares[i].all;
+                shares[i].own += other < i;
+            }
+    return shares;
+}
+
+QPen penOf(const Theme& theme, const LossSeries& curve, std::size_t index, bool current, Share share = {})
 {
     static const QVector<qreal> dashes[] = {{}, {5, 3}, {1.5, 3}};
-    QPen pen(curve.reference ? theme.text : theme.fills[index % theme.fills.size()],
-             curve.reference || current ? 2.5 : 1.5);
+    const double width = curve.reference || current ? 2.5 : 1.5;
+    QPen pen(curve.reference ? theme.text : theme.fills[index % theme.fills.size()], width);
+    if (share.all > 1 && !curve.reference) { // the reference lies below, and is seen in the gap that is its own
+        const double dash = 10 / width;
+        pen.setDashPattern({dash, dash * (share.all - 1)});
+        pen.setDashOffset(dash * share.own);
+        pen.setCapStyle(Qt::FlatCap);
+        return pen;
+    }
     const auto& dash = dashes[curve.reference ? 0 : index / theme.fills.size() % std::size(dashes)];
     if (!dash.isEmpty())
         pen.setDashPattern(dash);
@@ -153,6 +183,7 @@ void LossPlot::paintEvent(QPaintEvent*)
         std::size_t curve;
     };
     std::vector<Label> labels;
+    const std::vector<Share> shares = sharesOf(means);
     for (std::size_t i = 0; i < m_curves.size(); ++i) {
         const std::vector<double>& mean = means[i];
         if (mean.empty())
@@ -167,7 +198,7 @@ void LossPlot::paintEvent(QPaintEvent*)
                 path.elementCount() == 0 ? path.moveTo(point) : path.lineTo(point);
                 end = mean[at];
             }
-        painter.setPen(penOf(theme, m_curves[i], i, static_cast<int>(i) == m_current));
+        painter.setPen(penOf(theme, m_curves[i], i, static_cast<int>(i) == m_current, shares[i]));
         painter.setBrush(Qt::NoBrush);
         painter.drawPath(path);
         labels.push_back({std::isfinite(end) ? y(end) : plot.top(), i});

@@ -120,6 +120,39 @@ private Q_SLOTS:
         QVERIFY_THROWS_EXCEPTION(Error, fixture.window->saveTo(folder.filePath(QStringLiteral("a.png"))));
     }
 
+    void everyModelThatIsSmallEnoughIsTrained()
+    {
+        Fixture fixture;
+        QComboBox* model = nullptr;
+        for (QComboBox* combo : fixture.window->findChildren<QComboBox*>())
+            if (combo->accessibleName() == QLatin1String("Model"))
+                model = combo;
+        QVERIFY(model);
+        QCOMPARE(model->currentData().toString(), QStringLiteral("byte-gpt-small"));
+        for (const char* name : {"byte-mlp", "byte-llama"})
+            QVERIFY2(model->findData(QLatin1String(name)) >= 0, name);
+        QVERIFY(model->findData(QStringLiteral("llama-3-8b")) < 0);
+        fixture.window->updates()->setValue(2);
+        fixture.tickOnly({QStringLiteral("1F1B")});
+        model->setCurrentIndex(model->findData(QStringLiteral("byte-llama")));
+        QVERIFY(fixture.train());
+        QVERIFY2(fixture.window->runs().size() == 2, qPrintable(fixture.window->state()));
+        QCOMPARE(fixture.window->runs()[1].bitEqual, std::optional(true));
+    }
+
+    void equalCurvesAreAllSeen()
+    {
+        LossPlot plot;
+        plot.resize(900, 400);
+        plot.begin(100);
+        for (int i = 0; i < 100; ++i)
+            for (std::size_t curve = 0; curve < 4; ++curve)
+                plot.append(curve, "the same", curve == 0, 1, 5 - i * 0.02);
+        QVERIFY(pixelsOf(plot, Theme::of(plot).text) > 60);
+        for (std::size_t curve = 1; curve < 4; ++curve)
+            QVERIFY2(pixelsOf(plot, Theme::of(plot).fills[curve]) > 60, qPrintable(QString::number(curve)));
+    }
+
     void aCancelKeepsWhatIsFinished()
     {
         Fixture fixture;
