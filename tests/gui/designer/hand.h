@@ -72,7 +72,7 @@ private:
     }
     void move(QWidget* widget, QPoint at)
     {
-        const QPoint there = widget->mapToGlobal(at);
+        const QPoint there = widget->mapToGlobal(at) * widget->devicePixelRatioF(); // of the screen, not of the window
         tool({QStringLiteral("mousemove"), QString::number(there.x()), QString::number(there.y())});
     }
     void button(QWidget* widget, QPoint at, bool down)

@@ -1,11 +1,15 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Takes the pictures in resources/screenshots anew: the main views of the example in both themes and two sizes, in a
-# real window on an X server of its own.
-#   tests/gui/designer/screenshots.sh PROGRAM FOLDER
+# Takes the pictures in resources/screenshots anew, in a real window on an X server of its own, in both themes: every
+# view at 1440 × 900 with what happens in it (a refused drag, a run, an overlay), and the views in which room decides at
+# 1024 × 640, 2560 × 1440 and at scale 2. A run and a refused drag are pictures of the first minute (realwalk.sh).
+#   tests/gui/designer/screenshots.sh PROGRAM GUI_TESTS FOLDER [SESSION…]
+# Sessions: usual small large scaled walk; all of them where none is named.
 set -euo pipefail
-program=$1 folder=$2 pictures=
-source "$(dirname "${BASH_SOURCE[0]}")/realscreen.sh"
+program=$1 tests=$2 folder=$3 pictures=
+shift 3
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+source "$here/realscreen.sh"
 for tool in import convert; do
     command -v "$tool" >/dev/null 2>&1 || { echo "$tool is not installed" >&2; exit 2; }
 done
@@ -15,64 +19,109 @@ await() { # NAME: its window
     waitFor 80 window "$1" || { echo "no window called $1 appeared" >&2; return 1; }
     window "$1"
 }
-# The look of a window, by how bright it is.
-look() { # WINDOW
-    import -window "$1" "$work/look.png"
-    convert "$work/look.png" -colorspace gray -format '%[fx:mean > 0.5 ? 1 : 0]' info: | sed 's/1/light/;s/0/dark/'
+keep() { # PICTURE NAME: with few colours, which is what there is
+    convert "$1" +dither -colors "${3:-96}" -define png:compression-level=9 "PNG8:$folder/$2.png"
 }
-looks() { [ "$(look "$1")" = "$2" ]; } # WINDOW THEME
-# Under load a key may be lost while another window gives the focus back, and the new look takes its time.
-switchTo() { # WINDOW THEME
-    for _ in 1 2 3; do
-        looks "$1" "$2" && return
-        xdotool windowactivate --sync "$1"
-        keys ctrl+t
-        waitFor 30 looks "$1" "$2" && return
-    done
-    echo "the look does not become $2" >&2
-    return 1
+picture() { # NAME WINDOW
+    xdotool mousemove $((width - 1)) $((height - 1))
+    sleep 1
+    import -window "$2" "$work/shot.png"
+    keep "$work/shot.png" "$1"
 }
-
-session() { # WIDTH HEIGHT SUFFIX
-    local width=$1 height=$2 suffix=$3
+# The designer with a look, on a screen of that size; its window is $main, its process $designer.
+begin() { # WIDTH HEIGHT THEME SCALE
+    width=$1 height=$2 theme=$3
     openScreen "$width" "$height"
-    "$program" >/dev/null 2>&1 &
-    local designer=$!
+    rm -rf "$HOME" && mkdir -p "$HOME/.config/Pipewright"
+    printf '[General]\ntheme=%s\n' "$theme" >"$HOME/.config/Pipewright/pipewright.conf"
+    QT_SCALE_FACTOR=$4 "$program" >/dev/null 2>&1 &
+    designer=$!
     pids+=("$designer")
-    local main
     main=$(await llama)
     xdotool windowactivate --sync "$main" windowmove "$main" 0 0 windowsize "$main" "$width" $((height - 20))
     sleep 20 # what is worked out in the background
-    picture() { # NAME: of the window in front
-        xdotool mousemove $((width - 1)) $((height - 1))
-        sleep 1
-        import -window "$2" "$work/shot.png"
-        convert "$work/shot.png" +dither -colors 128 -define png:compression-level=9 "PNG8:$folder/$1$suffix.png"
-    }
-    view() { # KEYS NAME FILE THEME [X Y]: a window beside the main one, after a click at that place
-        xdotool windowactivate --sync "$main"
-        keys "$1"
-        local id
-        id=$(await "$2")
-        xdotool windowmove "$id" 0 0 windowsize "$id" $((width - 2)) $((height - 30))
-        [ -z "${5:-}" ] || xdotool mousemove --window "$id" $5 click 1
-        case $3 in memory-*) sleep 25 ;; *) sleep 6 ;; esac # what it works out
-        picture "$3-$4" "$id"
-        xdotool windowactivate --sync "$id"
-        keys alt+F4
-    }
-    for theme in light dark; do
-        switchTo "$main" "$theme"
-        xdotool windowactivate --sync "$main"
-        keys slash; xdotool type --delay 40 'F0.4'; keys Return
-        sleep 6
-        picture "designer-$theme" "$main"
-        view ctrl+b 'Building block' building-block "$theme"
-        view ctrl+shift+c 'Compare schedules' compare "$theme" '198 72' # with 1F1B
-        view ctrl+shift+t 'Memory against bubble' memory-against-bubble "$theme"
-        view ctrl+m 'Model and cluster' model-and-cluster "$theme"
-    done
-    kill "$designer" "$server" 2>/dev/null || true
 }
-session 1280 800 ''
-session 2560 1440 -2560
+finishSession() { kill "$designer" "$server" 2>/dev/null || true; wait "$designer" 2>/dev/null || true; }
+choose() { # BLOCK
+    xdotool windowactivate --sync "$main"
+    keys slash; xdotool type --delay 40 "$1"; keys Return
+    sleep 6
+}
+fromPalette() { # WORDS: from the palette
+    xdotool windowactivate --sync "$main"
+    keys ctrl+shift+p; xdotool type --delay 40 "$1"; keys Return
+    sleep 4
+}
+view() { # KEYS NAME FILE SECONDS [COMMAND…]: a window beside the main one, after that command in it
+    local keys=$1 name=$2 file=$3 seconds=$4 id
+    shift 4
+    xdotool windowactivate --sync "$main"
+    keys "$keys"
+    id=$(await "$name")
+    xdotool windowmove "$id" 0 0 windowsize "$id" $((width - 2)) $((height - 30))
+    sleep 2
+    [ $# = 0 ] || "$@" "$id"
+    sleep "$seconds" # what it works out
+    picture "$file" "$id"
+    xdotool windowactivate --sync "$id"
+    keys alt+F4
+    sleep 1
+}
+press() { xdotool windowactivate --sync "$2"; keys "$1"; } # KEY WINDOW
+clickAt() { xdotool mousemove --window "$2" $1 click 1; }  # 'X Y' WINDOW
+
+usual() {
+    begin 1440 900 "$1" 1
+    choose I1.0
+    picture "designer-$1" "$main"
+    view ctrl+b 'Building block' "building-block-$1" 6
+    view ctrl+shift+c 'Compare schedules' "compare-$1" 6 clickAt '198 72' # with 1F1B
+    view ctrl+shift+t 'Memory against bubble' "memory-against-bubble-$1" 45
+    view ctrl+m 'Model and cluster' "model-and-cluster-$1" 4
+    view ctrl+shift+f 'Search for a better order' "search-$1" 12 press Return
+    view ctrl+shift+d 'Sharding' "sharding-$1" 8
+    view ctrl+shift+w 'Train and compare' "experiment-$1" 40 press Return
+    view ctrl+e 'Picture' "picture-$1" 4
+    fromPalette "see a recorded"
+    sleep 4
+    choose F2.0
+    keys 3
+    sleep 2
+    main=$(window byte || echo "$main")
+    picture "overlay-$1" "$main"
+    view ctrl+shift+k 'Trace' "trace-$1" 6
+    finishSession
+}
+small() {
+    begin 1024 640 "$1" 1
+    choose I1.0
+    picture "designer-$1-1024" "$main"
+    view ctrl+m 'Model and cluster' "model-and-cluster-$1-1024" 4
+    view ctrl+shift+c 'Compare schedules' "compare-$1-1024" 6 clickAt '198 72'
+    finishSession
+}
+large() {
+    begin 2560 1440 "$1" 1
+    choose I1.0
+    picture "designer-$1-2560" "$main"
+    view ctrl+b 'Building block' "building-block-$1-2560" 6
+    view ctrl+shift+c 'Compare schedules' "compare-$1-2560" 6 clickAt '198 72'
+    finishSession
+}
+scaled() {
+    begin 2880 1800 "$1" 2
+    choose I1.0
+    picture "designer-$1-scaled" "$main"
+    finishSession
+}
+walk() {
+    mkdir -p "$work/walk"
+    "$here/realwalk.sh" "$tests" 1440x900 "$1" 1 "$work/walk" >"$work/walk.log" 2>&1 || cat "$work/walk.log" >&2
+    for name in 1-refused 4-running; do
+        [ ! -f "$work/walk/walk-$name.png" ] || keep "$work/walk/walk-$name.png" "${name#*-}-$1"
+    done
+}
+[ $# -gt 0 ] || set -- usual small large scaled walk
+for session; do
+    for theme in light dark; do "$session" "$theme"; done
+done

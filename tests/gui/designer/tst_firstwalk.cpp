@@ -130,7 +130,11 @@ class TestFirstWalk : public QObject {
     Q_OBJECT
 
 private Q_SLOTS:
-    void init() { Theme::light().apply(*qApp); }
+    void init()
+    {
+        const bool dark = qEnvironmentVariable("PIPEWRIGHT_THEME") == QLatin1String("dark");
+        (dark ? Theme::dark() : Theme::light()).apply(*qApp);
+    }
 
     void aPersonDesignsRunsAndReadsWithinAMinute()
     {
@@ -223,13 +227,16 @@ private Q_SLOTS:
         QVERIFY(!QApplication::activeModalWidget());
         QVERIFY(walk.window->topBar().runStatus().isVisible() && !walk.window->topBar().runButton()->isVisible());
         QVERIFY(!walk.window->hints().bubble(FirstHints::Run));
+        if (walk.hand.isReal() && !qEnvironmentVariableIsEmpty("PIPEWRIGHT_PICTURES"))
+            QTest::qWait(1'500); // a picture with something of the run in it
+        walk.picture("4-running");
         QTRY_VERIFY_WITH_TIMEOUT(!walk.window->runs().isRunning(), 120'000);
         QVERIFY2(document.overlay(), qPrintable(walk.window->runStrip().state() + walk.window->runStrip().messages()));
         QVERIFY(walk.window->runStrip().state().contains(QLatin1String("run 1.db is laid over the lanes")));
         QCOMPARE(walk.window->runStrip().times().count(), std::size_t(2));
         QVERIFY(walk.window->topBar().runButton()->isVisible() && walk.window->topBar().runButton()->isEnabled());
 
-        walk.picture("4-ran");
+        walk.picture("5-ran");
 
         // Read the overlay on each of its sides: words and numbers of the command line's comparison of that step.
         const QString design = walk.folder.filePath(QStringLiteral("walk.json"));

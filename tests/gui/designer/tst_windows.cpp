@@ -1,18 +1,22 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // The windows beside the main one, the command palette, files that are dropped, pictures on paper, and the
 // session that comes back.
+#include "core/design/redesign.h"
 #include "core/files/designfile.h"
 #include "core/predict/throughput.h"
 #include "gui/buildingblock/buildingblockeditor.h"
 #include "gui/buildingblock/buildingblockpreview.h"
 #include "gui/compare/comparewindow.h"
+#include "gui/compare/noisefields.h"
 #include "gui/designer/commandpalette.h"
 #include "gui/designer/designer.h"
+#include "gui/designer/familylist.h"
 #include "gui/designer/history.h"
 #include "gui/designer/mainwindow.h"
 #include "gui/designer/numberbar.h"
 #include "gui/designer/picturedialog.h"
 #include "gui/designer/windowactions.h"
+#include "gui/inspector/inspector.h"
 #include "gui/model/modelwindow.h"
 #include "gui/search/tradeoffwindow.h"
 #include "gui/timeline/minimap.h"
@@ -30,6 +34,7 @@
 #include <QComboBox>
 #include <QDropEvent>
 #include <QFile>
+#include <QLabel>
 #include <QLineEdit>
 #include <QListWidget>
 #include <QMenu>
@@ -39,6 +44,7 @@
 #include <QPushButton>
 #include <QTemporaryDir>
 #include <QTest>
+#include <QTreeWidget>
 #include <QUndoView>
 #include <QUrl>
 
@@ -73,6 +79,73 @@ class TestWindows : public QObject {
 
 private Q_SLOTS:
     void init() { Theme::dark().apply(*qApp); }
+
+    void aStageOnAnotherDeviceIsSaidInThePanelAtOnce()
+    {
+        Fixture fixture;
+        const Block block{Op::F, 1, 0, 0};
+        fixture.document().select(block);
+        const auto says = [&](const QString& device) {
+            for (const QLabel* label : fixture.window->inspector().findChildren<QLabel*>())
+                if (label->text().startsWith(QLatin1String("stage 1 ")))
+                    return label->text().contains(device);
+            return false;
+        };
+        QVERIFY(says(QStringLiteral("GPU 1")));
+        QVERIFY(!hasErrors(fixture.document().apply(MoveStage{1, 2})));
+        QVERIFY(fixture.document().selection() == block);
+        QVERIFY(says(QStringLiteral("GPU 2")));
+        fixture.document().undoStack()->undo();
+        QVERIFY(says(QStringLiteral("GPU 1")));
+    }
+
+    void aFamilyMadeUnderALimitSaysWhyItsNumbersDiffer()
+    {
+        Fixture fixture;
+        std::size_t index = 0;
+        while (pipewright::families()[index].name != "v-auto")
+            ++index;
+        const Family& family = pipewright::families()[index];
+        fixture.document().replaceDesign(withFamily(fixture.document().design(), family, {{}, 0.6}),
+                                         QStringLiteral("x"));
+        FamilyList& list = fixture.window->families();
+        QTRY_VERIFY_WITH_TIMEOUT(list.estimates()[index].has_value(), 120'000);
+        const FamilyEstimate& own = *list.estimates()[index];
+        QVERIFY(own.makespan != fixture.document().prediction()->metrics.makespan);
+        const QTreeWidgetItem* row = list.list()->topLevelItem(int(index));
+        QCOMPARE(row->text(1), percentText(fixture.document().prediction()->metrics.rateMakespan)); // of what is shown
+        QVERIFY2(row->toolTip(0).contains(QLatin1String("memory limit")), qPrintable(row->toolTip(0)));
+        QVERIFY2(row->toolTip(0).contains(durationText(own.makespan)), qPrintable(row->toolTip(0)));
+    }
+
+    void stepsUnderNoiseAreUnderOneNoiseInAllWindows()
+    {
+        Fixture fixture;
+        fixture.window->windowActions().compare->trigger();
+        fixture.window->compareWindow()->noise().device().setValue(12);
+        fixture.window->windowActions().tradeOffs->trigger();
+        NoiseFields& other = fixture.window->tradeOffWindow()->noise();
+        QCOMPARE(other.value().device, 0.12);
+        other.block().setValue(8);
+        QCOMPARE(fixture.window->compareWindow()->noise().value().block, std::optional(0.08));
+        fixture.window->tradeOffWindow()->cancel();
+    }
+
+    void whatTransfersShareIsSaidBesideWhatTheyMove()
+    {
+        Fixture fixture;
+        const auto tip = [&] {
+            for (const QLabel* label : fixture.window->numbers().findChildren<QLabel*>())
+                if (label->text() == QLatin1String("moved"))
+                    return label->toolTip();
+            return QString();
+        };
+        QVERIFY(!tip().isEmpty() && !tip().contains(QLatin1String("share")));
+        Design design = fixture.document().design();
+        design.cluster.link.bus = "switch";
+        fixture.document().replaceDesign(withCluster(design, design.cluster), QStringLiteral("One switch"));
+        QVERIFY2(tip().contains(QLatin1String("transfers share switch: ")), qPrintable(tip()));
+    }
 
     void everyWindowOpensByItsShortcut()
     {
