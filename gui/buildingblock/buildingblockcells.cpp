@@ -16,8 +16,14 @@ namespace {
 
 constexpr int nameWidth = 64;
 constexpr int leastRow = 22, mostRow = 80;
+constexpr int labelledRow = 34, mostLabelled = 6; // with the microbatch; of more devices it would take too much height
 constexpr int boundWidth = 190;
 constexpr double pale = 0.28;
+
+int leastRowOf(std::size_t devices)
+{
+    return devices <= mostLabelled ? labelledRow : leastRow;
+}
 
 /// How many stages of its device come before it: every second one is paler on the lanes, too.
 int chunkOf(const BuildingBlock& block, int stage)
@@ -100,7 +106,7 @@ void BuildingBlockCells::setBlock(const BuildingBlock& block, const QStringList&
 
 int BuildingBlockCells::rowHeight() const
 {
-    return std::clamp(height() / std::max(1, static_cast<int>(m_cells.size())), leastRow, mostRow);
+    return std::clamp(height() / std::max(1, static_cast<int>(m_cells.size())), leastRowOf(m_cells.size()), mostRow);
 }
 
 QString BuildingBlockCells::boundText(int device) const
@@ -122,8 +128,8 @@ double BuildingBlockCells::cellWidth() const
 
 QSize BuildingBlockCells::sizeHint() const
 {
-    return {nameWidth + boundWidth + std::clamp(m_block.interval, 1, 12) * 22,
-            std::max(1, static_cast<int>(m_cells.size())) * leastRow};
+    return {nameWidth + boundWidth + std::clamp(m_block.interval, 1, 12) * 34,
+            std::max(1, static_cast<int>(m_cells.size())) * leastRowOf(m_cells.size())};
 }
 
 void BuildingBlockCells::paintEvent(QPaintEvent*)

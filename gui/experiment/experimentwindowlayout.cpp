@@ -42,8 +42,11 @@ void addModels(QComboBox& combo)
             small.emplace_back(parameters, preset);
     }
     std::stable_sort(small.begin(), small.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
-    for (const auto& [parameters, preset] : small)
-        combo.addItem(QString::fromStdString(preset.title), QString::fromStdString(preset.name));
+    for (const auto& [parameters, preset] : small) {
+        const QString title = QString::fromStdString(preset.title); // what it is for stands in parentheses
+        combo.addItem(title.section(QStringLiteral(" ("), 0, 0), QString::fromStdString(preset.name));
+        combo.setItemData(combo.count() - 1, title, Qt::ToolTipRole);
+    }
     combo.setCurrentIndex(std::max(0, combo.findData(QStringLiteral("byte-gpt-small"))));
 }
 

@@ -117,7 +117,6 @@ ModelFields::ModelFields(QWidget* parent)
     layout->setSpacing(14);
     layout->addLayout(columns);
     layout->addWidget(m_note);
-    layout->addStretch(1);
 
     for (QComboBox* combo : {m_recompute, m_cluster, m_precision, m_preset})
         connect(combo, &QComboBox::activated, this, [this, combo] { m_asked = combo; }); // before it asks

@@ -107,7 +107,8 @@ void ModelWindow::fillStages()
     std::vector<QString> names;
     for (const DeviceMemory& device : memory.devices)
         names.push_back(deviceLabel(design, device.device));
-    m_memory->setDevices(memory.devices, names);
+    for (MemoryBars* bars : {m_memory, m_modelMemory})
+        bars->setDevices(memory.devices, names);
 }
 
 void ModelWindow::fillLayers()

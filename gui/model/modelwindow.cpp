@@ -29,6 +29,7 @@
 #include <QHBoxLayout>
 #include <QLabel>
 #include <QPushButton>
+#include <QScrollArea>
 #include <QSpinBox>
 #include <QTabWidget>
 
@@ -69,13 +70,14 @@ ModelWindow::ModelWindow(Document& document, QWidget* parent)
       m_links(new ValueTable(tr("Links"), {tr("between"), tr("name"), tr("latency"), tr("bandwidth")}, this)),
       m_buses(makeCaption({}, TextSize::Small, this)), m_groups(new ParallelismFields(240, this)),
       m_nodes(new NodeFields(240, this)), m_inGroups(makeCaption({}, TextSize::Small, this)),
-      m_memory(new MemoryBars(this)), m_source(makeCaption({}, TextSize::Small, this)), m_fault(new QLabel(this))
+      m_memory(new MemoryBars(this)), m_modelMemory(new MemoryBars(this)),
+      m_source(makeCaption({}, TextSize::Small, this)), m_fault(new QLabel(this))
 {
     setWindowTitle(tr("Model and cluster"));
     setWindowFlag(Qt::WindowMinMaxButtonsHint);
     makePanel(this);
     m_tabs->setAccessibleName(tr("Premises"));
-    m_tabs->addTab(m_model, tr("Model"));
+    m_tabs->addTab(buildModel(), tr("Model"));
     m_tabs->addTab(buildStages(), tr("Stages"));
     m_tabs->addTab(m_layers, tr("Layers"));
     m_tabs->addTab(buildDevices(), tr("Devices"));
@@ -146,6 +148,24 @@ ModelWindow::ModelWindow(Document& document, QWidget* parent)
     connect(m_links, &ValueTable::edited, this, &ModelWindow::setLinkValue);
     connect(&m_document, &Document::designChanged, this, &ModelWindow::refresh);
     resizeOnScreen(*this, {1060, 600});
+}
+
+QWidget* ModelWindow::buildModel()
+{
+    auto* page = new QWidget(this);
+    auto* scroll = new QScrollArea(page); // small screens are lower than fields and bars together
+    scroll->setWidget(m_modelMemory);
+    scroll->setWidgetResizable(true);
+    scroll->setFrameShape(QFrame::NoFrame);
+    scroll->setFocusPolicy(Qt::NoFocus);
+    makePanel(scroll->viewport());
+    auto* layout = new QVBoxLayout(page);
+    layout->setContentsMargins(0, 0, 0, 0);
+    layout->setSpacing(10);
+    layout->addWidget(m_model);
+    layout->addWidget(makeHeading(tr("Memory at each device's fullest moment, predicted"), page));
+    layout->addWidget(scroll, 1);
+    return page;
 }
 
 QWidget* ModelWindow::buildStages()

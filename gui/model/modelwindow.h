@@ -72,6 +72,7 @@ protected:
 private:
     void addClusterPresets(QComboBox& combo);
     void addRecomputes(QComboBox& combo);
+    QWidget* buildModel();
     QWidget* buildStages();
     QWidget* buildDevices();
     QWidget* buildLinks();
@@ -110,6 +111,7 @@ private:
     NodeFields* m_nodes;
     QLabel* m_inGroups;
     MemoryBars* m_memory;
+    MemoryBars* m_modelMemory; ///< the same, below the model's dimensions
     QLabel* m_source;
     QLabel* m_fault;
 };

@@ -84,7 +84,7 @@ usual() {
     view ctrl+e 'Picture' "picture-$1" 4
     fromPalette "see a recorded"
     sleep 4
-    choose F2.0
+    choose I1.0
     keys 3
     sleep 2
     main=$(window byte || echo "$main")
