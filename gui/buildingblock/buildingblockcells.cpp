@@ -61,7 +61,7 @@ void paintPass(QPainter& painter, const TimelinePainter& blocks, const Theme& th
     const auto fits = [&rect](const QFont& font, const QString& text) {
         return QFontMetrics(font).horizontalAdvance(text) <= rect.width() - 4;
     };
-    constexpr double line = 15;
+    constexpr double line = 14;
     const bool two = rect.height() >= 2 * line && fits(letters, label.letter) && fits(numbers, label.microbatch);
     const QRectF above(rect.left(), rect.center().y() - line, rect.width(), line);
     painter.setFont(letters);

@@ -148,13 +148,13 @@ private Q_SLOTS:
             change(block);
             QTest::newRow(name) << block << QString(where);
         };
-        row("collision", "device 0, F0 and W0", [](BuildingBlock& b) { b.passes[6].start = 9; });
+        row("collision", "device 0, F0.m and W0.m", [](BuildingBlock& b) { b.passes[6].start = 9; });
         row("gradient before its data", "I0.m", [](BuildingBlock& b) { b.passes[1].start = 4; });
         row("forward before its data", "F2.m", [](BuildingBlock& b) { b.passes[4].start = 1; });
         row("weight gradient too early", "W1.m", [](BuildingBlock& b) { b.passes[7].start = 3; });
         row("missing", "W2.m", [](BuildingBlock& b) { b.passes.pop_back(); });
         row("twice", "F0.m", [](BuildingBlock& b) { b.passes.push_back({Op::F, 0, 30, 1}); });
-        row("full backward in a split block", "B0", [](BuildingBlock& b) { b.passes.push_back({Op::B, 0, 30, 1}); });
+        row("full backward in a split block", "B0.m", [](BuildingBlock& b) { b.passes.push_back({Op::B, 0, 30, 1}); });
         row("unknown stage", "F9.m", [](BuildingBlock& b) { b.passes.push_back({Op::F, 9, 0, 1}); });
         row("negative start", "F0.m", [](BuildingBlock& b) { b.passes[0].start = -1; });
         row("long pass in a split block", "F0.m", [](BuildingBlock& b) { b.passes[0].length = 2; });

@@ -214,8 +214,8 @@ private Q_SLOTS:
         // What a person says goes before what was measured; slow devices come on top of either.
         QVERIFY(!shownNoise(design.costs, {.block = 0.2}).measured);
         QCOMPARE(shownNoise(design.costs, {.block = 0.2}).block, 0.2);
-        QVERIFY(shownNoise(design.costs, {.device = 0.1}).measured);
-        QCOMPARE(shownNoise(design.costs, {.device = 0.1}).device, 0.1);
+        QVERIFY(shownNoise(design.costs, {.block = {}, .device = 0.1}).measured);
+        QCOMPARE(shownNoise(design.costs, {.block = {}, .device = 0.1}).device, 0.1);
     }
 
     void twoSchedulesHaveTheSameLuck()
