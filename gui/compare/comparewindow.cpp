@@ -68,7 +68,7 @@ CompareWindow::CompareWindow(Document& document, QWidget* parent)
     bar->addWidget(m_noise);
     QHBoxLayout* bottom = makeClosingRow(*this, m_take);
     bottom->insertWidget(0, m_hint, 1);
-    auto* splitter = new QSplitter(Qt::Vertical, this);
+    QSplitter* splitter = m_splitter = new QSplitter(Qt::Vertical, this);
     splitter->addWidget(m_lanes);
     splitter->addWidget(m_table);
     splitter->setSizes({420, 300});
@@ -299,10 +299,22 @@ void CompareWindow::refresh()
         shown.push_back(CompareLanes::scheduleOf(entry.name, entry.design, entry.prediction.get(), entry.note));
     m_lanes->setSchedules(std::move(shown));
     fillTable();
+    shareHeight();
     m_offers->setVisible(m_entries.size() == 1);
     m_hint->setText(m_entries.size() == 1 ? tr("Nothing to compare with yet")
                                           : tr("Differences are against the present schedule"));
     Q_EMIT changed();
+}
+
+/// Lanes take what they can use of three fifths; again only when there are more or fewer of them.
+void CompareWindow::shareHeight()
+{
+    if (m_laidOut == m_entries.size())
+        return;
+    m_laidOut = m_entries.size();
+    const int all = m_splitter->height();
+    const int lanes = std::min(m_lanes->maximumHeight(), all * 3 / 5);
+    m_splitter->setSizes({lanes, all - lanes});
 }
 
 void CompareWindow::fillTable()

@@ -15,6 +15,7 @@
 class QLabel;
 class QMenu;
 class QPushButton;
+class QSplitter;
 class QTableWidget;
 
 namespace pipewright {
@@ -77,6 +78,7 @@ private:
     void settle(int id, Entry made);
     void refresh();
     void fillTable();
+    void shareHeight();
     void buildOffers();
     QString uniqueName(const QString& wanted) const;
     int current() const;
@@ -89,6 +91,8 @@ private:
     CompareLanes* m_lanes;
     QTableWidget* m_table;
     NoiseFields* m_noise;
+    QSplitter* m_splitter;
+    std::size_t m_laidOut = 0; ///< schedules that its border was placed for
     QLabel* m_hint;
     QWidget* m_offers; ///< offers to compare with, while there is one schedule
     QMenu* m_addMenu;

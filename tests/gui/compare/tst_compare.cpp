@@ -188,6 +188,11 @@ private Q_SLOTS:
         fixture.window->resize(1024, 640);
         QTest::qWait(0);
         QVERIFY(lanes.height() >= 150 && table->height() >= 100);
+        // More schedules, more lanes: the border follows them, up to three fifths.
+        const int before = lanes.height();
+        fixture.window->addFamily(indexOfFamily("v-half"));
+        QVERIFY(fixture.settled());
+        QTRY_VERIFY(lanes.height() > before || lanes.height() >= (lanes.height() + table->height()) / 2);
     }
 
     void allShareOneAxisThatShowsTheLongest()
