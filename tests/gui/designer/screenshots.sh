@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Takes the pictures in resources/screenshots anew, in a real window on an X server of its own, in both themes: every
+# Takes the pictures in resources/screenshots anew, in a real window on an X server of its own: in both themes every
 # view at 1440 × 900 with what happens in it (a refused drag, a run, an overlay), and the views in which room decides at
-# 1024 × 640, 2560 × 1440 and at scale 2. A run and a refused drag are pictures of the first minute (realwalk.sh).
+# 1024 × 640; in one of them at 2560 × 1440 and at scale 2. A run and a refused drag are pictures of the first minute
+# (realwalk.sh).
 #   tests/gui/designer/screenshots.sh PROGRAM GUI_TESTS FOLDER [SESSION…]
 # Sessions: usual small large scaled walk; all of them where none is named.
 set -euo pipefail
@@ -115,7 +116,7 @@ scaled() {
     finishSession
 }
 walk() {
-    mkdir -p "$work/walk"
+    rm -rf "$work/walk" && mkdir -p "$work/walk"
     "$here/realwalk.sh" "$tests" 1440x900 "$1" 1 "$work/walk" >"$work/walk.log" 2>&1 || cat "$work/walk.log" >&2
     for name in 1-refused 4-running; do
         [ ! -f "$work/walk/walk-$name.png" ] || keep "$work/walk/walk-$name.png" "${name#*-}-$1"
@@ -123,5 +124,10 @@ walk() {
 }
 [ $# -gt 0 ] || set -- usual small large scaled walk
 for session; do
-    for theme in light dark; do "$session" "$theme"; done
+    case $session in
+    large) themes=dark ;;
+    scaled) themes=light ;;
+    *) themes='light dark' ;;
+    esac
+    for theme in $themes; do "$session" "$theme"; done
 done

@@ -228,7 +228,9 @@ private Q_SLOTS:
         QVERIFY(walk.window->topBar().runStatus().isVisible() && !walk.window->topBar().runButton()->isVisible());
         QVERIFY(!walk.window->hints().bubble(FirstHints::Run));
         if (walk.hand.isReal() && !qEnvironmentVariableIsEmpty("PIPEWRIGHT_PICTURES"))
-            QTest::qWait(1'500); // a picture with something of the run in it
+            (void)QTest::qWaitFor( // a picture with something of the run in it
+                [&] { return walk.window->runStrip().times().count() > 0 || !walk.window->runs().isRunning(); },
+                60'000);
         walk.picture("4-running");
         QTRY_VERIFY_WITH_TIMEOUT(!walk.window->runs().isRunning(), 120'000);
         QVERIFY2(document.overlay(), qPrintable(walk.window->runStrip().state() + walk.window->runStrip().messages()));
