@@ -227,10 +227,13 @@ private Q_SLOTS:
         QVERIFY(!QApplication::activeModalWidget());
         QVERIFY(walk.window->topBar().runStatus().isVisible() && !walk.window->topBar().runButton()->isVisible());
         QVERIFY(!walk.window->hints().bubble(FirstHints::Run));
-        if (walk.hand.isReal() && !qEnvironmentVariableIsEmpty("PIPEWRIGHT_PICTURES"))
-            (void)QTest::qWaitFor( // a picture with something of the run in it
+        if (walk.hand.isReal() && !qEnvironmentVariableIsEmpty("PIPEWRIGHT_PICTURES")) {
+            // A picture with something of the run in it, once it is painted.
+            (void)QTest::qWaitFor(
                 [&] { return walk.window->runStrip().times().count() > 0 || !walk.window->runs().isRunning(); },
                 60'000);
+            QTest::qWait(500);
+        }
         walk.picture("4-running");
         QTRY_VERIFY_WITH_TIMEOUT(!walk.window->runs().isRunning(), 120'000);
         QVERIFY2(document.overlay(), qPrintable(walk.window->runStrip().state() + walk.window->runStrip().messages()));
