@@ -48,6 +48,7 @@ constexpr int leastCentre = 340;
 constexpr int leastMemory = 90, tallestMemory = 560;
 constexpr int leastBubbles = 60;
 constexpr int leastTimeline = 110;
+constexpr int leastShareOfLanes = 60; // of their natural height, in per cent, for rows of memory below them
 
 const QString hiddenKey = QStringLiteral("panels/hidden");
 const QString columnsKey = QStringLiteral("splitters/columns");
@@ -271,11 +272,17 @@ void MainWindow::arrangeRows()
         return;
     // Bubbles first, as a part of the height; then lanes and memory 3 : 2, and more for lanes that would not fit.
     const int all = m_rows->parentWidget()->height() - 2 * m_rows->handleWidth();
+    // What the overview of many devices is higher comes off the bubbles, whose bars may be as thin: the lanes need
+    // theirs.
+    const int most = all / 4 - (m_minimap->isHidden() ? 0 : m_minimap->height() - Minimap::stripHeight);
     const int bubbles = m_bubbles->isHidden()
                             ? 0
-                            : std::clamp(m_bubbles->sizeHint().height(), leastBubbles, std::max(leastBubbles, all / 4));
+                            : std::clamp(m_bubbles->sizeHint().height(), leastBubbles, std::max(leastBubbles, most));
     const int rest = all - bubbles;
-    const int memory = m_memory->isHidden() ? 0 : leastMemory;
+    // Lanes that are a little lower are worth the memory of every device.
+    const int rows = m_memory->compactHeight(m_timeline->laneCount());
+    const bool roomForRows = rest - rows >= m_timeline->naturalHeight() * leastShareOfLanes / 100 + beside;
+    const int memory = m_memory->isHidden() ? 0 : roomForRows ? std::max(leastMemory, rows) : leastMemory;
     const int wanted = std::max(rest * 3 / 5, std::min(m_timeline->naturalHeight() + beside, rest - memory));
     const int lanes =
         std::min(greatest, std::clamp(wanted, leastTimeline + beside, std::max(leastTimeline + beside, rest - memory)));

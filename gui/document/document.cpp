@@ -9,6 +9,7 @@
 #include "gui/document/namededits.h"
 #include "gui/document/timelinelayout.h"
 #include "gui/document/undocommand.h"
+#include "traces/analysis/idletime.h"
 
 #include <QCoreApplication>
 #include <QElapsedTimer>
@@ -77,6 +78,29 @@ std::shared_ptr<const TimelineLayout> Document::layout() const
     if (!m_outcome->layout)
         m_outcome->layout = layoutOf(*m_design, prediction());
     return m_outcome->layout;
+}
+
+Document::Range Document::statistics(Nanoseconds from, Nanoseconds to) const
+{
+    Range result;
+    const Prediction* const predicted = prediction();
+    if (!predicted)
+        return result;
+    if (!m_outcome->ranges)
+        m_outcome->ranges =
+            std::make_shared<const RangeIndex>(predicted->program, predicted->timeline, predicted->timeline.memory);
+    Nanoseconds later = 0;
+    if (m_overlay) {
+        if (!m_overlay->ranges)
+            m_overlay->ranges = std::make_shared<const RangeIndex>(predicted->program, m_overlay->explanation.completed,
+                                                                   m_overlay->measured.memory);
+        result.measured = m_overlay->ranges->between(from, to);
+        result.measuredIdle = idleBetween(m_overlay->explanation.gaps, from, to);
+        if (side() == Side::Both)
+            later = m_overlay->ranges->begin() - m_outcome->ranges->begin();
+    }
+    result.predicted = m_outcome->ranges->between(from - later, to - later);
+    return result;
 }
 
 const std::vector<Block>& Document::unplaced() const

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "core/predict/editrequest.h"
+#include "core/predict/rangestatistics.h"
 #include "gui/widgets/side.h"
 #include "traces/analysis/blockkernels.h"
 #include "traces/analysis/comparison.h"
@@ -75,6 +76,7 @@ public:
         Diagnostics diagnostics;
         double milliseconds = 0; ///< that predicting took
         std::shared_ptr<const TimelineLayout> layout;
+        std::shared_ptr<const RangeIndex> ranges = nullptr; ///< made when first asked for
     };
     /// Pushes one undo command when the edit is legal and changes something. Returns its diagnostics. `outcome`: where
     /// it is known already. Else a large design is predicted on another thread: the edit is under way (isWorking()) and
@@ -130,6 +132,7 @@ public:
             std::vector<GpuGaps> gaps; ///< by device
         };
         std::shared_ptr<const Kernels> kernels;
+        mutable std::shared_ptr<const RangeIndex> ranges; ///< of the recorded step; made when first asked for
     };
     const Overlay* overlay() const { return m_overlay.get(); }
 
@@ -137,6 +140,14 @@ public:
     Side side() const { return m_overlay ? m_side : Side::Predicted; }
     bool showsMeasured() const { return side() != Side::Predicted; }
     void setSide(Side side); ///< kept while there is no overlay, for the next one
+
+    /// What the devices do between two times of the lanes, on each side that there is. Under Both the prediction begins
+    /// with the recording, as its outlines do.
+    struct Range {
+        std::optional<RangeStatistics> predicted, measured;
+        IdleGap measuredIdle; ///< of all devices, by what the records say; see idleBetween()
+    };
+    Range statistics(Nanoseconds from, Nanoseconds to) const;
 
     bool eventFilter(QObject* watched, QEvent* event) override;
 

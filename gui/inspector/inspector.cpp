@@ -11,6 +11,7 @@
 #include "gui/inspector/kernellist.h"
 #include "gui/inspector/lanefields.h"
 #include "gui/inspector/pairparts.h"
+#include "gui/inspector/rangefacts.h"
 #include "gui/inspector/timefields.h"
 #include "gui/timeline/refusalnote.h"
 #include "gui/timeline/timelineview.h"
@@ -89,6 +90,7 @@ Inspector::Inspector(TimelineView& timeline, QWidget* parent)
     m_belowWhy->setSpacing(12);
     layout->addLayout(m_belowWhy);
     layout->addWidget(new PairParts(m_document, this));
+    layout->addWidget(new RangeFacts(timeline, this));
     auto* facts = new QWidget(this);
     auto* factRows = new QVBoxLayout(facts);
     factRows->setContentsMargins(0, 0, 0, 0);

@@ -40,6 +40,8 @@ public:
     QRectF plotOf(int device) const;    ///< null when it is not shown
     QRectF peakPlace(int device) const; ///< of a row's peak in words: clear of the line of the limit
     double top() const;                 ///< bytes at the upper edge of a plot
+    /// In which so many devices have rows of their own, as low as they can be read.
+    int compactHeight(int devices) const;
     /// Pixels of this widget, as the timeline's above it.
     double xOf(double time) const { return m_axis.xOf(time); }
     double yOf(double bytes) const; ///< in the chosen device's plot

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "gui/timeline/minimap.h"
 
-#include "gui/timeline/lanegeometry.h"
 #include "gui/widgets/theme.h"
 #include "gui/widgets/timetext.h"
-#include "gui/widgets/words.h"
 
 #include <QAction>
+#include <QHelpEvent>
 #include <QMouseEvent>
 #include <QPainter>
+#include <QToolTip>
 
 #include <algorithm>
+#include <cmath>
 
 namespace pipewright {
 
@@ -25,10 +26,11 @@ constexpr int narrowest = 6; // the frame is never drawn narrower, or it could n
 
 Minimap::Minimap(TimelineView& timeline, QWidget* parent) : QWidget(parent), m_timeline(timeline)
 {
-    setFixedHeight(stripHeight);
+    fitHeight();
     setMouseTracking(true);
     setAccessibleName(tr("Overview"));
-    setToolTip(tr("Drag the frame to pan, its edges to zoom; double click for the whole schedule. With the focus "
+    setToolTip(tr("Drag the frame to pan, its edges to zoom; double click for the whole schedule. A drag with Shift "
+                  "measures a range. With the focus "
                   "(Tab): arrows pan, "
                   "with Ctrl they move the left edge and with Shift the right one, + and − zoom, Home and End go to "
                   "the ends, 0 shows everything"));
@@ -46,6 +48,8 @@ Minimap::Minimap(TimelineView& timeline, QWidget* parent) : QWidget(parent), m_t
     m_later.setInterval(200);
     connect(&m_later, &QTimer::timeout, this, &Minimap::drop);
     connect(&timeline, &TimelineView::previewChanged, &m_later, qOverload<>(&QTimer::start));
+    connect(&timeline, &TimelineView::rangeChanged, this, qOverload<>(&QWidget::update));
+    connect(&timeline.document(), &Document::designChanged, this, &Minimap::fitHeight);
     connect(&timeline.document(), &Document::designChanged, this, &Minimap::drop);
     connect(&timeline.document(), &Document::designChanged, this, &Minimap::describe);
     connect(&timeline.document(), &Document::overlayChanged, this, &Minimap::drop);
@@ -144,6 +148,17 @@ QRect Minimap::frame() const
     return {left, 1, right - left, height() - 3};
 }
 
+OverviewRows Minimap::rows() const
+{
+    return OverviewRows(m_timeline, {0, inset, width(), height() - 2 * inset - 1});
+}
+
+void Minimap::fitHeight()
+{
+    const int devices = m_timeline.document().design().schedule.devices();
+    setFixedHeight(std::max(stripHeight, std::min(devices, mostRows) + 2 * inset + 1));
+}
+
 void Minimap::render()
 {
     const Theme& theme = Theme::of(*this);
@@ -152,22 +167,7 @@ void Minimap::render()
     m_picture.setDevicePixelRatio(scale);
     m_picture.fill(theme.background);
     QPainter painter(&m_picture);
-    const std::vector<Lane>& lanes = m_timeline.layout().lanes();
-    const TimeAxis axis = whole();
-    const int room = height() - 2 * inset - 1;
-    // More devices than pixels: as many of them as there are pixels, evenly chosen.
-    const int rows = std::min(static_cast<int>(lanes.size()), room);
-    for (int row = 0; row < rows; ++row) {
-        const auto device = static_cast<std::size_t>(row) * lanes.size() / static_cast<std::size_t>(rows);
-        const int top = inset + row * room / rows, bottom = inset + (row + 1) * room / rows;
-        const QRectF area(0, top, width(), std::max(1, bottom - top - (bottom - top > 3 ? 1 : 0)));
-        const LaneGeometry geometry = laneGeometry(lanes[device], axis, area, 0, scale);
-        for (std::size_t op = 0; op < geometry.merged.size(); ++op)
-            for (const QRectF& rect : geometry.merged[op])
-                painter.fillRect(rect, theme.fills[op]);
-        for (const BlockRect& item : geometry.blocks)
-            painter.fillRect(item.rect, theme.fill(lanes[device].blocks()[item.index].block.op));
-    }
+    rows().paint(painter, whole(), theme, scale);
 }
 
 void Minimap::paintEvent(QPaintEvent*)
@@ -186,19 +186,47 @@ void Minimap::paintEvent(QPaintEvent*)
     const int left = TimelineView::plotLeft();
     painter.fillRect(QRect(left, 0, window.left() - left, height() - 1), veil);
     painter.fillRect(QRect(window.right() + 1, 0, width() - window.right() - 1, height() - 1), veil);
+    if (const auto range = m_timeline.range()) {
+        const TimeAxis axis = whole();
+        const double from = axis.xOf(static_cast<double>(range->first)),
+                     to = axis.xOf(static_cast<double>(range->second));
+        QColor wash = theme.accent;
+        wash.setAlphaF(0.22f);
+        painter.fillRect(QRectF(from, 0, to - from, height() - 1), wash);
+        for (const double x : {from, to})
+            painter.fillRect(QRectF(std::floor(x), 0, 1, height() - 1), theme.accent);
+    }
     painter.setRenderHint(QPainter::Antialiasing);
     painter.setPen(QPen(theme.accent, hasFocus() ? 2 : 1));
     const double half = hasFocus() ? 1 : 0.5;
     painter.drawRoundedRect(QRectF(window).adjusted(half, half, -half, -half), Theme::blockRadius, Theme::blockRadius);
     painter.setFont(Theme::words(TextSize::Small));
     painter.setPen(hasFocus() ? theme.text : theme.dim);
-    painter.drawText(QRect(18, 0, left - 24, height() - 1), Qt::AlignLeft | Qt::AlignVCenter, tr("overview"));
+    painter.drawText(QRect(18, 0, OverviewRows::barsLeft - 18, height() - 1), Qt::AlignLeft | Qt::AlignVCenter,
+                     tr("overview"));
     painter.setRenderHint(QPainter::Antialiasing, false);
     painter.fillRect(QRect(0, height() - 1, width(), 1), theme.hairline);
     if (hasFocus()) {
         painter.setPen(theme.accent);
         painter.drawRect(QRect(0, 0, width() - 1, height() - 1));
     }
+}
+
+bool Minimap::event(QEvent* event)
+{
+    if (event->type() != QEvent::ToolTip)
+        return QWidget::event(event);
+    const auto* help = static_cast<QHelpEvent*>(event);
+    const QString numbers = rows().textAt(help->pos().y());
+    // A row's numbers; how the strip is used stands where its name does.
+    QToolTip::showText(help->globalPos(),
+                       numbers.isEmpty() || help->pos().x() < OverviewRows::barsLeft ? toolTip() : numbers, this);
+    return true;
+}
+
+Nanoseconds Minimap::timeAt(double x) const
+{
+    return std::clamp<Nanoseconds>(std::llround(whole().timeAt(x)), 0, m_timeline.total());
 }
 
 Minimap::Grip Minimap::gripAt(int x) const
@@ -216,6 +244,11 @@ void Minimap::mousePressEvent(QMouseEvent* event)
     if (event->button() != Qt::LeftButton || event->position().x() < TimelineView::plotLeft())
         return;
     const int x = event->position().toPoint().x();
+    if (event->modifiers() & Qt::ShiftModifier) {
+        m_grip = Grip::Range;
+        m_from = timeAt(event->position().x());
+        return;
+    }
     m_grip = gripAt(x);
     if (m_grip == Grip::None) {
         m_grip = Grip::Frame;
@@ -230,9 +263,13 @@ void Minimap::mouseMoveEvent(QMouseEvent* event)
     const double x = event->position().x();
     if (m_grip == Grip::None) {
         const Grip grip = gripAt(static_cast<int>(x));
+        if (event->modifiers() & Qt::ShiftModifier)
+            return setCursor(Qt::CrossCursor);
         setCursor(grip == Grip::None ? Qt::ArrowCursor : grip == Grip::Frame ? Qt::OpenHandCursor : Qt::SizeHorCursor);
         return;
     }
+    if (m_grip == Grip::Range)
+        return m_timeline.setRange(std::pair(m_from, timeAt(x)));
     const TimeAxis axis = whole();
     const TimeAxis now = m_timeline.axis();
     if (m_grip == Grip::Frame)
@@ -243,8 +280,10 @@ void Minimap::mouseMoveEvent(QMouseEvent* event)
                                           : std::max(time, now.start + axis.nsPerPixel));
 }
 
-void Minimap::mouseReleaseEvent(QMouseEvent*)
+void Minimap::mouseReleaseEvent(QMouseEvent* event)
 {
+    if (m_grip == Grip::Range && timeAt(event->position().x()) == m_from)
+        m_timeline.setRange(std::nullopt); // a click, as on the ruler
     m_grip = Grip::None;
 }
 

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // The whole schedule as a strip above the timeline, with a frame around what the timeline shows. The frame
-// is dragged to pan, its edges to zoom; a press beside it goes there, a double click shows everything. With
-// the focus, actions() do the same by key. The picture is painted once per design and size, so moving the
+// is dragged to pan, its edges to zoom; a press beside it goes there, a double click shows everything, and a drag with
+// Shift measures a range. With the focus, actions() do the same by key (a range: R in the timeline). It grows with the
+// devices, so that each has a row (overviewrows.h). The picture is painted once per design and size, so moving the
 // frame costs nothing that grows with blocks.
 #pragma once
 
+#include "gui/timeline/overviewrows.h"
 #include "gui/timeline/timelineview.h"
 
 #include <QPixmap>
@@ -18,10 +20,13 @@ class Minimap : public QWidget {
 
 public:
     explicit Minimap(TimelineView& timeline, QWidget* parent = nullptr);
-    QRect frame() const; ///< around what the timeline shows, in this widget's coordinates
-    static constexpr int stripHeight = 34;
+    QRect frame() const;                   ///< around what the timeline shows, in this widget's coordinates
+    static constexpr int stripHeight = 34; ///< at least; it grows with the devices
+    static constexpr int mostRows = 64;
+    OverviewRows rows() const;
 
 protected:
+    bool event(QEvent* event) override;
     void paintEvent(QPaintEvent* event) override;
     void mousePressEvent(QMouseEvent* event) override;
     void mouseMoveEvent(QMouseEvent* event) override;
@@ -32,8 +37,10 @@ protected:
     void changeEvent(QEvent* event) override;
 
 private:
-    enum class Grip { None, Frame, Left, Right };
-    TimeAxis whole() const; ///< the axis of this strip
+    enum class Grip { None, Frame, Left, Right, Range };
+    void fitHeight();
+    Nanoseconds timeAt(double x) const; ///< within the schedule
+    TimeAxis whole() const;             ///< the axis of this strip
     Grip gripAt(int x) const;
     void addActions();
     void pan(double share);                  ///< by so much of what is shown
@@ -48,7 +55,8 @@ private:
     QPixmap m_picture;
     QTimer m_later; ///< runs while a preview is not taken up yet
     Grip m_grip = Grip::None;
-    double m_offset = 0; ///< pixels from the frame's left edge to the press
+    double m_offset = 0;    ///< pixels from the frame's left edge to the press
+    Nanoseconds m_from = 0; ///< of Grip::Range
 };
 
 } // namespace pipewright

@@ -213,7 +213,21 @@ void OverlayComposer::addReadings(OverlayContent& content) const
     if (const auto& range = m.marks.range()) {
         content.range = {{axis.xOf(static_cast<double>(range->first)), axis.xOf(static_cast<double>(range->second))}};
         content.rangeText = durationText(range->second - range->first);
+        if (!m.drop.plan())
+            content.rangeText += busyText(*range);
     }
+}
+
+/// " · busy 72.1 %", with its side where there are two; empty where nothing is predicted.
+QString OverlayComposer::busyText(const std::pair<Nanoseconds, Nanoseconds>& range) const
+{
+    const Document::Range numbers = m.document.statistics(range.first, range.second);
+    if (!numbers.predicted)
+        return {};
+    const QString busy = tr(" · busy %1")
+                             .arg(sidedText(m.shown.side(), percentText(numbers.predicted->busyShare()),
+                                            numbers.measured ? percentText(numbers.measured->busyShare()) : QString()));
+    return numbers.measured ? tr("%1, %2").arg(busy, sideName(m.shown.side())) : busy;
 }
 
 void OverlayComposer::addCrosshair(OverlayContent& content) const

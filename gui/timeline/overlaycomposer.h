@@ -59,6 +59,7 @@ private:
     void addArrows(OverlayContent& content, const Block& subject) const;
     void addGhost(OverlayContent& content, const Block& block) const;
     void addReadings(OverlayContent& content) const;
+    QString busyText(const std::pair<Nanoseconds, Nanoseconds>& range) const;
     void addCrosshair(OverlayContent& content) const;
     QString liveAt(Nanoseconds time, int device) const;
 

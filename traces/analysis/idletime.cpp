@@ -153,6 +153,31 @@ std::vector<IdleGap> idleGaps(const Program& program, const Replay& replay, cons
     return gaps;
 }
 
+IdleGap idleBetween(const std::vector<IdleGap>& gaps, Nanoseconds from, Nanoseconds to)
+{
+    // The parts of a gap follow one another in this order.
+    constexpr Nanoseconds IdleGap::*parts[] = {&IdleGap::warmUp,  &IdleGap::lateData,   &IdleGap::transfer,
+                                               &IdleGap::hostGap, &IdleGap::memoryWait, &IdleGap::coolDown};
+    IdleGap sum;
+    sum.start = from;
+    sum.end = to;
+    for (auto lane = gaps.begin(); lane != gaps.end();) {
+        const auto end = std::partition_point(
+            lane, gaps.end(), [device = lane->device](const IdleGap& each) { return each.device == device; });
+        for (auto gap = std::partition_point(lane, end, [from](const IdleGap& each) { return each.end <= from; });
+             gap != end && gap->start < to; ++gap) {
+            Nanoseconds at = gap->start;
+            for (const auto part : parts) {
+                const Nanoseconds next = at + (*gap).*part;
+                sum.*part += std::max<Nanoseconds>(0, std::min(next, to) - std::max(at, from));
+                at = next;
+            }
+        }
+        lane = end;
+    }
+    return sum;
+}
+
 std::vector<DeviceExplanation> idleTimes(const Program& program, const Replay& replay, const std::vector<IdleGap>& gaps)
 {
     const Timeline& timeline = replay.measured();

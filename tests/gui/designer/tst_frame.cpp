@@ -212,11 +212,11 @@ private Q_SLOTS:
         fixture.window.resize(960, 700);
         QTest::qWait(0);
         QVERIFY(bar.moreButton()->isVisible());
-        QVERIFY(!bar.searchField()->isVisible() && !bar.recordedButton()->isVisible());
+        QVERIFY(!bar.searchField()->isVisible());
         QMenu* more = bar.moreButton()->menu();
         Q_EMIT more->aboutToShow();
         QVERIFY(more->actions().contains(fixture.window.windowActions().find));
-        QVERIFY(more->actions().contains(fixture.window.windowActions().recordedRun));
+        QVERIFY(more->actions().contains(fixture.window.windowActions().newSchedule));
         // Its key shows the field that has no room.
         fixture.window.activateWindow();
         QVERIFY(QTest::qWaitForWindowActive(&fixture.window));
@@ -336,6 +336,29 @@ private Q_SLOTS:
         fixture.document().reset(exampleDesign());
         QTest::qWait(0);
         QVERIFY(view.rectOfLane(0).height() >= 44); // few devices have their room
+    }
+
+    void theMemoryOfAFewDevicesIsThereAtEverySize_data()
+    {
+        QTest::addColumn<QSize>("size");
+        for (const QSize size : {QSize(1024, 640), QSize(1280, 720), QSize(1440, 900), QSize(2560, 1440)})
+            QTest::addRow("%d x %d", size.width(), size.height()) << size;
+    }
+
+    void theMemoryOfAFewDevicesIsThereAtEverySize()
+    {
+        QFETCH(QSize, size);
+        Fixture fixture;
+        fixture.window.openExample();
+        fixture.window.resize(size);
+        QTest::qWait(0);
+        const MemoryPanel& memory = fixture.window.memory();
+        QVERIFY(memory.showsAll());
+        for (int device = 0; device < 4; ++device) {
+            const QRectF row = memory.plotOf(device);
+            QVERIFY(row.height() >= 20 && QRectF(memory.rect()).contains(row));
+            QVERIFY(fixture.window.timeline().rectOfLane(device).height() >= 36); // and the lanes can be read
+        }
     }
 
     /// With fewer devices the lanes need less; none is cut, and what they cannot use goes to memory and bubbles.

@@ -9,8 +9,10 @@
 #include "gui/designer/sideswitch.h"
 #include "gui/document/timelinelayout.h"
 #include "gui/inspector/inspector.h"
+#include "gui/inspector/rangefacts.h"
 #include "gui/memory/memorypanel.h"
 #include "gui/timeline/lanestrip.h"
+#include "gui/timeline/minimap.h"
 #include "gui/timeline/timelineview.h"
 #include "gui/trace/causetable.h"
 #include "gui/trace/recordedruns.h"
@@ -133,6 +135,45 @@ private Q_SLOTS:
         fixture.document().clearOverlay();
         QVERIFY(fixture.document().side() == Side::Predicted);
         QCOMPARE(fixture.window.numbers().value(QStringLiteral("makespan")), shorter);
+    }
+
+    void aRangesNumbersAreOfTheSideThatIsShown()
+    {
+        Fixture fixture;
+        fixture.document().setOverlay(
+            recordRun(fixture.document(), fixture.folder.filePath(QStringLiteral("run.db")), 1.25));
+        TimelineView& view = fixture.window.timeline();
+        const Document::Overlay& overlay = *fixture.document().overlay();
+        view.setRange(std::pair<Nanoseconds, Nanoseconds>(0, view.total())); // of either side the whole step
+        const auto busyOf = [](const Metrics& metrics) {
+            double busy = 0;
+            for (const DeviceMetrics& device : metrics.devices)
+                busy += double(device.busy) / double(metrics.makespan) / double(metrics.devices.size());
+            return percentText(busy);
+        };
+        const QString predicted = busyOf(fixture.document().prediction()->metrics), measured = busyOf(overlay.metrics);
+        QVERIFY(predicted != measured);
+        const auto* facts = fixture.window.findChild<RangeFacts*>();
+        QVERIFY(facts);
+        Nanoseconds late = 0;
+        for (const IdleGap& gap : overlay.explanation.gaps)
+            late += gap.lateData;
+        const double all = double(overlay.metrics.makespan) * double(overlay.metrics.devices.size());
+        for (const Side side : allSides) {
+            fixture.document().setSide(side);
+            QVERIFY(!facts->isHidden());
+            QCOMPARE(facts->heading(), QStringLiteral("Range · %1").arg(sideName(side)));
+            QCOMPARE(facts->facts().value(QStringLiteral("busy")), sidedText(side, predicted, measured));
+            QCOMPARE(facts->facts().value(side == Side::Both ? QStringLiteral("late data, measured")
+                                                             : QStringLiteral("late data")),
+                     side == Side::Predicted ? QString() : percentText(double(late) / all));
+            const OverviewRows rows = fixture.window.minimap().rows();
+            const QString row = rows.textAt(rows.rect(0).center().y());
+            QVERIFY2(row.contains(sideName(side)) && row.startsWith(QStringLiteral("GPU 0 · busy ")), qPrintable(row));
+            QCOMPARE(row.contains(QStringLiteral("→")), side == Side::Both);
+            const Bytes peak = overlay.comparison.devices[0].measuredPeak.value();
+            QCOMPARE(row.contains(sizeText(peak)), side != Side::Predicted);
+        }
     }
 
     void theChoiceIsRememberedBetweenSessions()
