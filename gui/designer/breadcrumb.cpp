@@ -15,8 +15,9 @@ namespace pipewright {
 
 namespace {
 
-constexpr int crumbPadding = 16; // both sides together
-constexpr int narrowestCrumb = 40;
+constexpr int crumbPadding = 18; // both sides together
+constexpr int narrowestCrumb = 56;
+const QString sign = QStringLiteral(" ▾"); ///< it opens something
 
 /// 8192 -> "8k", 1000 -> "1000".
 QString tokensText(std::int64_t tokens)
@@ -97,7 +98,7 @@ void Breadcrumb::fit()
     std::array<QString, partCount> texts = m_texts;
     std::array<int, partCount> wanted{};
     const auto measure = [&](Part part) {
-        wanted[part] = m_buttons[part]->fontMetrics().horizontalAdvance(texts[part]) + crumbPadding;
+        wanted[part] = m_buttons[part]->fontMetrics().horizontalAdvance(texts[part] + sign) + crumbPadding;
     };
     for (const Part part : {Model, Cluster, Family})
         measure(part);
@@ -123,8 +124,10 @@ void Breadcrumb::fit()
     }
     for (const Part part : {Model, Cluster, Family}) {
         m_buttons[part]->setFixedWidth(wanted[part]);
-        m_buttons[part]->setText(
-            m_buttons[part]->fontMetrics().elidedText(texts[part], Qt::ElideRight, wanted[part] - crumbPadding + 2));
+        const QFontMetrics metrics = m_buttons[part]->fontMetrics();
+        m_buttons[part]->setText(metrics.elidedText(texts[part], Qt::ElideRight,
+                                                    wanted[part] - crumbPadding + 2 - metrics.horizontalAdvance(sign))
+                                 + sign);
     }
 }
 

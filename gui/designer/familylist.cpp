@@ -14,6 +14,8 @@
 #include <QTreeWidget>
 #include <QVBoxLayout>
 
+#include <algorithm>
+
 namespace pipewright {
 
 namespace {
@@ -24,13 +26,20 @@ constexpr int bubbleWidth = 48;
 constexpr int memoryWidth = 46;
 constexpr int titleMargin = 6;
 constexpr int scrollBarWidth = 10; // of the theme's sheet
-constexpr int presentRole = Qt::UserRole + 1;
+constexpr int presentRole = Qt::UserRole + 1, overRole = Qt::UserRole + 2;
 
 constexpr const char* narrowProperty = "narrow"; ///< of the list: it has no room for every name as it is
 
 QFont titleFont(bool narrow, bool present)
 {
     return Theme::words(narrow ? TextSize::Small : TextSize::Normal, present ? QFont::DemiBold : QFont::Normal);
+}
+
+/// Of the first device; 0: unknown.
+Bytes limitOf(const Design& design)
+{
+    const std::vector<DeviceSpec>& devices = design.cluster.devices;
+    return devices.empty() ? 0 : devices.front().memory;
 }
 
 /// What a narrow list shows of a name that it has no room for; the tooltip has all of it.
@@ -78,7 +87,7 @@ public:
             }
         }
         const bool title = index.column() == Title;
-        painter->setPen(!possible ? theme.dim : title ? theme.text : theme.dim);
+        painter->setPen(index.data(overRole).toBool() ? theme.bad : possible && title ? theme.text : theme.dim);
         painter->setFont(title ? titleFont(view && view->property(narrowProperty).toBool(), present)
                                : Theme::numbers(TextSize::Small));
         const QRect text = option.rect.adjusted(title ? titleMargin : 0, 0, title ? 0 : -6, 0);
@@ -123,14 +132,13 @@ FamilyList::FamilyList(Document& document, QWidget* parent)
     m_shown.resize(m_items.size());
 
     auto* bubble = makeCaption(tr("bubble"), TextSize::Small, this);
-    auto* memory = makeCaption(tr("memory"), TextSize::Small, this);
-    for (QLabel* label : {bubble, memory})
+    m_memory = makeCaption({}, TextSize::Small, this);
+    for (QLabel* label : {bubble, m_memory})
         label->setAlignment(Qt::AlignRight | Qt::AlignVCenter);
     bubble->setToolTip(tr("Idle share of devices × makespan, predicted: of the present schedule as it is, and of the "
                           "others as their families make them"));
-    memory->setToolTip(tr("Highest number of live microbatch activations on a device (a chunk counts as its part)"));
     bubble->setFixedWidth(bubbleWidth);
-    memory->setFixedWidth(memoryWidth);
+    m_memory->setFixedWidth(memoryWidth);
     auto* header = new QHBoxLayout;
     // The captions end where the figures do.
     const auto align = [this, header] {
@@ -141,7 +149,7 @@ FamilyList::FamilyList(Document& document, QWidget* parent)
     header->setSpacing(0);
     header->addWidget(makeHeading(tr("Families"), this), 1);
     header->addWidget(bubble);
-    header->addWidget(memory);
+    header->addWidget(m_memory);
     auto* layout = new QVBoxLayout(this);
     layout->setContentsMargins(0, 0, 0, 0);
     layout->setSpacing(6);
@@ -187,6 +195,28 @@ void FamilyList::resizeEvent(QResizeEvent* event)
     m_list->setProperty(narrowProperty, width() < widthOfNames(false));
 }
 
+/// What sets the unit of the column of peaks.
+Bytes FamilyList::largestPeak() const
+{
+    const Prediction* const prediction = m_document.prediction();
+    Bytes largest = 0;
+    for (std::size_t d = 0; prediction && d < prediction->metrics.devices.size(); ++d)
+        largest = std::max(largest, prediction->metrics.devices[d].peakBytes);
+    return largest > 0 ? std::max(largest, limitOf(m_document.design())) : 0;
+}
+
+void FamilyList::captionMemory()
+{
+    const Bytes largest = largestPeak();
+    m_memory->setText(largest > 0 ? tr("peak %1").arg(sizeText(largest, largest).section(QChar(0x00A0), 1))
+                                  : tr("peak ×"));
+    m_memory->setToolTip(
+        largest > 0
+            ? tr("Highest memory of a device, predicted: weights, optimizer state, activations and buffers. Red: "
+                 "above the device's limit")
+            : tr("Highest number of live microbatch activations on a device (a chunk counts as its part)"));
+}
+
 void FamilyList::takeEstimate(const FamilyEstimate& estimate)
 {
     m_shown[estimate.family] = estimate;
@@ -210,24 +240,30 @@ void FamilyList::showRow(std::size_t family)
         return;
     const FamilyEstimate shown = present ? estimateOf(m_document.prediction()->metrics) : *known;
     const auto numbers = [](const FamilyEstimate& of) {
-        return tr("bubble %1, memory %2, makespan %3, peak %4")
-            .arg(percentText(of.bubble), multipleText(of.activations), durationText(of.makespan),
-                 sizeText(of.peakBytes));
+        return tr("bubble %1, makespan %2, peak %3, %4 of activations")
+            .arg(percentText(of.bubble), durationText(of.makespan), sizeText(of.peakBytes),
+                 multipleText(of.activations));
     };
     if (known && !known->possible)
         tip += tr("Not for the present parameters: %1").arg(known->reason);
     else if (!present)
-        tip += tr("Makespan %1, peak %2, predicted for the present parameters. Click to switch.")
-                   .arg(durationText(shown.makespan), sizeText(shown.peakBytes));
+        tip += tr("Predicted for the present parameters: %1. Click to switch.").arg(numbers(shown));
     else if (!known || (shown.makespan == known->makespan && shown.peakBytes == known->peakBytes))
-        tip += tr("The present schedule: makespan %1, peak %2, predicted.")
-                   .arg(durationText(shown.makespan), sizeText(shown.peakBytes));
+        tip += tr("The present schedule, predicted: %1.").arg(numbers(shown));
     else
         tip += tr("The present schedule, edited or made under another memory limit: %1.\nAs the family makes it: %2. "
                   "Both are predicted.")
                    .arg(numbers(shown), numbers(*known));
     item->setText(Bubble, shown.possible ? percentText(shown.bubble) : QStringLiteral("–"));
-    item->setText(Memory, shown.possible ? multipleText(shown.activations) : QString());
+    const Bytes limit = limitOf(m_document.design()), largest = largestPeak();
+    // In the unit of the column's caption; where the design knows no sizes, in microbatches.
+    const QString peak =
+        largest > 0 ? sizeText(shown.peakBytes, largest).section(QChar(0x00A0), 0, 0) : multipleText(shown.activations);
+    item->setText(Memory, shown.possible ? peak : QString());
+    const bool over = shown.possible && limit > 0 && shown.peakBytes > limit;
+    item->setData(Memory, overRole, over);
+    if (over)
+        tip += tr("\nIts peak is above the limit of %1.").arg(sizeText(limit));
     for (int column = Title; column <= Memory; ++column)
         item->setToolTip(column, tip);
     item->setFlags(shown.possible ? Qt::ItemIsEnabled | Qt::ItemIsSelectable : Qt::ItemIsSelectable);
@@ -235,6 +271,7 @@ void FamilyList::showRow(std::size_t family)
 
 void FamilyList::markPresent()
 {
+    captionMemory();
     const Family* present = findFamily(m_document.design().schedule.family);
     for (std::size_t i = 0; i < m_items.size(); ++i) {
         m_items[i]->setData(Title, presentRole, present == &families()[i]);

@@ -9,6 +9,7 @@
 #include <QAbstractItemView>
 #include <QWidget>
 
+class QLabel;
 class QTreeWidget;
 class QTreeWidgetItem;
 
@@ -37,10 +38,13 @@ private:
     void takeEstimate(const FamilyEstimate& estimate);
     void showRow(std::size_t family); ///< of the present one at once, of another when its estimate is known
     void markPresent();
+    Bytes largestPeak() const;
+    void captionMemory();
 
     Document& m_document;
     FamilyEstimates* m_estimates;
     QTreeWidget* m_list;
+    QLabel* m_memory; ///< caption of the peaks, with their unit
     std::vector<QTreeWidgetItem*> m_items;
     std::vector<std::optional<FamilyEstimate>> m_shown;
 };

@@ -78,10 +78,11 @@ TopBar::TopBar(Document& document, const Actions& actions, RunController& run, Q
     layout->addStretch(1);
     for (QWidget* widget : std::initializer_list<QWidget*>{m_recorded, m_validity, m_overlay, m_runStatus, m_run})
         layout->addWidget(widget);
+    // A newcomer's way to a recording is there as long as anything else can give way to it.
     m_foldables = {{m_search, actions.find, nullptr},         {make, actions.newSchedule, nullptr},
-                   {schedule, nullptr, actions.schedule},     {m_recorded, actions.recordedRun, nullptr},
-                   {explore, nullptr, actions.explore},       {m_overlay, nullptr, actions.overlay},
-                   {m_redo, actions.redo, nullptr},           {m_undo, actions.undo, nullptr},
+                   {schedule, nullptr, actions.schedule},     {explore, nullptr, actions.explore},
+                   {m_overlay, nullptr, actions.overlay},     {m_redo, actions.redo, nullptr},
+                   {m_undo, actions.undo, nullptr},           {m_recorded, actions.recordedRun, nullptr},
                    {m_validity, actions.diagnostics, nullptr}};
     m_more->hide();
 

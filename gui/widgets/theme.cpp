@@ -118,9 +118,9 @@ QPushButton[primary="true"], QToolButton[primary="true"] { background: @accent; 
 QPushButton[primary="true"]:disabled, QToolButton[primary="true"]:disabled { background: @control; color: @dim; }
 QToolButton[side="true"]:checked:enabled { background: @accent; color: @onAccent; font-weight: 600; }
 QToolButton::menu-indicator { image: none; width: 0; }
-QToolButton[crumb="true"], QToolButton[quiet="true"], QToolButton[link="true"] { background: transparent; }
-QToolButton[crumb="true"] { padding: 5px 7px; }
-QToolButton[crumb="true"]:hover, QToolButton[quiet="true"]:hover { background: @control; }
+QToolButton[quiet="true"], QToolButton[link="true"] { background: transparent; }
+QToolButton[crumb="true"] { padding: 5px 8px; text-align: left; }
+QToolButton[quiet="true"]:hover { background: @control; }
 QToolButton[quiet="true"] { color: @dim; padding: 0; }
 QToolButton[link="true"] { color: @accent; font-weight: 600; padding: 5px 4px; }
 QToolButton[link="true"]:hover { text-decoration: underline; }

@@ -46,17 +46,45 @@ private Q_SLOTS:
         QVERIFY(!fixture.window.isWindowModified());
     }
 
+    void aRecordedRunIsOneClickAway_data()
+    {
+        QTest::addColumn<QSize>("size");
+        for (const QSize size : {QSize(1024, 640), QSize(1280, 800), QSize(1440, 900), QSize(2560, 1440)})
+            QTest::addRow("%d x %d", size.width(), size.height()) << size;
+    }
+
     void aRecordedRunIsOneClickAway()
     {
+        QFETCH(QSize, size);
         Fixture fixture;
+        fixture.window.resize(size);
+        QTest::qWait(0);
         QToolButton* see = fixture.window.topBar().recordedButton();
-        QVERIFY(see->isVisible());
+        QVERIFY(see->isVisible() && fixture.window.topBar().rect().contains(see->geometry()));
         QTest::mouseClick(see, Qt::LeftButton);
         QVERIFY(fixture.document().overlay());
         QVERIFY(fixture.document().undoStack()->isClean());
         QVERIFY(!see->isVisible()); // one is seen
         fixture.window.openExample();
         QVERIFY(see->isVisible());
+    }
+
+    void theRecordedExampleIsWithinThreePercentOfItsPrediction()
+    {
+        Fixture fixture;
+        fixture.window.openRecordedExample();
+        QVERIFY(fixture.document().overlay());
+        for (const int step : {Document::medianStep, Document::typicalStep}) {
+            fixture.document().setOverlay(fixture.document().overlayPath(), step);
+            const Comparison& comparison = fixture.document().overlay()->comparison;
+            const auto predicted = double(fixture.document().prediction()->metrics.makespan);
+            const double off = std::abs(double(comparison.measuredMakespan) - predicted) / predicted;
+            QVERIFY2(off <= 0.03, qPrintable(QString::number(100 * off)));
+            for (const Comparison::Device& device : comparison.devices) {
+                QVERIFY(device.measuredPeak && device.peakError);
+                QVERIFY(std::abs(*device.peakError) <= 0.03);
+            }
+        }
     }
 
     void theTitleNamesModelClusterAndFamilyAndOpensThem()

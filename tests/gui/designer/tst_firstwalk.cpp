@@ -39,6 +39,8 @@
 #include <QTimer>
 #include <QToolButton>
 
+#include <functional>
+
 using namespace pipewright;
 using pipewright::test::Hand;
 
@@ -78,14 +80,37 @@ struct WalkFixture {
 
     void drag(QPoint from, QPoint to) { hand.drag(timeline().viewport(), from, to); }
     QString number(const char* name) { return window->numbers().value(QLatin1String(name)); }
-    /// The makespan and bubble on screen are those of the command line.
-    bool saysAsTheCommandLine()
+    nlohmann::json askPrediction()
     {
         const QString file = folder.filePath(QStringLiteral("walk.json"));
         writeDesign(document().design(), file.toStdString(), true);
-        const nlohmann::json predicted = ask({QStringLiteral("predict"), file, QStringLiteral("--json")});
-        return predicted.is_object() && number("makespan") == durationText(predicted["makespan_ns"].get<Nanoseconds>())
-               && number("bubble").startsWith(percentText(predicted["bubble"]["rate_makespan"].get<double>()));
+        return ask({QStringLiteral("predict"), file, QStringLiteral("--json")});
+    }
+    /// Makespan, bubble and peak on screen are those of the command line.
+    bool saysAsTheCommandLine()
+    {
+        const nlohmann::json predicted = askPrediction();
+        if (!predicted.is_object())
+            return false;
+        return number("makespan") == durationText(predicted["makespan_ns"].get<Nanoseconds>())
+               && number("bubble") == bubbleText(predicted)
+               && number("peak") == peakText(predicted["per_device"], [](const nlohmann::json& device) {
+                      return device["peak_bytes"].get<Bytes>();
+                  });
+    }
+    static QString bubbleText(const nlohmann::json& predicted)
+    {
+        return QStringLiteral("%1 (span %2)")
+            .arg(percentText(predicted["bubble"]["rate_makespan"].get<double>()),
+                 percentText(predicted["bubble"]["rate_span"].get<double>()));
+    }
+    /// "89.6 GiB GPU 3" of the device whose peak is the highest.
+    using PeakOf = std::function<Bytes(const nlohmann::json& device)>;
+    static QString peakText(const nlohmann::json& devices, const PeakOf& peakOf)
+    {
+        const auto fullest = std::max_element(devices.begin(), devices.end(),
+                                              [&](const auto& a, const auto& b) { return peakOf(a) < peakOf(b); });
+        return QStringLiteral("%1 GPU %2").arg(sizeText(peakOf(*fullest))).arg((*fullest)["device"].get<int>());
     }
     void picture(const char* name) ///< of the screen, where a folder is given for them
     {
@@ -198,7 +223,7 @@ private Q_SLOTS:
                  qPrintable(walk.window->inspector().why()));
         QVERIFY(!walk.window->hints().bubble(FirstHints::Idle));
 
-        // Try what is suggested, if anything is; it keeps its promise.
+        // Try what is suggested; it keeps its promise.
         SuggestionList& list = walk.window->suggestions();
         QTRY_VERIFY_WITH_TIMEOUT(!list.isSearching(), 60'000);
         // What other families would give comes in while one reads; it shifts the cards.
@@ -213,13 +238,11 @@ private Q_SLOTS:
         const Nanoseconds makespan = document.prediction()->metrics.makespan;
         const auto better = std::find_if(list.cards().begin(), list.cards().end(),
                                          [](const auto& card) { return card.edit && card.edit->makespan < 0; });
-        if (better != list.cards().end()) {
-            const Nanoseconds promised = better->edit->makespan;
-            QPushButton* button = list.tryButtons().at(int(better - list.cards().begin()));
-            walk.hand.click(button);
-            QTRY_COMPARE(document.prediction()->metrics.makespan, makespan + promised);
-            QVERIFY(walk.saysAsTheCommandLine());
-        }
+        QVERIFY2(better != list.cards().end(), qPrintable(texts().join(QLatin1Char('\n'))));
+        const Nanoseconds promised = better->edit->makespan;
+        walk.hand.click(list.tryButtons().at(int(better - list.cards().begin())));
+        QTRY_COMPARE(document.prediction()->metrics.makespan, makespan + promised);
+        QVERIFY(walk.saysAsTheCommandLine());
         walk.picture("3-tried");
 
         // Run: no window stays in the way, and the result is in the lanes.
@@ -254,15 +277,48 @@ private Q_SLOTS:
         const auto measured = compared["makespan"]["measured_ns"].get<Nanoseconds>();
         QCOMPARE(predicted, document.prediction()->metrics.makespan);
         const QString difference = signedPercent(double(measured - predicted) / double(predicted));
+        const nlohmann::json explained =
+            ask({QStringLiteral("explain"), document.overlay()->path, QStringLiteral("--json")});
+        QVERIFY(explained.is_object());
+        // Idle is what no block takes; the records say how long each was.
+        const nlohmann::json blocks = ask(
+            {QStringLiteral("query"), document.overlay()->path,
+             QStringLiteral("SELECT SUM(r.end - r.start) AS busy FROM RECORDS r JOIN TASKS t ON t.taskId = r.taskId "
+                            "WHERE t.kind = 'compute' AND r.step = %1")
+                 .arg(explained["step"].get<int>()),
+             QStringLiteral("--json")});
+        QVERIFY2(blocks.is_object(), "query");
+        const double busy = blocks["rows"][0][0].get<double>();
+        const QString idle = percentText(1 - busy / (double(explained["per_device"].size()) * double(measured)));
+        const nlohmann::json asPredicted = walk.askPrediction();
+        const QString bubble = percentText(asPredicted["bubble"]["rate_makespan"].get<double>());
+        const nlohmann::json& devices = compared["per_device"];
+        const auto peakOf = [](const char* side) {
+            return [side](const nlohmann::json& device) { return device["peak_bytes"][side].get<Bytes>(); };
+        };
+        QVERIFY(devices[0]["peak_bytes"]["measured"].is_number()); // sleeping blocks have their buffers, too
+        const QString peak = WalkFixture::peakText(devices, peakOf("predicted"));
+        const QString measuredPeak = WalkFixture::peakText(devices, peakOf("measured"));
+        const QString fullest = measuredPeak.section(QLatin1Char(' '), -2);
+        const auto fullestIs = [&](const nlohmann::json& device) {
+            return QStringLiteral("GPU %1").arg(device["device"].get<int>()) == fullest;
+        };
+        const nlohmann::json& ofFullest = *std::find_if(devices.begin(), devices.end(), fullestIs);
         const struct {
             Side side;
             const char* words;
-            QString makespan, source;
+            QString makespan, bubble, peak, source;
         } sides[] = {
-            {Side::Predicted, "Predicted", durationText(predicted), QStringLiteral("· predicted")},
-            {Side::Measured, "Measured", durationText(measured), QStringLiteral("· measured")},
+            {Side::Predicted, "Predicted", durationText(predicted), WalkFixture::bubbleText(asPredicted), peak,
+             QStringLiteral("· predicted")},
+            {Side::Measured, "Measured", durationText(measured), idle + QStringLiteral(" (span "), measuredPeak,
+             QStringLiteral("· measured")},
             {Side::Both, "Both",
              QStringLiteral("%1 (%2)").arg(pairText(durationText(predicted), durationText(measured)), difference),
+             pairText(bubble, idle),
+             QStringLiteral("%1 %2").arg(pairText(sizeText(ofFullest["peak_bytes"]["predicted"].get<Bytes>()),
+                                                  sizeText(ofFullest["peak_bytes"]["measured"].get<Bytes>())),
+                                         fullest),
              QStringLiteral("· measured")},
         };
         for (const auto& each : sides) {
@@ -274,6 +330,9 @@ private Q_SLOTS:
             walk.hand.click(button);
             QTRY_VERIFY2(document.side() == each.side, each.words);
             QCOMPARE(walk.number("makespan"), each.makespan);
+            QVERIFY2(walk.number("bubble").startsWith(each.bubble),
+                     qPrintable(walk.number("bubble") + QStringLiteral(" / ") + each.bubble));
+            QCOMPARE(walk.number("peak"), each.peak);
             QVERIFY2(walk.window->inspector().whyHeading().endsWith(each.source),
                      qPrintable(walk.window->inspector().whyHeading()));
             const Block block{Op::F, 2, 0, 0};
@@ -281,6 +340,20 @@ private Q_SLOTS:
                      qPrintable(walk.timeline().nameOfBlock(block)));
             walk.picture(each.words);
         }
+        // The causes are those of the command line, and the last row is the whole difference.
+        const CauseTable* shown = walk.window->runErrors().causes();
+        const auto written = [](Nanoseconds value) {
+            return value == 0 ? QStringLiteral("0 ns") : signedDuration(value);
+        };
+        QVERIFY(!explained["causes"].empty());
+        for (std::size_t i = 0; i < explained["causes"].size(); ++i)
+            QCOMPARE(shown->topLevelItem(int(i))->text(1),
+                     written(explained["causes"][i]["contribution_ns"].get<Nanoseconds>()));
+        const QTreeWidgetItem* whole = shown->topLevelItem(shown->topLevelItemCount() - 1);
+        QCOMPARE(whole->text(0), QStringLiteral("all together"));
+        QCOMPARE(whole->text(1), written(explained["makespan"]["measured_ns"].get<Nanoseconds>()
+                                         - explained["makespan"]["predicted_ns"].get<Nanoseconds>()));
+        QCOMPARE(whole->text(1), written(measured - predicted));
         // And by key.
         walk.hand.click(walk.timeline().viewport(), walk.timeline().rectOfBlock({Op::F, 2, 0, 0}).center());
         walk.hand.key(QStringLiteral("1"));
