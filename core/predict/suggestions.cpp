@@ -204,6 +204,16 @@ struct Tried {
     Peak peak;
 };
 
+/// The same but for the microbatches of the blocks that are moved.
+bool alike(const std::vector<BlockMove>& a, const std::vector<BlockMove>& b)
+{
+    return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const BlockMove& one, const BlockMove& other) {
+        BlockMove same = one;
+        same.block.microbatch = other.block.microbatch;
+        return same == other;
+    });
+}
+
 class Search {
 public:
     Search(const Design& design, const Block& subject, const SuggestionLimits& limits,
@@ -363,9 +373,11 @@ std::vector<Suggestion> suggestEdits(const Design& design, const Block& subject,
     for (const Tried* tried : byTime) {
         if (tried->makespan >= makespan || result.size() >= limits.most)
             break;
-        // The same first move continued otherwise is no other idea.
-        const bool known = std::any_of(result.begin(), result.end(), [tried](const Suggestion& s) {
-            return s.moves.front().block == tried->moves.front().block;
+        // The same first move continued otherwise is no other idea, nor is that of another microbatch to the same end.
+        const bool known = std::any_of(result.begin(), result.end(), [&](const Suggestion& s) {
+            return s.moves.front().block == tried->moves.front().block
+                   || (s.makespan == tried->makespan - makespan && s.peakBytes == tried->peak.bytes - peak.bytes
+                       && alike(s.moves, tried->moves));
         });
         if (!known)
             add(*tried);

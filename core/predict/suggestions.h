@@ -39,7 +39,8 @@ struct SuggestionLimits {
     double slower = 0.02;          ///< share of the makespan that less memory may cost
 };
 
-/// Best first: those that shorten the step by most, then one that lowers the peak. Edits that put a device
+/// Best first: those that shorten the step by most, then one that lowers the peak. Of edits that differ only in which
+/// microbatch they move and give the same, one. Edits that put a device
 /// over its memory are left out, unless one is over it already. Empty when nothing helps, when the placed
 /// blocks cannot run, or once `cancelled` (asked before every prediction) returned true.
 std::vector<Suggestion> suggestEdits(const Design& design, const Block& subject, const SuggestionLimits& limits = {},

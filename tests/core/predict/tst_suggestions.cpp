@@ -142,6 +142,31 @@ private Q_SLOTS:
         }
     }
 
+    void microbatchesMovedAlikeToTheSameEndAreOneSuggestion()
+    {
+        const Design design = presetDesign();
+        bool several = false;
+        for (int stage = 0; stage < 4; ++stage)
+            for (const Op op : {Op::I, Op::F})
+                for (const int microbatch : {0, 4, 7}) {
+                    const std::vector<Suggestion> found = suggestEdits(design, {op, stage, microbatch, 0});
+                    several = several || found.size() > 1;
+                    for (std::size_t i = 0; i < found.size(); ++i)
+                        for (std::size_t k = i + 1; k < found.size(); ++k) {
+                            BlockMove first = found[i].moves.front(), second = found[k].moves.front();
+                            first.block.microbatch = second.block.microbatch = 0;
+                            QVERIFY2(!(first == second) || found[i].moves.size() > 1 || found[k].moves.size() > 1
+                                         || found[i].makespan != found[k].makespan
+                                         || found[i].peakBytes != found[k].peakBytes,
+                                     (toString(found[i].moves.front().block) + " and "
+                                      + toString(found[k].moves.front().block) + " behind or before "
+                                      + toString(first.neighbour))
+                                         .c_str());
+                        }
+                }
+        QVERIFY(several);
+    }
+
     void theSameQuestionHasTheSameAnswer()
     {
         const Design design = unitFamily("1f1b");
