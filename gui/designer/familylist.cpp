@@ -23,7 +23,7 @@ namespace {
 enum Column { Title, Bubble, Memory };
 constexpr int familyRowHeight = 26;
 constexpr int bubbleWidth = 48;
-constexpr int memoryWidth = 46;
+constexpr int memoryWidth = 58;
 constexpr int titleMargin = 6;
 constexpr int scrollBarWidth = 10; // of the theme's sheet
 constexpr int presentRole = Qt::UserRole + 1, overRole = Qt::UserRole + 2;
@@ -195,14 +195,18 @@ void FamilyList::resizeEvent(QResizeEvent* event)
     m_list->setProperty(narrowProperty, width() < widthOfNames(false));
 }
 
-/// What sets the unit of the column of peaks.
+/// What sets the unit and the decimals of the column of peaks; 0 where the design knows no sizes.
 Bytes FamilyList::largestPeak() const
 {
     const Prediction* const prediction = m_document.prediction();
     Bytes largest = 0;
     for (std::size_t d = 0; prediction && d < prediction->metrics.devices.size(); ++d)
         largest = std::max(largest, prediction->metrics.devices[d].peakBytes);
-    return largest > 0 ? std::max(largest, limitOf(m_document.design())) : 0;
+    // One decimal is what families are told apart by.
+    Bytes unit = 1;
+    while (unit * 1024 <= largest)
+        unit *= 1024;
+    return largest > 0 ? std::max(largest, 100 * unit) : 0;
 }
 
 void FamilyList::captionMemory()

@@ -19,6 +19,7 @@
 #include <QToolButton>
 
 #include <algorithm>
+#include <numeric>
 
 namespace pipewright {
 
@@ -201,8 +202,16 @@ void TopBar::fold()
     for (const QWidget* widget : findChildren<QWidget*>(QString(), Qt::FindDirectChildrenOnly))
         if (widget != m_breadcrumb && widget != m_state && widget != m_more && !isGone(widget))
             space -= widthOf(widget);
+    std::vector<std::size_t> order(m_foldables.size());
+    std::iota(order.begin(), order.end(), std::size_t(0));
+    // As long as nothing is laid over, a menu that says so goes first.
+    if (m_recorded->isEnabled())
+        std::stable_partition(order.begin(), order.end(),
+                              [this](std::size_t i) { return m_foldables[i].widget == m_overlay; });
     bool any = false;
-    for (std::size_t i = 0; i < m_foldables.size() && space < (any ? widthOf(m_more) : 0); ++i) {
+    for (const std::size_t i : order) {
+        if (space >= (any ? widthOf(m_more) : 0))
+            break;
         if (folded[i] || (m_searching && m_foldables[i].widget == m_search))
             continue;
         folded[i] = any = true;

@@ -120,9 +120,12 @@ void LaneCanvas::paintLane(QPainter& painter, int device, const QRect& exposed)
     m.members.paint(painter, device, places.members(device), axis, Theme::of(m_view), m.shown.showsMeasured(),
                     !m.shown.showsMeasured() || m.shown.showsBoth());
     m.kernels.paint(painter, device, places.kernels(device), axis, Theme::of(m_view), m.shown.showsMeasured());
-    const auto transfer = m.selection.transfer();
-    m.transfers.paint(painter, device, places.transfers(device), axis, m.shown.transferTimes(), Theme::of(m_view),
-                      transfer ? std::optional(transfer->second) : std::nullopt);
+    // Which transfer is chosen takes a walk along its device's list: not for every lane of a large design.
+    if (const QRectF subLane = places.transfers(device); !subLane.isEmpty()) {
+        const auto transfer = m.selection.transfer();
+        m.transfers.paint(painter, device, subLane, axis, m.shown.transferTimes(), Theme::of(m_view),
+                          transfer ? std::optional(transfer->second) : std::nullopt);
+    }
 
     painter.save();
     painter.setClipRect(QRect(axis.left, lane.top(), axis.width, lane.height()), Qt::IntersectClip);

@@ -191,7 +191,7 @@ void Minimap::paintEvent(QPaintEvent*)
         const double from = axis.xOf(static_cast<double>(range->first)),
                      to = axis.xOf(static_cast<double>(range->second));
         QColor wash = theme.accent;
-        wash.setAlphaF(0.22f);
+        wash.setAlphaF(0.14f);
         painter.fillRect(QRectF(from, 0, to - from, height() - 1), wash);
         for (const double x : {from, to})
             painter.fillRect(QRectF(std::floor(x), 0, 1, height() - 1), theme.accent);

@@ -16,7 +16,7 @@ namespace pipewright {
 
 namespace {
 
-constexpr int peakLeft = OverviewRows::barsLeft + 20, barWidth = 16;
+constexpr int peakLeft = OverviewRows::barsLeft + 20, barWidth = 15;
 
 }
 

@@ -39,7 +39,7 @@ public:
     /// rows.
     QString textAt(int y) const;
     void paint(QPainter& painter, const TimeAxis& axis, const Theme& theme, double scale) const;
-    static constexpr int barsLeft = 70; ///< what the bars leave free at the left edge
+    static constexpr int barsLeft = 72; ///< what the bars leave free at the left edge
 
 private:
     int topOf(int row) const { return m_area.top() + row * m_area.height() / m_count; }

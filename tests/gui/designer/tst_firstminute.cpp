@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // What somebody sees who opens the designer for the first time: the example, legend, hints, and the title that opens
 // what it names.
+#include "core/families/family.h"
 #include "gui/designer/breadcrumb.h"
 #include "gui/designer/familylist.h"
 #include "gui/designer/firsthints.h"
@@ -12,10 +13,12 @@
 #include "gui/model/modelwindow.h"
 #include "gui/timeline/timelineview.h"
 #include "gui/widgets/theme.h"
+#include "gui/widgets/words.h"
 #include "testmain.h"
 
 #include <QAction>
 #include <QApplication>
+#include <QLabel>
 #include <QSettings>
 #include <QTabWidget>
 #include <QTest>
@@ -85,6 +88,53 @@ private Q_SLOTS:
                 QVERIFY(std::abs(*device.peakError) <= 0.03);
             }
         }
+    }
+
+    void familiesSayTheirPeakInOneUnitAndInRedAboveTheLimit()
+    {
+        Fixture fixture;
+        fixture.window.openExample();
+        FamilyList& list = fixture.window.families();
+        const auto row = [](const char* name) {
+            std::size_t family = 0;
+            while (families()[family].name != name)
+                ++family;
+            return family;
+        };
+        const auto captions = [&list] {
+            QStringList texts;
+            for (const QLabel* label : list.findChildren<QLabel*>())
+                texts << label->text();
+            return texts;
+        };
+        const std::size_t gpipe = row("gpipe"), present = row("zb-h1");
+        QTRY_VERIFY_WITH_TIMEOUT(list.estimates()[gpipe].has_value(), 60'000);
+        const Bytes limit = fixture.document().design().cluster.devices.front().memory;
+        QVERIFY(list.estimates()[gpipe]->peakBytes > limit);
+        QVERIFY(captions().contains(QStringLiteral("peak GiB")));
+        const Bytes peak = fixture.document().prediction()->metrics.devices[3].peakBytes; // the fullest
+        const auto text = [&list](std::size_t family) { return list.list()->topLevelItem(int(family))->text(2); };
+        QCOMPARE(text(present) + QStringLiteral("\u00a0GiB"), sizeText(peak));
+        QCOMPARE(text(gpipe) + QStringLiteral("\u00a0GiB"),
+                 sizeText(list.estimates()[gpipe]->peakBytes, Bytes{100} << 30));
+        const auto isRed = [&list](std::size_t family) {
+            const QTreeWidgetItem* item = list.list()->topLevelItem(int(family));
+            const QImage picture = list.list()->viewport()->grab(list.list()->visualItemRect(item)).toImage();
+            const QColor bad = Theme::of(list).bad;
+            for (int x = 0; x < picture.width(); ++x)
+                for (int y = 0; y < picture.height(); ++y)
+                    if (const QColor c = picture.pixelColor(x, y); std::abs(c.hslHue() - bad.hslHue()) < 12
+                                                                   && c.hslSaturation() > bad.hslSaturation() / 2
+                                                                   && std::abs(c.lightness() - bad.lightness()) < 30)
+                        return true;
+            return false;
+        };
+        QVERIFY(isRed(gpipe));
+        QVERIFY(!isRed(present));
+        // A small model's are in a small unit, however much memory there is.
+        fixture.window.openRecordedExample();
+        QVERIFY(captions().contains(QStringLiteral("peak MiB")));
+        QVERIFY(text(present).toDouble() > 10);
     }
 
     void theTitleNamesModelClusterAndFamilyAndOpensThem()

@@ -157,7 +157,7 @@ private Q_SLOTS:
             // The bar of the busy share: filled at its left, and not at its right end.
             const auto at = [&](int x) { return picture.pixelColor(x, row.center().y()); };
             QVERIFY(at(OverviewRows::barsLeft) == Theme::light().accent);
-            QVERIFY(busy > 0.9 || at(OverviewRows::barsLeft + 15) != Theme::light().accent);
+            QVERIFY(busy > 0.9 || at(OverviewRows::barsLeft + 14) != Theme::light().accent);
         }
         QVERIFY(rows.textAt(overview.map.height() - 1).isEmpty());
     }
