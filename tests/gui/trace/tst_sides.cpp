@@ -174,6 +174,19 @@ private Q_SLOTS:
             const Bytes peak = overlay.comparison.devices[0].measuredPeak.value();
             QCOMPARE(row.contains(sizeText(peak)), side != Side::Predicted);
         }
+        // Of a gap that an end of the range is amid, each side has its part.
+        fixture.document().setSide(Side::Measured);
+        const IdleGap& any = *std::find_if(overlay.explanation.gaps.begin(), overlay.explanation.gaps.end(),
+                                           [](const IdleGap& gap) { return gap.lateData > 1; });
+        const Nanoseconds amid = (any.start + any.end) / 2, end = view.total();
+        const IdleGap whole = fixture.document().statistics(0, end).measuredIdle;
+        const IdleGap before = fixture.document().statistics(0, amid).measuredIdle;
+        const IdleGap after = fixture.document().statistics(amid, end).measuredIdle;
+        for (const auto part : {&IdleGap::warmUp, &IdleGap::lateData, &IdleGap::transfer, &IdleGap::hostGap,
+                                &IdleGap::memoryWait, &IdleGap::coolDown})
+            QCOMPARE(before.*part + after.*part, whole.*part);
+        const IdleGap only = fixture.document().statistics(any.start, amid).measuredIdle;
+        QVERIFY(only.lateData > 0 && only.lateData < whole.lateData);
     }
 
     void theChoiceIsRememberedBetweenSessions()
