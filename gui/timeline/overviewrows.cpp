@@ -120,13 +120,14 @@ QString OverviewRows::textAt(int y) const
 void OverviewRows::paint(QPainter& painter, const TimeAxis& axis, const Theme& theme, double scale) const
 {
     paintBars(painter, theme);
+    const std::vector<Lane>& lanes = m_timeline.layout().lanes();
     for (int row = 0; row < m_count; ++row) {
-        const auto [first, last] = devicesOf(row);
-        if (last - first > 1) {
+        // A row that has one device alone is painted as its neighbours are, or it would stand out as a line.
+        if (static_cast<int>(lanes.size()) > m_count) {
             paintAverage(painter, row, axis, theme, scale);
             continue;
         }
-        const Lane& lane = m_timeline.layout().lanes()[static_cast<std::size_t>(first)];
+        const Lane& lane = lanes[static_cast<std::size_t>(row)];
         const LaneGeometry geometry = laneGeometry(lane, axis, rect(row), 0, scale);
         for (std::size_t op = 0; op < geometry.merged.size(); ++op)
             for (const QRectF& part : geometry.merged[op])
