@@ -39,6 +39,17 @@ constexpr QSize sizes[] = {{1024, 640}, {1440, 900}, {1920, 1080}, {2560, 1440}}
 constexpr int devices = 64;
 constexpr int frames = 500;
 
+void asFrames(benchmark::internal::Benchmark* benchmark)
+{
+    benchmark->Iterations(frames)->UseManualTime()->Unit(benchmark::kMillisecond);
+}
+
+/// 100,000 and 1,000,000 blocks.
+void bothDesigns(benchmark::internal::Benchmark* benchmark)
+{
+    benchmark->ArgName("microbatches")->Arg(521)->Arg(5209);
+}
+
 Design designOf(int microbatches, const char* family = "zb-h1")
 {
     Design design = test::unroundDesign(family, devices, microbatches);
@@ -126,13 +137,7 @@ void panning(benchmark::State& state)
         });
     }
 }
-BENCHMARK(panning)
-    ->ArgName("microbatches")
-    ->Arg(521)
-    ->Arg(5209)
-    ->Iterations(frames)
-    ->UseManualTime()
-    ->Unit(benchmark::kMillisecond);
+BENCHMARK(panning)->Apply(bothDesigns)->Apply(asFrames);
 
 void zooming(benchmark::State& state)
 {
@@ -151,13 +156,7 @@ void zooming(benchmark::State& state)
         });
     }
 }
-BENCHMARK(zooming)
-    ->ArgName("microbatches")
-    ->Arg(521)
-    ->Arg(5209)
-    ->Iterations(frames)
-    ->UseManualTime()
-    ->Unit(benchmark::kMillisecond);
+BENCHMARK(zooming)->Apply(bothDesigns)->Apply(asFrames);
 
 void scrollingLanes(benchmark::State& state)
 {
@@ -176,13 +175,7 @@ void scrollingLanes(benchmark::State& state)
         });
     }
 }
-BENCHMARK(scrollingLanes)
-    ->ArgName("microbatches")
-    ->Arg(521)
-    ->Arg(5209)
-    ->Iterations(frames)
-    ->UseManualTime()
-    ->Unit(benchmark::kMillisecond);
+BENCHMARK(scrollingLanes)->Apply(bothDesigns)->Apply(asFrames);
 
 void firstPaint(benchmark::State& state)
 {
@@ -198,13 +191,7 @@ void firstPaint(benchmark::State& state)
             view.viewport()->repaint();
         });
 }
-BENCHMARK(firstPaint)
-    ->ArgName("microbatches")
-    ->Arg(521)
-    ->Arg(5209)
-    ->Iterations(5)
-    ->UseManualTime()
-    ->Unit(benchmark::kMillisecond);
+BENCHMARK(firstPaint)->Apply(bothDesigns)->Iterations(5)->UseManualTime()->Unit(benchmark::kMillisecond);
 
 void designToFirstPaint(benchmark::State& state)
 {
@@ -220,13 +207,7 @@ void designToFirstPaint(benchmark::State& state)
             view.viewport()->repaint();
         });
 }
-BENCHMARK(designToFirstPaint)
-    ->ArgName("microbatches")
-    ->Arg(521)
-    ->Arg(5209)
-    ->Iterations(5)
-    ->UseManualTime()
-    ->Unit(benchmark::kMillisecond);
+BENCHMARK(designToFirstPaint)->Apply(bothDesigns)->Iterations(5)->UseManualTime()->Unit(benchmark::kMillisecond);
 
 QSize sizeOf(std::int64_t width)
 {
@@ -334,13 +315,7 @@ void committing(benchmark::State& state)
         settle(); // searches in the background start anew after each edit
     }
 }
-BENCHMARK(committing)
-    ->ArgName("microbatches")
-    ->Arg(521)
-    ->Arg(5209)
-    ->Iterations(5)
-    ->UseManualTime()
-    ->Unit(benchmark::kMillisecond);
+BENCHMARK(committing)->Apply(bothDesigns)->Iterations(5)->UseManualTime()->Unit(benchmark::kMillisecond);
 
 /// What a mouse move of a drag changes is painted when the time is taken.
 void dragging(benchmark::State& state, const char* family)
@@ -391,21 +366,15 @@ BENCHMARK_CAPTURE(dragging, zbH1, "zb-h1")
     ->ArgsProduct({{1024}, {1, 20}, {1024, 1440, 1920, 2560}})
     ->Args({5209, 1, 1920})
     ->Args({5209, 20, 1920})
-    ->Iterations(frames)
-    ->UseManualTime()
-    ->Unit(benchmark::kMillisecond);
+    ->Apply(asFrames);
 BENCHMARK_CAPTURE(dragging, chimera, "chimera")
     ->ArgNames({"microbatches", "zoom out", "width"})
     ->Args({1536, 20, 1920})
-    ->Iterations(frames)
-    ->UseManualTime()
-    ->Unit(benchmark::kMillisecond);
+    ->Apply(asFrames);
 BENCHMARK_CAPTURE(dragging, dualPipe, "dualpipe")
     ->ArgNames({"microbatches", "zoom out", "width"})
     ->Args({1280, 20, 1920})
-    ->Iterations(frames)
-    ->UseManualTime()
-    ->Unit(benchmark::kMillisecond);
+    ->Apply(asFrames);
 
 /// A drag with Shift over the overview: the numbers of the range follow.
 void measuringARange(benchmark::State& state)
@@ -430,13 +399,7 @@ void measuringARange(benchmark::State& state)
             paints.await();
         });
 }
-BENCHMARK(measuringARange)
-    ->ArgName("microbatches")
-    ->Arg(1024)
-    ->Arg(5209)
-    ->Iterations(frames)
-    ->UseManualTime()
-    ->Unit(benchmark::kMillisecond);
+BENCHMARK(measuringARange)->ArgName("microbatches")->Arg(1024)->Arg(5209)->Apply(asFrames);
 
 /// From the making of the window to the first picture of its lanes with the opening example in them.
 void exampleToFirstPaint(benchmark::State& state)
