@@ -64,13 +64,30 @@ ModelFile readOwnFile(const LocatedJson& document, const std::string& path)
     return file;
 }
 
+/// "forward [ms]" is the column forward, whose plain numbers are in ms.
+struct ColumnTitle {
+    std::string_view name, unit;
+};
+
+ColumnTitle titleOf(std::string_view text)
+{
+    const std::size_t open = text.find('[');
+    if (open == std::string_view::npos || text.back() != ']')
+        return {text, {}};
+    const auto trimmed = [](std::string_view part) {
+        const std::size_t begin = part.find_first_not_of(' '), end = part.find_last_not_of(' ');
+        return begin == std::string_view::npos ? std::string_view() : part.substr(begin, end - begin + 1);
+    };
+    return {trimmed(text.substr(0, open)), trimmed(text.substr(open + 1, text.size() - open - 2))};
+}
+
 /// Where each known column stands in the header; the rest is the person's own.
 std::array<std::optional<std::size_t>, columnNames.size()> columnsOf(const TextLine& header, CellFaults& faults)
 {
     std::array<std::optional<std::size_t>, columnNames.size()> columns;
     for (std::size_t at = 0; at < header.cells.size(); ++at)
         for (std::size_t column = 0; column < columnNames.size(); ++column)
-            if (header.cells[at].text == columnNames[column]) {
+            if (titleOf(header.cells[at].text).name == columnNames[column]) {
                 if (columns[column])
                     faults.add(header.number, header.cells[at], "the column is there twice", "keep one of them");
                 columns[column] = at;
@@ -83,6 +100,11 @@ std::array<std::optional<std::size_t>, columnNames.size()> columnsOf(const TextL
     return columns;
 }
 
+bool isPlainNumber(std::string_view text)
+{
+    return !text.empty() && text.find_first_not_of("0123456789.") == std::string_view::npos;
+}
+
 /// Any of them makes the table autograd's.
 std::map<std::string_view, std::size_t> autogradColumnsOf(const TextLine& header)
 {
@@ -90,7 +112,7 @@ std::map<std::string_view, std::size_t> autogradColumnsOf(const TextLine& header
     AutogradBytes all;
     forEachAutogradField(all, [&](std::string_view name, Bytes) {
         for (std::size_t at = 0; at < header.cells.size(); ++at)
-            if (header.cells[at].text == name)
+            if (titleOf(header.cells[at].text).name == name)
                 columns[name] = at;
     });
     return columns;
@@ -169,10 +191,18 @@ ModelFile readLayerTable(std::string_view text, const std::string& name)
         }
         const auto cell = [&](Column column) -> const TextCell& { return line.cells[*columns[column]]; };
         const auto parsed = [&](const TextCell& from, std::string_view name, auto parse) -> std::int64_t {
+            const std::string_view unit =
+                titleOf(lines.front().cells[static_cast<std::size_t>(from.number - 1)].text).unit;
             try {
+                if (!unit.empty() && isPlainNumber(from.text))
+                    return parse(std::string(from.text) + std::string(unit), name);
                 return parse(from.text, name);
             } catch (const Error& error) {
-                faults.add(line.number, from, error.diagnostics().front().what, error.diagnostics().front().hint);
+                std::string hint = error.diagnostics().front().hint;
+                if (unit.empty() && isPlainNumber(from.text))
+                    hint += fmt::format("; or give the unit once, in the header: {} [{}]", name,
+                                        parse == &parseDuration ? "ms" : "MiB");
+                faults.add(line.number, from, error.diagnostics().front().what, hint);
                 return 0;
             }
         };

@@ -297,6 +297,28 @@ private slots:
         QVERIFY_THROWS_EXCEPTION(Error, makeDesign(request));
     }
 
+    void aUnitMayStandInTheHeader()
+    {
+        const std::string same =
+            "layer,forward [ms],input_grad [ms],weight_grad[ us ],saved [MiB],parameters [MiB],output,note\n"
+            "embed,1,0,2000,1,4,1MiB,mine\n"
+            "a,3.0,3,2000,2,4096KiB,1MiB,mine\n"
+            "b,3,3,2000,2,4,1MiB,mine\n"
+            "c,3,3ms,2000,2,4,1MiB,mine\n"
+            "head,2,2,2000,2,4,4B,mine\n";
+        QVERIFY(readModelFile(same, "mine.csv").shape == readModelFile(table, "mine.csv").shape);
+        QVERIFY(isModelText(same, "mine.csv"));
+        const auto faults = [&](const std::string& from, const std::string& to) {
+            return QString::fromStdString(
+                faultsOf(std::string(same).replace(same.find(from), from.size(), to), "mine.csv"));
+        };
+        QVERIFY2(faults("forward [ms]", "forward").contains("mine.csv:2: error: cell 2, \"1\""),
+                 qPrintable(faults("forward [ms]", "forward")));
+        QVERIFY(faults("forward [ms]", "forward").contains("or give the unit once, in the header: forward [ms]"));
+        QVERIFY(faults("saved [MiB]", "saved").contains("in the header: saved [MiB]"));
+        QVERIFY(faults("[ms]", "[weeks]").contains("\"weeks\" is not a unit of a duration"));
+    }
+
     void whatAutogradHoldsIsMoreColumns()
     {
         QVERIFY(!readModelFile(table, "old.csv").shape.autograd);
