@@ -10,6 +10,7 @@
 #include "executor/torch/torchrecords.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <chrono>
@@ -78,12 +79,32 @@ struct Recording {
     std::optional<TorchRecords> records;
 };
 
+/// Of a run that broke off: what is in its trace.
+std::string keptText(const TorchRecords& records)
+{
+    return records.stepsDone() > 0
+               ? fmt::format("; the trace holds {} step{}", records.stepsDone(), records.stepsDone() == 1 ? "" : "s")
+               : std::string();
+}
+
+/// Whether its last line is cut, as of a rank that was killed; that line is left out. Throws Error for any other fault.
+bool takeFile(TorchRecords& records, int rank, const std::string& path)
+{
+    InputFile file(path);
+    std::string line, next;
+    for (bool more = file.readLine(line); more; std::swap(line, next)) {
+        more = file.readLine(next);
+        if (!more && !line.ends_with('}'))
+            return true;
+        records.take(rank, line);
+    }
+    return false;
+}
+
 /// What ended the run: a rank that died of itself, else the first that did not only miss another.
 [[noreturn]] void throwFailure(const TorchRecords& records, const std::vector<std::pair<int, int>>& ended)
 {
-    const auto kept = records.stepsDone() > 0 ? fmt::format("; the trace holds {} step{}", records.stepsDone(),
-                                                            records.stepsDone() == 1 ? "" : "s")
-                                              : std::string();
+    const std::string kept = keptText(records);
     const auto asError = [&](const RankFailure& failure) {
         return Error(failure.where.empty() ? fmt::format("rank {}", failure.rank)
                                            : fmt::format("rank {}, {}", failure.rank, failure.where),
@@ -196,16 +217,25 @@ RunResult collectTorchRun(const Design& design, const std::string& folder, const
     Diagnostics notes;
     torchJob(design, options, notes);
     Recording recording(design, options);
+    TorchRecords& records = *recording.records;
+    std::vector<std::string> unfinished;
     for (int rank = 0; rank < design.schedule.devices() * options.replicas; ++rank) {
         const std::string path = fmt::format("{}/rank{}.jsonl", folder, rank);
-        if (!std::filesystem::exists(path))
-            throw Error(path, "is missing", "the folder holds what every rank recorded: rank0.jsonl and on");
-        InputFile file(path);
-        for (std::string line; file.readLine(line);)
-            recording.records->take(rank, line);
+        if (!std::filesystem::exists(path)) {
+            unfinished.push_back(fmt::format("rank {} has written nothing ({} is missing)", rank, path));
+            continue;
+        }
+        const bool isCut = takeFile(records, rank, path);
+        if (!records.isDone(rank))
+            unfinished.push_back(fmt::format("rank {} is at {}{}", rank, records.placeOf(rank),
+                                             isCut ? ", amid a line of its report" : ""));
     }
-    if (!recording.records->failures().empty())
-        throwFailure(*recording.records, {});
+    if (!records.failures().empty())
+        throwFailure(records, {});
+    if (!unfinished.empty())
+        throw Error(folder, fmt::format("the run did not end: {}{}", fmt::join(unfinished, ", "), keptText(records)),
+                    "wait if it still runs; else these ranks were ended from outside, which what they printed or the "
+                    "system's log may explain (a signal, too little memory)");
     return recording.finish();
 }
 

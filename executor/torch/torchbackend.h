@@ -13,7 +13,7 @@ namespace pipewright {
 RunResult runWithTorch(const Design& design, const TorchOptions& options);
 
 /// The trace of ranks that a person's own torchrun started: from rank0.jsonl … in `folder`. Throws Error, also for what
-/// the ranks reported as failed; then the trace holds what was recorded.
+/// the ranks reported as failed and for ranks that did not come to their end; then the trace holds what was recorded.
 RunResult collectTorchRun(const Design& design, const std::string& folder, const TorchOptions& options);
 
 } // namespace pipewright

@@ -182,6 +182,9 @@ std::string torchCommandText(const TorchOptions& options, int ranks, const std::
     const std::string path = "PYTHONSAFEPATH=1 " + (package.empty() ? "" : fmt::format("PYTHONPATH={} ", package));
     return fmt::format(
         "{0}torchrun --nproc-per-node {1} -m pipewright.run {2} --record {3}\n"
+        "# over several machines: on each of them, which all see the job's file and the folder\n"
+        "{0}torchrun --nnodes MACHINES --nproc-per-node RANKS_OF_EACH --rdzv-backend c10d --rdzv-endpoint "
+        "FIRST_MACHINE:29500 -m pipewright.run {2} --record {3}    # {1} ranks together\n"
         "{0}srun --ntasks {1} {4} -m pipewright.run {2} --record {3}    # with MASTER_ADDR and MASTER_PORT\n",
         path, ranks, job, folder, options.python);
 }

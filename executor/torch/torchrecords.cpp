@@ -218,11 +218,17 @@ bool TorchRecords::begun() const
     return std::all_of(m_ranks.begin(), m_ranks.end(), [](const Rank& rank) { return rank.here; });
 }
 
+std::string TorchRecords::placeOf(int rank) const
+{
+    const Rank& of = m_ranks[static_cast<std::size_t>(rank)];
+    return of.done ? "the end" : of.at;
+}
+
 std::string TorchRecords::whereRanksAre() const
 {
     std::vector<std::string> places;
-    for (std::size_t rank = 0; rank < m_ranks.size(); ++rank)
-        places.push_back(fmt::format("rank {} at {}", rank, m_ranks[rank].done ? "the end" : m_ranks[rank].at));
+    for (int rank = 0; rank < static_cast<int>(m_ranks.size()); ++rank)
+        places.push_back(fmt::format("rank {} at {}", rank, placeOf(rank)));
     return fmt::format("{}", fmt::join(places, ", "));
 }
 

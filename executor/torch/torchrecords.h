@@ -37,7 +37,8 @@ public:
     bool begun() const; ///< all ranks are connected
     bool isDone(int rank) const { return m_ranks[rank].done; }
     int stepsDone() const { return static_cast<int>(m_result.stepTimes.size()); }
-    std::string whereRanksAre() const; ///< "rank 0 at F0.3, rank 1 at B1.2"
+    std::string placeOf(int rank) const; ///< "F0.3", "the end"
+    std::string whereRanksAre() const;   ///< "rank 0 at F0.3, rank 1 at B1.2"
     const std::vector<RankFailure>& failures() const { return m_failures; }
     std::vector<std::string> deviceNames() const;
     /// Steps, losses, peaks, the gradient check, clocks and notes.

@@ -404,12 +404,56 @@ while :; do sleep 1000; done
             std::ofstream file(python.path(rank == 0 ? "rank0.jsonl" : "rank1.jsonl"));
             file << R"({"hello":)" << rank << R"(,"name":"x"})" << '\n'
                  << R"({"step":0,"blocks":[["F",)" << rank << R"(,0,10,20]]})" << '\n'
-                 << R"({"step":0,"start":5,"end":50,"loss":null})" << '\n';
+                 << R"({"step":0,"start":5,"end":50,"loss":null})" << '\n'
+                 << R"({"done":true})" << '\n';
         }
         TorchOptions options = optionsFor(python);
         const RunResult result = collectTorchRun(twoStages(), python.path("."), options);
         QCOMPARE(result.stepTimes, std::vector<Nanoseconds>{45});
         QVERIFY(TraceReader(options.trace).complete());
+    }
+
+    void ranksThatDidNotEndAreNamedWhenTheirRunIsCollected_data()
+    {
+        QTest::addColumn<QString>("lastLines");
+        QTest::addColumn<QString>("said");
+        QTest::newRow("killed between two lines") << "{\"at\":\"B1.0\"}\n"
+                                                  << "the run did not end: rank 1 is at B1.0; the trace holds 1 step";
+        QTest::newRow("killed amid a line") << "{\"at\":\"B1.0\"}\n{\"step\":1,\"blo"
+                                            << "rank 1 is at B1.0, amid a line of its report; the trace holds 1 step";
+        QTest::newRow("never started") << QString() << "rank 1 has written nothing (";
+        QTest::newRow("a fault amid the file") << "{\"at\":\n{\"done\":true}\n"
+                                               << "this is no report";
+    }
+    void ranksThatDidNotEndAreNamedWhenTheirRunIsCollected()
+    {
+        QFETCH(QString, lastLines);
+        QFETCH(QString, said);
+        const FakePython python("");
+        for (int rank = 0; rank < 2; ++rank) {
+            if (rank == 1 && lastLines.isNull())
+                continue;
+            std::ofstream file(python.path(rank == 0 ? "rank0.jsonl" : "rank1.jsonl"));
+            file << R"({"hello":)" << rank << R"(,"name":"x"})" << '\n'
+                 << R"({"step":0,"start":5,"end":50,"loss":null})" << '\n'
+                 << (rank == 0 ? "{\"done\":true}\n" : lastLines.toStdString());
+        }
+        const TorchOptions options = optionsFor(python);
+        try {
+            collectTorchRun(twoStages(), python.path("."), options);
+            QFAIL("taken for a whole run");
+        } catch (const Error& error) {
+            compare(error.what(), said.toUtf8());
+        }
+    }
+
+    void theCommandForAPersonsOwnLauncherIsPrintedForSeveralMachinesToo()
+    {
+        const std::string text = torchCommandText({}, 8, "a.job.json", "a.ranks");
+        compare(text, "torchrun --nproc-per-node 8 -m pipewright.run a.job.json --record a.ranks\n");
+        compare(text, "torchrun --nnodes MACHINES --nproc-per-node RANKS_OF_EACH --rdzv-backend c10d --rdzv-endpoint "
+                      "FIRST_MACHINE:29500 -m pipewright.run a.job.json --record a.ranks    # 8 ranks together\n");
+        compare(text, "srun --ntasks 8 python3 -m pipewright.run");
     }
 };
 
