@@ -7,6 +7,7 @@
 #include "core/base/textfile.h"
 
 #include "core/exchange/exchange.h"
+#include "traces/export/activityexport.h"
 #include "traces/export/report.h"
 #include "traces/import/traceimport.h"
 #include "traces/store/tracereader.h"
@@ -27,7 +28,10 @@ struct ExportCommandOptions {
         for (const ExportFormat& format : exportFormats())
             formats += fmt::format("\n{} ({})", format.name, format.title);
         formats += "\nhtml (report of a trace: pictures, numbers, causes, notes; FILE may be the trace itself)";
-        command.option("file", file, "the design file, or a recording, which holds its design")
+        command
+            .option("file", file,
+                    "the design file, or a recording, which holds its design; chrome, perfetto and html: "
+                    "an imported trace too")
             .required()
             .typeName("FILE");
         command.option("--to", to, formats).required().typeName("FORMAT");
@@ -90,6 +94,33 @@ void writeReport(const ExportCommandOptions& options)
         printText("{}: report\n", options.output);
 }
 
+/// An imported trace by itself, all of it or a stretch.
+void exportActivities(const ExportCommandOptions& options, const ExportFormat& format)
+{
+    if (format.name != "perfetto" && format.name != "chrome")
+        throw Error(options.file, "this is another tool's trace, which holds no design to export",
+                    "perfetto, chrome and html show the trace itself; for the others name the design of its blocks: "
+                    "pipewright export DESIGN --trace TRACE");
+    if (!options.trace.empty())
+        throw Error("--trace", "another tool's trace is exported by itself", "leave it out");
+    const StoredActivities activities = readActivities(options.file);
+    const bool isPart = options.stretch.given() || options.step.number() >= 0;
+    const TraceStep stretch =
+        isPart ? options.stretch.of(activities, options.file, options.step.number()) : wholeOf(activities);
+    OutputFile file(options.output, options.force);
+    std::size_t bytes = 0;
+    (format.name == "chrome" ? chromeTrace : perfettoTrace)(activities, stretch, [&](std::string_view piece) {
+        file.write(piece);
+        bytes += piece.size();
+    });
+    file.keep();
+    if (options.json)
+        printJson({{"output", options.output}, {"format", format.name}, {"bytes", bytes}, {"warnings", Json::array()}});
+    else
+        printText("{}: {} of {} slices, as recorded\n", options.output, isPart ? "a stretch" : "a trace",
+                  activities.slices());
+}
+
 void run(const ExportCommandOptions& options)
 {
     if (options.to == "html") {
@@ -97,12 +128,16 @@ void run(const ExportCommandOptions& options)
         return;
     }
     const ExportFormat& format = exportFormat(options.to);
+    if (isForeignTrace(options.file))
+        throw Error(options.file, "this trace is not imported yet",
+                    "pipewright import " + options.file + " -o trace.db");
+    if (holdsActivities(options.file)) {
+        exportActivities(options, format);
+        return;
+    }
+    if (options.stretch.given())
+        throw Error("--from", "a recording of a design is shown by whole steps", "choose one with --step");
     const bool isRecording = isTrace(options.file);
-    if (isForeignTrace(options.file) || holdsActivities(options.file))
-        throw Error(options.file, "this is another tool's trace, which holds no design to export",
-                    format.times ? "open the tool's own file in ui.perfetto.dev, or name the design of its blocks: "
-                                   "pipewright export DESIGN --trace TRACE"
-                                 : "name a design");
     LocatedDesign located;
     if (isRecording)
         located.design = TraceReader(options.file).design();

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Writes TracePacket messages field by field: descriptors of tracks, then slices with flows, then counters. O(tasks log
-// tasks).
+// Descriptors of tracks, then slices with flows, then counters. O(tasks log tasks).
 #include "core/exchange/perfetto.h"
 
-#include "core/exchange/protobuf.h"
+#include "core/exchange/perfettopackets.h"
 #include "core/exchange/tracetracks.h"
 
 #include <algorithm>
@@ -14,29 +13,6 @@
 namespace pipewright {
 
 namespace {
-
-// Field numbers, by message.
-namespace trace {
-constexpr std::uint32_t packet = 1;
-}
-namespace packet {
-constexpr std::uint32_t timestamp = 8, sequence = 10, event = 11, sequenceFlags = 13, descriptor = 60;
-}
-namespace track {
-constexpr std::uint32_t uuid = 1, name = 2, process = 3, parent = 5, counter = 8, childOrdering = 11, rank = 12;
-}
-namespace process {
-constexpr std::uint32_t pid = 1, name = 6;
-}
-namespace counter {
-constexpr std::uint32_t unit = 3;
-}
-namespace event {
-constexpr std::uint32_t type = 9, track = 11, categories = 22, name = 23, counterValue = 30, flow = 47, lastFlow = 48;
-}
-
-enum EventType : std::uint64_t { Begin = 1, End = 2, Counter = 4 };
-constexpr std::uint64_t explicitOrder = 3, bytesUnit = 3, stateCleared = 1, sequenceId = 1;
 
 /// Tracks of one device in one timeline: 0 computations, 1 memory, 2 and on transfers.
 std::uint64_t trackId(std::size_t device, int timeline, std::size_t which)
@@ -79,11 +55,11 @@ private:
 class Writer {
 public:
     Writer(const Program& program, const Pieces& to)
-        : m_program(program), m_to(to), m_consumer(firstConsumers(program)), m_madeBy(program, program.afterData),
+        : m_program(program), m_packets(to), m_consumer(firstConsumers(program)), m_madeBy(program, program.afterData),
           m_neededBy(program, m_consumer)
     {
         for (std::size_t device = 0; device < program.devices.size(); ++device)
-            describeProcess(device);
+            m_packets.process(processId(device), device + 1, "device " + std::to_string(device));
     }
 
     void add(const Timeline& timeline, int which)
@@ -105,51 +81,9 @@ public:
         }
     }
 
-    void finish() { m_to(std::exchange(m_trace, {}).bytes()); }
+    void finish() { m_packets.finish(); }
 
 private:
-    void write(ProtoMessage& packet)
-    {
-        packet.number(packet::sequence, sequenceId);
-        if (m_first)
-            packet.number(packet::sequenceFlags, stateCleared);
-        m_first = false;
-        m_trace.message(trace::packet, packet);
-        if (m_trace.bytes().size() >= PieceBuffer::most) {
-            m_to(m_trace.bytes());
-            m_trace.clear();
-        }
-    }
-
-    void describeProcess(std::size_t device)
-    {
-        ProtoMessage process, descriptor, packet;
-        process.number(process::pid, device + 1);
-        process.text(process::name, "device " + std::to_string(device));
-        descriptor.number(track::uuid, processId(device));
-        descriptor.message(track::process, process);
-        descriptor.number(track::childOrdering, explicitOrder);
-        packet.message(packet::descriptor, descriptor);
-        write(packet);
-    }
-
-    void describeTrack(std::uint64_t id, std::size_t device, const std::string& name, std::uint64_t rank,
-                       bool isCounter)
-    {
-        ProtoMessage descriptor, packet;
-        descriptor.number(track::uuid, id);
-        descriptor.text(track::name, name);
-        descriptor.number(track::parent, processId(device));
-        descriptor.number(track::rank, rank);
-        if (isCounter) {
-            ProtoMessage counter;
-            counter.number(counter::unit, bytesUnit);
-            descriptor.message(track::counter, counter);
-        }
-        packet.message(packet::descriptor, descriptor);
-        write(packet);
-    }
-
     /// Slices of a track must nest, so transfers that overlap go to tracks of their own.
     void addSlices(const Timeline& timeline, int which, std::size_t device, std::vector<TaskId>& tasks,
                    std::size_t firstTrack, const std::string& name)
@@ -164,63 +98,45 @@ private:
             const std::uint64_t id =
                 trackId(device, which, firstTrack == 0 ? (row == 0 ? 0 : 0x8000 + row) : firstTrack + row);
             if (row == before)
-                describeTrack(id, device, row == 0 ? name : name + " " + std::to_string(row + 1),
-                              (firstTrack == 0 ? 0u : 10u) + static_cast<unsigned>(which), false);
+                m_packets.track(id, processId(device), row == 0 ? name : name + " " + std::to_string(row + 1),
+                                (firstTrack == 0 ? 0u : 10u) + static_cast<unsigned>(which),
+                                PerfettoPackets::Counts::Nothing);
             addSlice(timeline, which, t, id);
         }
     }
 
     void addSlice(const Timeline& timeline, int which, TaskId t, std::uint64_t id)
     {
-        ProtoMessage begin, packet;
-        begin.number(event::type, Begin);
-        begin.number(event::track, id);
-        begin.text(event::categories, categoryOf(m_program.tasks[t]));
-        begin.text(event::name, m_program.label(t));
+        std::vector<std::uint64_t> flows, lastFlows;
         const auto flowOf = [&](TaskId transfer) { return (static_cast<std::uint64_t>(which) << 32) + transfer + 1; };
         const auto ran = [&](TaskId task) { return task != none && timeline.start[task] != notRun; };
         if (m_program.tasks[t].kind == TaskKind::Transfer) {
-            begin.fixed(ran(m_consumer[t]) ? event::flow : event::lastFlow, flowOf(t));
+            (ran(m_consumer[t]) ? flows : lastFlows).push_back(flowOf(t));
         } else {
             for (const TaskId transfer : m_madeBy.of(t))
                 if (ran(transfer))
-                    begin.fixed(event::flow, flowOf(transfer));
+                    flows.push_back(flowOf(transfer));
             for (const TaskId transfer : m_neededBy.of(t))
                 if (ran(transfer))
-                    begin.fixed(event::lastFlow, flowOf(transfer));
+                    lastFlows.push_back(flowOf(transfer));
         }
-        packet.number(packet::timestamp, static_cast<std::uint64_t>(timeline.start[t]));
-        packet.message(packet::event, begin);
-        write(packet);
-        ProtoMessage end, endPacket;
-        end.number(event::type, End);
-        end.number(event::track, id);
-        endPacket.number(packet::timestamp, static_cast<std::uint64_t>(timeline.end[t]));
-        endPacket.message(packet::event, end);
-        write(endPacket);
+        m_packets.slice(id, timeline.start[t], timeline.end[t], categoryOf(m_program.tasks[t]), m_program.label(t),
+                        flows, lastFlows);
     }
 
     void addMemory(const std::vector<MemorySample>& samples, int which, std::size_t device, const std::string& name)
     {
         const std::uint64_t id = trackId(device, which, 1);
-        describeTrack(id, device, name, 20u + static_cast<unsigned>(which), true);
-        for (const MemorySample& sample : samples) {
-            ProtoMessage event, packet;
-            event.number(event::type, Counter);
-            event.number(event::track, id);
-            event.number(event::counterValue, static_cast<std::uint64_t>(sample.bytes));
-            packet.number(packet::timestamp, static_cast<std::uint64_t>(std::max<Nanoseconds>(0, sample.time)));
-            packet.message(packet::event, event);
-            write(packet);
-        }
+        m_packets.track(id, processId(device), name, 20u + static_cast<unsigned>(which),
+                        PerfettoPackets::Counts::Bytes);
+        for (const MemorySample& sample : samples)
+            m_packets.value(id, sample.time, sample.bytes);
     }
 
     const Program& m_program;
-    const Pieces& m_to;
+    PerfettoPackets m_packets;
     std::vector<TaskId> m_consumer; ///< per transfer
     TransfersOf m_madeBy, m_neededBy;
-    ProtoMessage m_trace; ///< what is still to be handed on
-    bool m_first = true;
 };
 
 } // namespace

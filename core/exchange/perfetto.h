@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // A prediction, and beside it a measurement of the same Program, as a Perfetto trace (protobuf) for ui.perfetto.dev: a
 // process per device with sibling tracks "predicted" and "measured", tracks for the transfers it receives, arrows from
-// the computation that makes a value through its transfer to the one that needs it, and counters of live bytes. The few
-// messages are written by hand; field numbers are those of protos/perfetto/trace. O(tasks log tasks), some 30 bytes of
-// memory per task.
+// the computation that makes a value through its transfer to the one that needs it, and counters of live bytes. O(tasks
+// log tasks), some 30 bytes of memory per task.
 #pragma once
 
 #include "core/base/pieces.h"

@@ -4,6 +4,10 @@
 #include "testmain.h"
 
 #include <QDir>
+#include <QJsonArray>
+#include <QJsonDocument>
+#include <QJsonObject>
+#include <QMap>
 #include <QRegularExpression>
 #include <QTest>
 
@@ -317,13 +321,58 @@ private Q_SLOTS:
         QCOMPARE(m_work.run("export design.json --trace run.db --to perfetto -o both.perfetto-trace").code, 0);
         QCOMPARE(m_work.read("run.perfetto-trace"), m_work.read("both.perfetto-trace"));
         QCOMPARE(m_work.run("export run.db --to pytorch-csv -o run.csv").code, 0);
-        m_work.write("slice.json", R"([{"ph":"X","name":"a","pid":1,"tid":1,"ts":1,"dur":1}])");
-        QCOMPARE(m_work.run("import slice.json -o slice.db").code, 0);
-        for (const char* trace : {"slice.json", "slice.db"}) {
-            const Outcome refused = m_work.run(QStringLiteral("export %1 --to perfetto -o x.trace").arg(trace));
-            QCOMPARE(refused.code, 2);
-            QVERIFY2(refused.errors.contains("holds no design"), qPrintable(refused.errors));
+    }
+
+    void anImportedTraceIsExportedByItselfWithItsRanksOnOneClock()
+    {
+        // Two ranks whose clocks began 5 ms apart; each waits for a collective of the other.
+        for (int rank = 0; rank < 2; ++rank)
+            m_work.write(
+                QStringLiteral("rank%1.json").arg(rank),
+                QStringLiteral(R"({"distributedInfo":{"rank":%1,"world_size":2},"baseTimeNanoseconds":%2,"traceEvents":[
+{"ph":"X","name":"matmul","cat":"cpu_op","pid":7,"tid":1,"ts":%3,"dur":100},
+{"ph":"X","name":"addmm","cat":"cpu_op","pid":7,"tid":1,"ts":%4,"dur":50}]})")
+                    .arg(rank)
+                    .arg(rank == 0 ? "1000000000" : "1005000000")
+                    .arg(rank == 0 ? "1000" : "2000")
+                    .arg(rank == 0 ? "1010" : "2010")
+                    .toUtf8());
+        const Outcome imported = m_work.run("import rank0.json rank1.json -o ranks.db");
+        QVERIFY2(imported.code == 0, qPrintable(imported.errors));
+        const Outcome chrome = m_work.run("export ranks.db --to chrome -o ranks.json");
+        QVERIFY2(chrome.code == 0, qPrintable(chrome.errors));
+        const QJsonArray events = QJsonDocument::fromJson(m_work.read("ranks.json")).object()["traceEvents"].toArray();
+        QMap<QString, double> starts;
+        QStringList processes;
+        for (const QJsonValue& event : events) {
+            if (event["ph"].toString() == "X")
+                starts[event["pid"].toVariant().toString() + event["name"].toString()] = event["ts"].toDouble();
+            else if (event["name"].toString() == "process_name")
+                processes << event["args"]["name"].toString();
         }
+        QCOMPARE(starts.size(), 4);
+        QVERIFY2(processes.size() == 2 && processes[0].startsWith("rank 0") && processes[1].startsWith("rank 1"),
+                 qPrintable(processes.join(" | ")));
+        QCOMPARE(starts["1matmul"], 0.0);
+        QCOMPARE(starts["1addmm"], 10.0);
+        QCOMPARE(starts["2matmul"], 6000.0); // 5 ms of the clocks, 1 ms of its own
+        // It can be read again.
+        QCOMPARE(m_work.run("import ranks.json -o again.db").code, 0);
+        // As Perfetto's, all of it and a stretch.
+        const Outcome perfetto = m_work.run("export ranks.db --to perfetto -o ranks.perfetto-trace");
+        QVERIFY2(perfetto.code == 0, qPrintable(perfetto.errors));
+        const QByteArray whole = m_work.read("ranks.perfetto-trace");
+        for (const char* text : {"rank 0", "rank 1", "matmul", "addmm"})
+            QVERIFY2(whole.contains(text), text);
+        QCOMPARE(m_work.run("export ranks.db --to perfetto --from 5ms -o end.perfetto-trace").code, 0);
+        QVERIFY(m_work.read("end.perfetto-trace").count("matmul") == 1 && whole.count("matmul") == 2);
+        // What is of a design needs one.
+        const Outcome refused = m_work.run("export ranks.db --to blocks-csv -o x.csv");
+        QCOMPARE(refused.code, 2);
+        QVERIFY2(refused.errors.contains("holds no design"), qPrintable(refused.errors));
+        const Outcome raw = m_work.run("export rank0.json --to perfetto -o x.trace");
+        QCOMPARE(raw.code, 2);
+        QVERIFY2(raw.errors.contains("pipewright import rank0.json"), qPrintable(raw.errors));
     }
 
     void aForeignTraceIsImportedAndCompared()
