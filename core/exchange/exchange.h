@@ -16,7 +16,7 @@
 namespace pipewright {
 
 struct ExportOptions {
-    std::string csv = "schedule.csv"; ///< torchtitan, automodel: the schedule file that the fragment names
+    std::string csv = "schedule.csv"; ///< torchtitan, automodel: the schedule file that the configuration names
     const Timeline* measured =
         nullptr; ///< formats with times: a measured step of the same design, shown beside the prediction
     const Prediction* predicted = nullptr; ///< formats with times: predict() of the design; null: it is made

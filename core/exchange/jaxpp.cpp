@@ -56,10 +56,16 @@ struct JaxppTask {
     bool fusedWithNext = false;
 };
 
+/// An input gradient of stage 0 that JaxPP runs later, and the block that the design has behind it.
+struct Moved {
+    Block block, before;
+};
+
 /// The device's blocks with every I of stage 0 directly before its W, and in a schedule with split backwards every B
 /// as I and W, since JaxPP splits all stages or none. The tasks of an overlapped pair are fused, whatever they became.
+/// `moved` gets each I that others came before.
 std::vector<JaxppTask> tasksOf(const std::vector<Block>& order, const std::vector<Overlap>& overlaps, bool split,
-                               int& moved)
+                               std::vector<Moved>& moved)
 {
     std::vector<JaxppTask> tasks;
     tasks.reserve(order.size());
@@ -76,8 +82,9 @@ std::vector<JaxppTask> tasksOf(const std::vector<Block>& order, const std::vecto
             tasks.push_back({{Op::W, block.stage, block.microbatch}});
         } else if (block.stage == 0 && block.op == Op::I) {
             const bool together = i + 1 < order.size() && order[i + 1] == Block{Op::W, 0, block.microbatch};
-            moved += !together;
-            if (together && second) { // the pair's second task is both halves
+            if (!together)
+                moved.push_back({block, order[i + 1]}); // its W follows somewhere
+            if (together && second) {                   // the pair's second task is both halves
                 tasks.push_back({block});
                 tasks.push_back({order[i + 1]});
             }
@@ -125,15 +132,33 @@ ExportedText jaxppSchedule(const Design& given)
     const Design design = exportable(given, result.diagnostics);
     const Schedule& schedule = design.schedule;
     const bool split = isSplit(schedule);
-    int moved = 0;
+    std::vector<Moved> moved;
     std::string actors;
     for (const std::vector<Block>& order : schedule.order)
         addActor(actors, tasksOf(order, schedule.overlaps, split, moved));
-    if (moved > 0)
+    if (!moved.empty())
         result.diagnostics.push_back(
-            {Severity::Warning, "stage 0",
-             fmt::format("{} input gradients are written next to their weight gradients", moved),
-             "JaxPP runs both halves of stage 0 as one task and rejects a list that separates them"});
+            {Severity::Warning, fmt::format("device {}", schedule.deviceOfStage.front()),
+             fmt::format(
+                 "JaxPP runs it in another order than the design: {} input gradients of stage 0 are put off until "
+                 "their weight gradients ({} runs before {} in the design, and directly before W0.{} in JaxPP)",
+                 moved.size(), toString(moved.front().block), toString(moved.front().before),
+                 moved.front().block.microbatch),
+             "JaxPP runs both halves of stage 0 as one task and rejects a list that separates them; the prediction is "
+             "of "
+             "the design's order"});
+    std::size_t halved = 0;
+    for (const std::vector<Block>& order : schedule.order)
+        halved += static_cast<std::size_t>(
+            std::count_if(order.begin(), order.end(), [&](const Block& b) { return split && b.op == Op::B; }));
+    if (halved > 0)
+        result.diagnostics.push_back(
+            {Severity::Warning, "schedule.order",
+             fmt::format(
+                 "JaxPP runs {} full backwards as two tasks, the input gradient and then the weight gradient, and "
+                 "sends the input gradient on between them",
+                 halved),
+             "JaxPP splits all backwards or none; the prediction sends it on after both"});
     const bool fused = !schedule.overlaps.empty();
     const std::string className = classNameOf(design.name);
     std::string& text = result.text;

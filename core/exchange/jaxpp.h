@@ -7,9 +7,10 @@
 
 namespace pipewright {
 
-/// The class is named after the design ("zb-h1 on 4" gives PipewrightZbH1On4). JaxPP runs I and W of stage 0 as one
-/// task and rejects a list that separates them; where the design does, I is written next to its W and a warning says
-/// so. An overlapped pair becomes a FusedTask. Throws Error when the schedule cannot run.
+/// The class is named after the design ("zb-h1 on 4" gives PipewrightZbH1On4). An overlapped pair becomes a FusedTask.
+/// JaxPP differs from what is drawn in two ways, of which warnings say how: it runs I and W of stage 0 as one task and
+/// rejects a list that separates them, so I is written next to its W (v-half); and it splits all backwards or none, so
+/// beside an I every B is two tasks (dualpipe-v). Throws Error when the schedule cannot run.
 ExportedText jaxppSchedule(const Design& design);
 
 } // namespace pipewright

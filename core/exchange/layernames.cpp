@@ -16,7 +16,7 @@ struct Names {
 constexpr Names namesOf(ModuleNaming naming)
 {
     if (naming == ModuleNaming::Torchtitan)
-        return {"tok_embeddings", "layers.", "norm", "output"};
+        return {"tok_embeddings", "layers.", "norm", "lm_head"};
     return {"model.embed_tokens", "model.layers.", "model.norm", "lm_head"};
 }
 

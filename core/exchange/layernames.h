@@ -12,7 +12,7 @@
 namespace pipewright {
 
 enum class ModuleNaming {
-    Torchtitan,  ///< tok_embeddings, layers.0 …, norm, output
+    Torchtitan,  ///< tok_embeddings, layers.0 …, norm, lm_head
     HuggingFace, ///< model.embed_tokens, model.layers.0 …, model.norm, lm_head
 };
 

@@ -10,8 +10,8 @@ namespace pipewright {
 
 namespace {
 
-/// A double-quoted string valid in TOML and YAML.
-std::string quotedText(const std::string& text)
+/// A double-quoted string valid in Python and YAML.
+std::string quotedText(std::string_view text)
 {
     return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
@@ -74,23 +74,66 @@ ExportedText torchtitanConfig(const Design& given, const std::string& csv)
     const Schedule& schedule = design.schedule;
     warnAboutPlacement(schedule, "torchtitan", result.diagnostics);
     const auto modules = moduleNames(design, ModuleNaming::Torchtitan, result.diagnostics);
-    const std::int64_t size = sequencesPerMicrobatch(design);
+    result.diagnostics.push_back({Severity::Note, "torchtitan",
+                                  fmt::format("written for torchtitan {} and its source after that", torchtitanVersion),
+                                  "where the fields of another version differ, the file names the field and stops"});
     std::string& text = result.text;
     text = heading(design);
-    text += "\n[training]\n";
     text +=
-        fmt::format("local_batch_size = {}  # {} microbatches\n", size * schedule.microbatches, schedule.microbatches);
-    text += "\n[parallelism]\n";
-    text += fmt::format("pipeline_parallel_degree = {}\n", schedule.devices());
-    text += fmt::format("pipeline_parallel_microbatch_size = {}\n", size);
-    text += "pipeline_parallel_schedule = \"PipelineScheduleMulti\"\n";
-    text += fmt::format("pipeline_parallel_schedule_csv = {}\n", quotedText(csv));
-    if (!modules.empty()) {
-        text += "module_fqns_per_model_part = [\n";
-        for (const auto& stage : modules)
-            text += "    " + listOf(stage) + ",\n";
-        text += "]\n";
-    }
+        fmt::format("# For torchtitan {0}, and its source after that (num_pp_microbatches). Releases before {0} read "
+                    "TOML\n# and call the head \"output\".\n",
+                    torchtitanVersion);
+    text += R"("""This schedule in a configuration of torchtitan's: in a Python file of yours, here mine.py, write
+
+    from torchtitan.models.llama3.config_registry import llama3_8b
+    from THIS_FILE import with_schedule
+
+    def planned():
+        return with_schedule(llama3_8b())
+
+and start torchtitan with --module mine --config planned, as many ranks as said above for each copy of the model.
+"""
+
+)";
+    text += fmt::format("WRITTEN_FOR = {}\n", quotedText(torchtitanVersion));
+    text += fmt::format("RANKS = {}\nMICROBATCHES = {}\n", schedule.devices(), schedule.microbatches);
+    text += fmt::format("SEQUENCES_PER_MICROBATCH = {}\n", sequencesPerMicrobatch(design));
+    text += fmt::format("SCHEDULE_CSV = {}\n", quotedText(csv));
+    text += modules.empty() ? "MODULES_OF_STAGE = None  # torchtitan divides the layers\n" : "MODULES_OF_STAGE = [\n";
+    for (const auto& stage : modules)
+        text += "    " + listOf(stage) + ",\n";
+    text += modules.empty() ? "" : "]\n";
+    text += R"(
+
+def with_schedule(config):
+    """The configuration, changed to train with this schedule."""
+    training, parallelism = config.training, config.parallelism
+    put(parallelism, RANKS, "pipeline_parallel_degree")
+    put(parallelism, "PipelineScheduleMulti", "pipeline_parallel_schedule")
+    put(parallelism, SCHEDULE_CSV, "pipeline_parallel_schedule_csv")
+    if hasattr(parallelism, "num_pp_microbatches"):  # in the source after that release, which counts tokens
+        put(parallelism, MICROBATCHES, "num_pp_microbatches")
+        put(training, SEQUENCES_PER_MICROBATCH * training.max_context_length, "num_tokens_per_microbatch_per_dp_rank")
+    else:
+        put(parallelism, SEQUENCES_PER_MICROBATCH, "pipeline_parallel_microbatch_size")
+        put(training, SEQUENCES_PER_MICROBATCH * MICROBATCHES, "local_batch_size")
+    if MODULES_OF_STAGE is not None:
+        put(parallelism, MODULES_OF_STAGE, "pipeline_parallel_module_fqns_per_model_part", "module_fqns_per_model_part")
+    return config
+
+
+def put(part, value, *names):
+    """Sets the field, by the first of its names that this version has."""
+    for name in names:
+        if hasattr(part, name):
+            setattr(part, name, value)
+            return
+    import torchtitan
+
+    version = getattr(torchtitan, "__version__", "of an unknown version")
+    raise ValueError(f"torchtitan {version} has no field {' or '.join(names)} in its {type(part).__name__}: "
+                     f"this file was written for {WRITTEN_FOR}")
+)";
     return result;
 }
 

@@ -1,15 +1,20 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Configuration fragments for the two training programs that load a PyTorch schedule CSV: torchtitan (TOML)
-// and NVIDIA NeMo Automodel (YAML). They name the CSV (pytorch-csv; both read compute_only), the number of
-// ranks and microbatches, and which modules each stage holds.
+// Configurations for the two training programs that load a PyTorch schedule CSV: torchtitan (a Python function that
+// changes a configuration of its) and NVIDIA NeMo Automodel (a YAML fragment). They name the CSV (pytorch-csv; both
+// read compute_only), the number of ranks and microbatches, and which modules each stage holds.
 #pragma once
 
 #include "core/exchange/exportedtext.h"
 
 namespace pipewright {
 
-/// `csv` is the path that the fragment names. Warns when the framework would put the stages on other ranks
-/// than the design does. Throws Error when the schedule cannot run.
+/// The release whose field and module names the export was checked against (tests/torch/check_exports.py does it
+/// again).
+inline constexpr std::string_view torchtitanVersion = "0.3.0";
+
+/// `csv` is the path that the file names. torchtitan's takes the field names of that release and of the source after
+/// it, and stops at a version that has neither. Warns when the framework would put the stages on other ranks than the
+/// design does. Throws Error when the schedule cannot run.
 ExportedText torchtitanConfig(const Design& design, const std::string& csv);
 ExportedText automodelConfig(const Design& design, const std::string& csv);
 

@@ -26,8 +26,7 @@ private Q_SLOTS:
         QTest::newRow("pytorch-2.14-comms-csv")
             << QString("pytorch-2.14-comms-csv") << QByteArray(",1REDUCE_GRAD,1RESHARD\n");
         QTest::newRow("pytorch-2.9-comms-csv") << QString("pytorch-2.9-comms-csv") << QByteArray(",1W3,1RESHARD\n");
-        QTest::newRow("torchtitan") << QString("torchtitan")
-                                    << QByteArray("pipeline_parallel_schedule_csv = \"design.csv\"");
+        QTest::newRow("torchtitan") << QString("torchtitan") << QByteArray("SCHEDULE_CSV = \"design.csv\"");
         QTest::newRow("automodel") << QString("automodel") << QByteArray("pp_schedule_csv: \"design.csv\"");
         QTest::newRow("jaxpp") << QString("jaxpp") << QByteArray("(BaseSchedule):");
         QTest::newRow("megatron-layout") << QString("megatron-layout")

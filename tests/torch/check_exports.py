@@ -1,26 +1,27 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Checks what is exported beside schedule files; needs neither PyTorch nor JaxPP.
+"""Checks what is exported beside schedule files; needs neither PyTorch nor JaxPP nor torchtitan.
 
     check_exports.py PREFIX…
 
 For each PREFIX.only.csv (PyTorch computations): PREFIX.py must be a JaxPP schedule class that lists the same tasks
-in the same order, on stand-ins for the few names of JaxPP that it uses; PREFIX.toml (torchtitan) and PREFIX.yaml
-(Automodel) must be read by a parser of their language and name the same ranks, stages and microbatches.
+in the same order, which JaxPP then runs; by jaxpp.schedules where that can be imported, else by a stand-in for the few
+names of it that a class uses. PREFIX.titan.py must set, in a configuration with the fields of the torchtitan that is
+installed (read from its source: importing it takes more than it is made of here), the same ranks, stages and
+microbatches; without one, with the fields that 0.3.0 has. PREFIX.yaml (Automodel) must be YAML that names the same.
 """
 
 import ast
 import csv
 import dataclasses
 import enum
+import importlib.metadata
+import importlib.util
+import pathlib
 import re
 import sys
 import types
 
-try:
-    import tomllib
-except ImportError:  # before Python 3.11
-    tomllib = None
 try:
     import yaml
 except ImportError:
@@ -66,6 +67,46 @@ def stand_in():
     return module
 
 
+def jaxpp_or_stand_in():
+    """jaxpp.schedules, and what is said of it. The package's own imports need a certain JAX; its schedules do not."""
+    try:
+        import jaxpp.schedules
+
+        return jaxpp.schedules, "JaxPP's own module"
+    except ImportError:
+        return stand_in(), "a stand-in for JaxPP"
+
+
+# The fields of torchtitan 0.3.0 that matter here, for where it is not installed.
+TITAN = {
+    "version": "0.3.0",
+    "ParallelismConfig": ["pipeline_parallel_degree", "pipeline_parallel_schedule", "pipeline_parallel_schedule_csv",
+                          "pipeline_parallel_microbatch_size", "module_fqns_per_model_part"],
+    "TrainingConfig": ["local_batch_size", "seq_len"],
+    "modules": {"tok_embeddings", "layers", "norm", "lm_head"},
+}
+
+
+def installed_titan():
+    """The same facts of the torchtitan that is installed; None without one."""
+    found = importlib.util.find_spec("torchtitan")
+    if found is None:
+        return None
+    folder = pathlib.Path(found.submodule_search_locations[0])
+    try:
+        facts = {"version": importlib.metadata.version("torchtitan")}
+    except importlib.metadata.PackageNotFoundError:
+        facts = {"version": "from its source"}
+    for file in (folder / "config").rglob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ClassDef) and node.name in ("ParallelismConfig", "TrainingConfig"):
+                facts[node.name] = [each.target.id for each in node.body if isinstance(each, ast.AnnAssign)]
+    decoder = ast.parse((folder / "models" / "common" / "decoder.py").read_text(encoding="utf-8"))
+    facts["modules"] = {target.attr for node in ast.walk(decoder) if isinstance(node, ast.Assign)
+                        for target in node.targets if isinstance(target, ast.Attribute)}
+    return facts
+
+
 def rows_of(file):
     with open(file, newline="", encoding="ascii") as lines:
         return [
@@ -108,6 +149,12 @@ def check_jaxpp(file, rows, jaxpp):
     ]
     expected = [[(stage, names[op], microbatch) for stage, op, microbatch in as_jaxpp(row, split)] for row in rows]
     assert listed == expected, "the tasks differ from the schedule"
+    if hasattr(jaxpp, "preprocess_schedule_tasks"):  # what it then runs: both halves of stage 0 are one task
+        run = jaxpp.preprocess_schedule_tasks(schedule.tasks(microbatches), first_stage_id=0, unpack_fused_tasks=False)
+        flat = [[task for unit in row for task in (unit if isinstance(unit, tuple) else (unit,))] for row in run]
+        assert [[(task.stage_id, task.fwd_or_bwd.name, task.mubatch_idx) for task in row] for row in flat] == [
+            [task for task in row if not (task[0] == 0 and task[1] == "BWD_W")] for row in expected
+        ], "JaxPP runs another order than is listed"
     try:
         schedule.tasks(microbatches + 1)
     except ValueError:
@@ -126,13 +173,28 @@ def check_numbers(rows, ranks, batch, size, csv_name, modules, expected_csv):
     assert names and len(names) == len(set(names)), "a module stands in two stages"
 
 
-def check_toml(file, rows, expected_csv):
-    with open(file, "rb") as source:
-        config = tomllib.load(source)
-    part = config["parallelism"]
-    assert part["pipeline_parallel_schedule"] == "PipelineScheduleMulti"
-    check_numbers(rows, part["pipeline_parallel_degree"], config["training"]["local_batch_size"], part["pipeline_parallel_microbatch_size"],
-                  part["pipeline_parallel_schedule_csv"], part["module_fqns_per_model_part"], expected_csv)
+def check_titan(file, rows, titan):
+    with open(file, encoding="utf-8") as source:
+        text = source.read()
+    module = types.ModuleType("exported")
+    exec(compile(text, file, "exec"), module.__dict__)
+    made = lambda name: dataclasses.make_dataclass(name, [(field, object, dataclasses.field(default=64)) for field in titan[name]],
+                                                   slots=True)()
+    config = types.SimpleNamespace(training=made("TrainingConfig"), parallelism=made("ParallelismConfig"))
+    assert module.with_schedule(config) is config
+    part, training = config.parallelism, config.training
+    assert part.pipeline_parallel_schedule == "PipelineScheduleMulti"
+    modules = getattr(part, "pipeline_parallel_module_fqns_per_model_part", None) or part.module_fqns_per_model_part
+    if hasattr(part, "num_pp_microbatches"):
+        batch, size = part.num_pp_microbatches, 1
+        assert training.num_tokens_per_microbatch_per_dp_rank == module.SEQUENCES_PER_MICROBATCH * 64, "tokens"
+    else:
+        batch, size = training.local_batch_size, part.pipeline_parallel_microbatch_size
+    check_numbers(rows, part.pipeline_parallel_degree, batch, size, part.pipeline_parallel_schedule_csv, modules,
+                  "schedule name.csv")
+    unknown = {name.split(".")[0] for stage in modules for name in stage} - titan["modules"]
+    assert not unknown, f"torchtitan {titan['version']} has no modules called {unknown}"
+    return module.WRITTEN_FOR
 
 
 def check_yaml(file, rows, expected_csv):
@@ -145,23 +207,24 @@ def check_yaml(file, rows, expected_csv):
 
 
 def main(prefixes):
-    jaxpp = stand_in()
-    failed = 0
+    jaxpp, of_jaxpp = jaxpp_or_stand_in()
+    titan = installed_titan()
+    failed, stale = 0, ""
     for prefix in prefixes:
         rows = rows_of(prefix + ".only.csv")
-        checks = [(check_jaxpp, ".py", jaxpp)]
-        if tomllib:
-            checks.append((check_toml, ".toml", "schedule name.csv"))
+        checks = [(check_jaxpp, ".py", jaxpp), (check_titan, ".titan.py", titan or TITAN)]
         if yaml:
             checks.append((check_yaml, ".yaml", "schedule name.csv"))
         for check, ending, argument in checks:
             try:
-                check(prefix + ending, rows, argument)
+                if check(prefix + ending, rows, argument) not in (None, (titan or TITAN)["version"]):
+                    stale = f"; torchtitan {titan['version']} is not the version that the export names, and has the fields"
             except Exception as error:
                 failed += 1
                 print(f"FAILED {prefix}{ending}: {type(error).__name__}: {error}", file=sys.stderr)
-    print(f"{len(prefixes)} schedules as JaxPP class{', torchtitan' if tomllib else ''}{', Automodel' if yaml else ''}: {failed} faults"
-          + ("" if yaml else " (no yaml module: the Automodel fragments are not parsed)"))
+    of_titan = f"the fields of torchtitan {titan['version']}" if titan else "0.3.0's fields (no torchtitan is installed)"
+    print(f"{len(prefixes)} schedules as JaxPP class ({of_jaxpp}), for torchtitan ({of_titan})"
+          + (", Automodel" if yaml else " (no yaml module: the Automodel fragments are not parsed)") + f": {failed} faults{stale}")
     return 1 if failed else 0
 
 

@@ -104,12 +104,52 @@ private slots:
         const Design design = withModel(exampleDesign("1f1b", 2, 8), {3, 4}, 5);
         const QString text = textOf(design, "torchtitan");
         for (const char* line :
-             {"[parallelism]", "pipeline_parallel_degree = 2", "pipeline_parallel_schedule = \"PipelineScheduleMulti\"",
-              "pipeline_parallel_schedule_csv = \"demo.csv\"", "pipeline_parallel_microbatch_size = 2",
-              "local_batch_size = 16  # 8 microbatches", "    [\"tok_embeddings\", \"layers.0\", \"layers.1\"],",
-              "    [\"layers.2\", \"layers.3\", \"layers.4\", \"norm\", \"output\"],"})
+             {"RANKS = 2", "MICROBATCHES = 8", "SEQUENCES_PER_MICROBATCH = 2", "SCHEDULE_CSV = \"demo.csv\"",
+              "    put(parallelism, \"PipelineScheduleMulti\", \"pipeline_parallel_schedule\")",
+              "    [\"tok_embeddings\", \"layers.0\", \"layers.1\"],",
+              "    [\"layers.2\", \"layers.3\", \"layers.4\", \"norm\", \"lm_head\"],"})
             QVERIFY2(text.split('\n').contains(line), qPrintable(QString(line) + "\nin\n" + text));
         QVERIFY(!warns(design, "torchtitan", "puts stage"));
+    }
+
+    void torchtitansFileSetsTheFieldsThatAVersionHasAndNamesTheOneItLacks()
+    {
+        const QString python = QStandardPaths::findExecutable("python3");
+        if (python.isEmpty())
+            QSKIP("python3 is not installed");
+        QTemporaryDir folder;
+        const auto write = [&](const QString& name, const QString& content) {
+            QFile file(folder.filePath(name));
+            QVERIFY(file.open(QIODevice::WriteOnly) && file.write(content.toUtf8()) >= 0);
+        };
+        write("plan.py", textOf(withModel(exampleDesign("1f1b", 2, 8), {3, 4}, 5), "torchtitan"));
+        write("torchtitan.py", "__version__ = '9.9'\n");
+        write("check.py", R"(from types import SimpleNamespace as Part
+from plan import with_schedule
+PIPELINE = dict(pipeline_parallel_degree=1, pipeline_parallel_schedule='', pipeline_parallel_schedule_csv='')
+def changed(parallelism, **training):
+    config = with_schedule(Part(training=Part(**training), parallelism=Part(**PIPELINE, **parallelism)))
+    return {**vars(config.training), **vars(config.parallelism)}
+released = changed(dict(pipeline_parallel_microbatch_size=1, module_fqns_per_model_part=None), local_batch_size=1)
+assert released['local_batch_size'] == 16 and released['pipeline_parallel_microbatch_size'] == 2, released
+assert released['module_fqns_per_model_part'][1][-1] == 'lm_head' and released['pipeline_parallel_degree'] == 2, released
+newer = changed(dict(num_pp_microbatches=1, pipeline_parallel_module_fqns_per_model_part=None),
+                num_tokens_per_microbatch_per_dp_rank=1, max_context_length=100)
+assert newer['num_pp_microbatches'] == 8 and newer['num_tokens_per_microbatch_per_dp_rank'] == 200, newer
+assert newer['pipeline_parallel_schedule_csv'] == 'demo.csv' and 'local_batch_size' not in newer, newer
+try:
+    changed(dict(pipeline_parallel_microbatch_size=1), local_batch_size=1)
+except ValueError as error:
+    print(error)
+)");
+        QProcess run;
+        run.setWorkingDirectory(folder.path());
+        run.start(python, {"check.py"});
+        QVERIFY(run.waitForFinished());
+        QVERIFY2(run.exitCode() == 0, run.readAllStandardError().constData());
+        QCOMPARE(QString(run.readAllStandardOutput()).trimmed(),
+                 QString("torchtitan 9.9 has no field pipeline_parallel_module_fqns_per_model_part or "
+                         "module_fqns_per_model_part in its SimpleNamespace: this file was written for 0.3.0"));
     }
 
     void automodelGetsTheSameWithItsOwnNames()
@@ -125,7 +165,7 @@ private slots:
     {
         const Design v = designOf(schedule(1, {0, 1, 1, 0}, {"F0.0 F3.0 B3.0 B0.0", "F1.0 F2.0 B2.0 B1.0"}));
         QVERIFY(warns(v, "torchtitan", "torchtitan puts stage 2 on rank 0, the design on device 1"));
-        QVERIFY(!textOf(v, "torchtitan").contains("module_fqns"));
+        QVERIFY(textOf(v, "torchtitan").contains("MODULES_OF_STAGE = None"));
         QVERIFY(!warns(exampleDesign("interleaved-1f1b", 4, 8, 2), "torchtitan", "puts stage"));
     }
 
@@ -161,8 +201,32 @@ private slots:
         QVERIFY2(text.contains("\"F0.0 F0.1 I0.0 W0.0 I0.1 W0.1 \""), qPrintable(text));
         QVERIFY2(text.contains("\"F1.0 I1.0 W1.0 F1.1 I1.1 W1.1 \""), qPrintable(text));
         QVERIFY(text.contains("TaskType.BWD_I"));
-        QCOMPARE(exported.diagnostics.size(), std::size_t{1});
-        QVERIFY(exported.diagnostics[0].what.starts_with("1 input gradients"));
+        QCOMPARE(exported.diagnostics.size(), std::size_t{2});
+        QVERIFY(exported.diagnostics[1].what.starts_with("JaxPP runs 1 full backwards as two tasks"));
+        QCOMPARE(
+            QString::fromStdString(exported.diagnostics[0].what),
+            QString("JaxPP runs it in another order than the design: 1 input gradients of stage 0 are put off until "
+                    "their weight gradients (I0.0 runs before F0.1 in the design, and directly before W0.0 in "
+                    "JaxPP)"));
+    }
+
+    void whichFamiliesJaxppRunsOtherwiseAndHowIsSaid_data()
+    {
+        QTest::addColumn<bool>("order");
+        QTest::addColumn<bool>("halves");
+        for (const char* family : {"1f1b", "gpipe", "interleaved-1f1b", "zb-h1", "zb-h2", "zb-v", "1f1b-v"})
+            QTest::newRow(family) << false << false;
+        for (const char* family : {"v-half", "v-min", "v-zb"})
+            QTest::newRow(family) << true << false;
+        QTest::newRow("dualpipe-v") << false << true;
+    }
+    void whichFamiliesJaxppRunsOtherwiseAndHowIsSaid()
+    {
+        QFETCH(bool, order);
+        QFETCH(bool, halves);
+        const Design design = exampleDesign(QTest::currentDataTag(), 4, 8);
+        QCOMPARE(warns(design, "jaxpp", "in another order than the design"), order);
+        QCOMPARE(warns(design, "jaxpp", "full backwards as two tasks"), halves);
     }
 
     void jaxppFusesWhatOverlaps()
@@ -172,7 +236,7 @@ private slots:
             BackwardStyle::Split));
         design.schedule.overlaps = {{{Op::F, 0, 2}, {Op::I, 0, 0}}, {{Op::B, 1, 0}, {Op::F, 1, 1}}};
         const ExportedText exported = jaxppSchedule(design);
-        QVERIFY(exported.diagnostics.empty());
+        QCOMPARE(exported.diagnostics.size(), std::size_t{1}); // the two halves of B1.0
         const QString text = QString::fromStdString(exported.text);
         QVERIFY2(text.contains("\"F1.0 I1.0&W1.0&F1.1 I1.1 W1.1 F1.2 I1.2 W1.2 \""),
                  qPrintable(text)); // all three tasks of the pair
