@@ -5,8 +5,8 @@
 # under the address and undefined-behaviour sanitizers with some seconds of fuzzing for every parser (where there is
 # clang), and then, without sanitizers, the designer, the command line, the maths once more, and the plugin for GPUs,
 # each file compiled by itself. Before those tests the layout of all files is checked, and the code of changed ones
-# (tests/lint.sh), where clang-format and clang-tidy are installed. Where python3 has PyTorch, it runs our schedules.
-# Fails when any part fails.
+# (tests/lint.sh), where clang-format and clang-tidy are installed. The newest PyTorch, from PyPI where it can be had, runs
+# our schedules and models (tests/torch/run.sh; with --all what takes longer). Fails when any part fails.
 #   tests/run.sh            everything
 #   tests/run.sh --quick    every test once, without the sanitizers and the fuzzing
 # One test alone, by its file's name, once it is built: build/dev/tests/core_tests tst_compile [function…]
@@ -16,7 +16,22 @@ set -euo pipefail
 # shellcheck disable=SC2086
 install_packages $packages_build $packages_gui $packages_tests
 # shellcheck disable=SC2086
-install_packages $packages_nice $packages_window clang-format || true
+install_packages $packages_nice $packages_window clang-format python3-venv || true
+
+# While all else is built and tested; tests/torch/run.sh needs it at the end.
+torch_folder=$(mktemp -d)
+"$root/tests/torch/environment.sh" >"$torch_folder/python" 2>"$torch_folder/said" &
+torch_job=$!
+trap 'kill "$torch_job" 2>/dev/null || true; rm -rf "$torch_folder"' EXIT
+
+# With PyTorch, or without it what can do without.
+run_torch() {
+    local python=${PYTHON:-python3}
+    say "Testing with PyTorch"
+    if wait "$torch_job"; then python=$(cat "$torch_folder/python")
+    else say "What needs PyTorch is left out: $(tail -n 1 "$torch_folder/said")"; fi
+    PYTHON=$python "$root/tests/torch/run.sh" "$root/build/dev/bin/pipewright"
+}
 
 run_tests() { # PRESET [ctest options…]
     local preset=$1; shift
@@ -75,6 +90,6 @@ else
     check_layout || failed=1
     run_tests dev || failed=1
 fi
-if "${PYTHON:-python3}" -c 'import torch' 2>/dev/null; then "$root/tests/torch/run.sh" "$root/build/dev/bin/pipewright" || failed=1; fi
+run_torch || failed=1
 [ $failed = 0 ] || say "FAILED: see above"
 exit $failed

@@ -2,13 +2,14 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A person's own model from its file to a compared run, by the program's own commands; needs PyTorch with gloo.
 
-    own_model.py [--python PYTHON] [--families A,B…] [--timing] PIPEWRIGHT
+    own_model.py [--python PYTHON] [--families A,B…] [--timing] [--short] PIPEWRIGHT
 
 A transformer of eight layers (transformer.py) is profiled; from the profile six families are made and predicted; each runs
 on four ranks through PyTorch, its gradients are the whole module's, and its trace is laid over the design, explained and
 calibrated. Then every way in which a run can go wrong ends clearly. With --timing also: stages that sleep for the design's
 times take the predicted makespan within 3 %, and of the real layers errors are printed beside the noise; that is for a
-machine without other load, so it decides nothing without the option.
+machine without other load, so it decides nothing without the option. With --short one family runs, a rank is killed, and a
+run is cancelled.
 Exits 77 and says why when the interpreter has no PyTorch.
 """
 
@@ -129,20 +130,14 @@ def fails(pipewright, file, module, *parts, code=2, steps=3, deadline="30s"):
         assert part in errors, f"{module}: {part!r} is not in {errors!r}"
 
 
-def everything_that_goes_wrong(pipewright):
-    file = design(pipewright, "1f1b", "--forward", "1ms")
-    fails(pipewright, file, "build_changing", "the output has the shape", "pad the batch")
+def a_killed_rank(pipewright, file):
     fails(pipewright, file, "build_dying", "was killed by signal 9")
     steps = pipewright.run("query", "failed.db", "SELECT count(*) AS n FROM STEPS", "--json")[0]
     assert '"n":0' not in steps.replace(" ", ""), steps  # what was recorded stays
-    fails(pipewright, file, "build_hungry", "not enough memory")
-    fails(pipewright, file, "build_network", "not a list of layers")
-    fails(pipewright, file, "build_hanging", "deadline: error: nothing was heard for 15 s", "rank 3 at F3.", deadline="15s")
-    fails(pipewright, file, "no_such_function", "has no function no_such_function")
-    fails(pipewright, design(pipewright, "pipedream", "--forward", "1ms"), "build", "weight policy follows SGD")
-    wrong = design(pipewright, "gpipe", "--model", "llama-3-8b")
-    fails(pipewright, wrong, "build", "returns 10 layers, and the design's model has 34")
-    # Ctrl-C.
+
+
+def a_cancelled_run(pipewright, file):
+    """Ctrl-C."""
     process = pipewright.start(*pipewright.torch(file, "cancelled.db", "--steps", "100000", "--progress", "json"))
     process.stderr.readline()  # a step is done
     process.send_signal(signal.SIGINT)
@@ -151,6 +146,20 @@ def everything_that_goes_wrong(pipewright):
     deadline = time.monotonic() + 60
     while not nothing_is_left(b"pipewright-torch-") and time.monotonic() < deadline:
         time.sleep(0.1)
+
+
+def everything_that_goes_wrong(pipewright):
+    file = design(pipewright, "1f1b", "--forward", "1ms")
+    fails(pipewright, file, "build_changing", "the output has the shape", "pad the batch")
+    a_killed_rank(pipewright, file)
+    fails(pipewright, file, "build_hungry", "not enough memory")
+    fails(pipewright, file, "build_network", "not a list of layers")
+    fails(pipewright, file, "build_hanging", "deadline: error: nothing was heard for 15 s", "rank 3 at F3.", deadline="15s")
+    fails(pipewright, file, "no_such_function", "has no function no_such_function")
+    fails(pipewright, design(pipewright, "pipedream", "--forward", "1ms"), "build", "weight policy follows SGD")
+    wrong = design(pipewright, "gpipe", "--model", "llama-3-8b")
+    fails(pipewright, wrong, "build", "returns 10 layers, and the design's model has 34")
+    a_cancelled_run(pipewright, file)
     # By stages, and by the person's own launcher.
     report = pipewright.json(*pipewright.torch(file, "stages.db", "--steps", "2", module="build_stage"))
     assert report["gradient_check"]["max_relative_error"] <= report["gradient_check"]["within"], report
@@ -199,8 +208,11 @@ def main():
     parser.add_argument("--python", default=os.environ.get("PYTHON", "python3"))
     parser.add_argument("--families", default=",".join(FAMILIES), type=lambda text: text.split(","))
     parser.add_argument("--timing", action="store_true", help="let times decide")
+    parser.add_argument("--short", action="store_true")
     parser.add_argument("pipewright")
     options = parser.parse_args()
+    if options.short:
+        options.families = options.families[:1]
     if not has_torch(options.python):
         return 77
     with tempfile.TemporaryDirectory() as folder:
@@ -211,6 +223,12 @@ def main():
             measured[family] = run_family(pipewright, family)
             print(f"{family}: gradients are the whole module's; " + ", ".join(
                 f"{name} {value:.1%}" if name == "noise" else f"{name} {value:.1f} ms" for name, value in measured[family].items()))
+        if options.short:
+            file = design(pipewright, "1f1b", "--forward", "1ms")
+            a_killed_rank(pipewright, file)
+            a_cancelled_run(pipewright, file)
+            print("a killed rank and a cancelled run end clearly, and nothing is left running")
+            return 0
         copies(pipewright)
         print("two copies have the gradients of the whole module over the rows of both")
         everything_that_goes_wrong(pipewright)

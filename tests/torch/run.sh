@@ -1,20 +1,27 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Hands our schedules to the real PyTorch and PyTorch's schedules to us:
+# Hands our schedules to the real PyTorch and PyTorch's schedules to us. The short part, which CI runs:
+#   - JaxPP classes and configurations of other programs are parsed and compared with the schedule, and the Python
+#     package is installed, and designs (without PyTorch too);
+#   - some families run on Gloo processes with the gradients of a plain run; what was trained here is trained there;
+#   - a model of somebody's is profiled, run on four ranks, killed and cancelled.
+# And with --all:
 #   - every family that a PyTorch schedule can express, and schedules at random, run as computations alone and with
-#     communication on Gloo processes with the gradients of a plain run, and a few with parameters that FSDP shards;
+#     communication, and a few with parameters that FSDP shards;
 #   - PyTorch's own schedules and what it makes of ours are imported, equal our families, and run again;
 #   - 1F1B and GPipe of a model that sleeps are recorded, and from each six schedules predicted and run;
 #   - a transformer of somebody's goes all the way: profile, partition, predict, run on four ranks, compare;
-#   - weight policies (PipeDream, 2BW, SpecTrain, XPipe, PipeOptim, CDP) train a residual CNN and an LSTM over ranks;
-#   - JaxPP classes and configuration fragments are parsed and compared with the schedule (without PyTorch too).
-#   tests/torch/run.sh [PIPEWRIGHT]     PYTHON names the interpreter (python3)
+#   - weight policies (PipeDream, 2BW, SpecTrain, XPipe, PipeOptim, CDP) train a residual CNN and an LSTM over ranks.
+#   tests/torch/run.sh [--all] [PIPEWRIGHT]     PYTHON names the interpreter (python3; environment.sh makes one)
 # Exits 0 and says so when that Python has no PyTorch.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+all=0
+if [ "${1:-}" = --all ]; then all=1; shift; fi
 pipewright=${1:-$here/../../build/dev/bin/pipewright}
 python=${PYTHON:-python3}
-sizes="2:4 3:9 4:8" # devices:microbatches
+sizes="4:8" # devices:microbatches
+[ $all = 0 ] || sizes="2:4 3:9 4:8"
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 failed=0
@@ -56,7 +63,7 @@ for family in $families; do
             echo "$family: written for import here only, PyTorch has no replicas"
             break
         fi
-        for format in "${comms:-pytorch-comms-csv} comms.csv" "jaxpp py" "torchtitan toml" "automodel yaml"; do
+        for format in "${comms:-pytorch-comms-csv} comms.csv" "jaxpp py" "torchtitan titan.py" "automodel yaml"; do
             export_as "$name.json" "${format% *}" "$name.${format#* }" || fail "$name ${format% *}: $(cat "$folder/said")"
         done
         designs+=("$name")
@@ -65,6 +72,26 @@ for family in $families; do
     [ $made = 1 ] || fail "$family exists at none of the sizes $sizes: $(cat "$folder/said")"
 done
 "$python" "$here/check_exports.py" "${designs[@]}" || failed=1
+"$python" "$here/design_package.py" "$pipewright" 2>"$folder/said" || fail "the Python package: $(cat "$folder/said")"
+
+# The package as a person installs it, of a folder that may be read only: nothing but pip and setuptools is asked for.
+if "$python" -m pip --version >/dev/null 2>&1 && "$python" -c 'import setuptools' 2>/dev/null; then
+    cp -r "$here/../../executor/torch" "$folder/package"
+    if "$python" -m pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps --no-index \
+        --target "$folder/installed" "$folder/package" >"$folder/said" 2>&1; then
+        (cd "$folder" && PATH=$(dirname "$pipewright"):$PATH PYTHONPATH=$folder/installed "$python" -c '
+import pathlib, pipewright
+folder = pathlib.Path(pipewright.__file__).parent
+assert folder.parent.name == "installed", folder
+assert (folder / "py.typed").exists() and (folder / "run.py").exists()
+assert len(pipewright.new("1f1b", devices=2, microbatches=4).order) == 2
+') || fail "the installed Python package does not work"
+    else
+        fail "pip install executor/torch: $(tail -n 3 "$folder/said")"
+    fi
+else
+    echo "tests/torch: the package is not installed with pip, $python has no pip or no setuptools"
+fi
 
 if [ -z "$comms" ]; then
     echo "tests/torch: skipped, $python has no torch with Gloo (pip install torch)"
@@ -72,8 +99,10 @@ if [ -z "$comms" ]; then
 fi
 
 # What was trained here is trained again there, from the same parameters and batches.
+trained=("zb-h1")
+[ $all = 0 ] || trained=("1f1b" "zb-h1" "1f1b --recompute 0" "pipedream-2bw" "cdp-v2" "pipeoptim")
 dumps=()
-for made in "1f1b" "zb-h1" "1f1b --recompute 0" "pipedream-2bw" "cdp-v2" "pipeoptim"; do
+for made in "${trained[@]}"; do
     name=$folder/trained-${made%% *}-${#dumps[@]}
     # shellcheck disable=SC2086 # several words
     if "$pipewright" new $made --model byte-gpt-small --devices 3 --microbatches 6 -o "$name.json" >/dev/null 2>"$folder/said" \
@@ -84,6 +113,13 @@ for made in "1f1b" "zb-h1" "1f1b --recompute 0" "pipedream-2bw" "cdp-v2" "pipeop
     fi
 done
 "$python" "$here/check_dump.py" "${dumps[@]}" || failed=1
+
+if [ $all = 0 ]; then
+    "$python" "$here/run_schedule.py" "compute_comms=$folder/1f1b-4-8.comms.csv" "compute_comms=$folder/zb-v-4-8.comms.csv" || failed=1
+    "$python" "$here/own_model.py" --short --python "$python" "$pipewright" || failed=1
+    [ $failed = 0 ] && echo "tests/torch: everything agrees (the rest: tests/torch/run.sh --all)"
+    exit $failed
+fi
 
 # Models of today are those that the transformers package builds from a configuration.
 if "$python" -c 'import transformers' 2>/dev/null; then
@@ -174,6 +210,9 @@ printf '%s\n' "0F0,0SEND_F0,0F1,0SEND_F1,0RECV_B0,0B0,0RECV_B1,0B1" "1RECV_F1,1R
 
 # What other schedules take, predicted from one recording.
 "$python" "$here/predict_from_traces.py" --format "$comms" "$pipewright" "$folder" 2>"$folder/said" || fail "$(tail -n 3 "$folder/said")"
+
+# A model of somebody's, and everything that can go wrong with its run.
+"$python" "$here/own_model.py" --families 1f1b,zb-v --python "$python" "$pipewright" || failed=1
 
 # Somebody's own model, by one command after the other: gradients and memory by rank; makespans are printed. The other
 # three families take as long again.
