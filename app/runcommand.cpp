@@ -274,6 +274,10 @@ void print(const RunResult& result)
             printText("            the full model would take {} a step here\n",
                       formatDuration(scale.fullStep(medianOf(result.stepTimes))));
     }
+    if (result.recorder.records > 0)
+        printText("recording   took {}, {} record{} of CUPTI's own work: part of what was measured\n",
+                  formatDuration(result.recorder.time), result.recorder.records,
+                  result.recorder.records == 1 ? "" : "s");
     if (result.droppedRecords > 0)
         printText("dropped     {} records\n", result.droppedRecords);
     printTrace(result);

@@ -6,6 +6,7 @@
 #include "executor/runtime/heldmemory.h"
 #include "executor/runtime/peers.h"
 #include "executor/runtime/recorder.h"
+#include "executor/runtime/recordercost.h"
 
 #include <functional>
 #include <map>
@@ -66,6 +67,7 @@ struct RankSummary {
     Bytes peak = 0, held = 0;
     HeldMemory memory{};
     std::int64_t dropped = 0;
+    RecorderCost recorder{};
 };
 void postSummary(Peers& peers, const RankSummary& summary);
 /// All buffers of that kind on the own device; `placeOf` says where the host can read them.

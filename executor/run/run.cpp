@@ -89,12 +89,10 @@ public:
             m_recorder->finish();
             m_result.droppedRecords += m_recorder->dropped();
         }
-        if (const std::int64_t untimed = m_backend->untimedRecords(); untimed > 0)
-            m_result.notes.push_back(
-                {Severity::Note,
-                 "trace",
-                 fmt::format("{} records of the GPUs' recorder have no time, and are left out", untimed),
-                 {}});
+        if (const std::int64_t untimed = m_backend->untimedRecords(); untimed > 0) {
+            const auto what = fmt::format("{} records of the GPUs' recorder have no time, and are left out", untimed);
+            m_result.notes.push_back({Severity::Note, "trace", what, {}});
+        }
         if (m_peers && !m_result.cancelled)
             mergeResults();
         if (!m_result.cancelled && m_result.speaks) {
@@ -293,7 +291,7 @@ private:
             fetchBuffers(BufferKind::Gradients);
         const auto self = static_cast<std::size_t>(m_peers->self());
         postSummary(*m_peers, {m_result.peakBytes[self], m_result.heldBytes[self], m_result.memory[self],
-                               m_result.droppedRecords});
+                               m_result.droppedRecords, m_result.recorder});
         m_peers->barrier();
         if (!m_result.speaks)
             return;
@@ -305,6 +303,7 @@ private:
             m_result.heldBytes[from] = summary.held;
             m_result.memory[from] = summary.memory;
             m_result.droppedRecords += summary.dropped;
+            m_result.recorder.add(summary.recorder);
         }
     }
 
@@ -349,6 +348,7 @@ private:
                 m_dump->addLoss(outcome.loss);
             if (std::vector<GpuRecord> seen; m_recorder) {
                 m_result.droppedRecords += m_backend->takeRecords(step, seen);
+                m_result.recorder.add(seen);
                 m_recorder->record(std::move(seen));
                 if (m_timedWork)
                     m_recorder->record(m_timedWork->takeParts());

@@ -61,6 +61,8 @@ std::string RunResult::toJson() const
     json["allocated_bytes"] = heldBytes;
     addHeldMemory(json, memory);
     json["dropped_records"] = droppedRecords;
+    json["recorder_ns"] = recorder.time;
+    json["recorder_records"] = recorder.records;
     const auto referenceOf = [](const GradientCheck& check) {
         if (!check.reference.empty())
             return check.reference;

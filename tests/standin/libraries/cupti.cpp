@@ -3,6 +3,7 @@
 // when it registered none, of another one than the program's. Streams are numbered within each context, so green
 // contexts have the same numbers. Rules from cupti_activity.h of CUDA 13.0,
 // sizes of the records of 12 from cupti_activity_deprecated.h there.
+#include "engine.h"
 #include "green.h"
 #include "machine.h"
 #include "observer.h"
@@ -81,6 +82,8 @@ std::size_t sizeOf(CUpti_ActivityKind kind)
     case CUPTI_ACTIVITY_KIND_RUNTIME:
     case CUPTI_ACTIVITY_KIND_DRIVER: return sizeof(CUpti_ActivityAPI);
     case CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION: return sizeof(CUpti_ActivityExternalCorrelation);
+    case CUPTI_ACTIVITY_KIND_OVERHEAD:
+        return twelve ? sizeof(CUpti_ActivityOverhead2) : sizeof(CUpti_ActivityOverhead3);
     case CUPTI_ACTIVITY_KIND_CONTEXT: return twelve ? sizeof(CUpti_ActivityContext2) : sizeof(CUpti_ActivityContext3);
     default: return 0;
     }
@@ -224,9 +227,12 @@ public:
     void flush()
     {
         const std::lock_guard lock(mutex);
-        if (m_buffer)
-            complete(nullptr, 0, std::exchange(m_buffer, nullptr), m_size, m_used);
+        if (!m_buffer)
+            return;
+        const std::int64_t start = now();
+        complete(nullptr, 0, std::exchange(m_buffer, nullptr), m_size, m_used);
         m_size = m_used = 0;
+        m_flushes.emplace_back(start, now());
     }
     std::size_t takeDropped()
     {
@@ -275,6 +281,20 @@ private:
         if (kinds.contains(record.kind))
             write(record);
     }
+    /// cupti_activity.h:752 and 4401: the handing over of buffers is a record itself, of no call.
+    void writeFlushes()
+    {
+        for (const auto& [start, end] : std::exchange(m_flushes, {})) {
+            CUpti_ActivityOverhead3 record{};
+            record.kind = CUPTI_ACTIVITY_KIND_OVERHEAD;
+            record.overheadKind = CUPTI_ACTIVITY_OVERHEAD_CUPTI_BUFFER_FLUSH;
+            record.objectKind = CUPTI_ACTIVITY_OBJECT_PROCESS;
+            record.objectId.pt.processId = static_cast<std::uint32_t>(::getpid());
+            record.start = time(start);
+            record.end = time(end);
+            writeIfEnabled(record);
+        }
+    }
     template<typename Record>
     void write(const Record& record)
     {
@@ -291,6 +311,7 @@ private:
                 ++m_dropped;
                 return;
             }
+            writeFlushes();
         }
         std::memcpy(m_buffer + m_used, &record, bytes);
         m_used += bytes;
@@ -300,7 +321,8 @@ private:
     std::size_t m_size = 0, m_used = 0, m_dropped = 0;
     std::map<std::uint32_t, std::map<std::uint32_t, std::uint32_t>> m_streams;
     std::set<std::string> names;
-    std::set<std::uint32_t> m_labelled; ///< calls beside which an external id was written
+    std::vector<std::pair<std::int64_t, std::int64_t>> m_flushes; ///< which no record tells of yet
+    std::set<std::uint32_t> m_labelled;                           ///< calls beside which an external id was written
 };
 
 Recorder& recorder()
@@ -320,6 +342,7 @@ CUptiResult cuptiGetResultString(CUptiResult result, const char** text)
                 ? "CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED"
             : result == CUPTI_ERROR_NOT_COMPATIBLE    ? "CUPTI_ERROR_NOT_COMPATIBLE"
             : result == CUPTI_ERROR_INVALID_PARAMETER ? "CUPTI_ERROR_INVALID_PARAMETER"
+            : result == CUPTI_ERROR_QUEUE_EMPTY       ? "CUPTI_ERROR_QUEUE_EMPTY"
                                                       : "CUPTI_ERROR_UNKNOWN";
     return CUPTI_SUCCESS;
 }

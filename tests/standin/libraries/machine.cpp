@@ -160,4 +160,11 @@ bool failsFromNow(const std::string& what)
     return after(what) >= 0;
 }
 
+bool failed(const std::string& what)
+{
+    const auto planned = settings().fail.find(what);
+    const std::lock_guard lock(book().mutex);
+    return planned != settings().fail.end() && book().tries[what] >= planned->second;
+}
+
 } // namespace standin

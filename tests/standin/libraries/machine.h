@@ -5,7 +5,8 @@
 // _SEED, _DELAY (most microseconds that a stream dawdles before an operation), _REPORT (a file: ".PID" is appended),
 // _FAIL (a list by commas of WHAT:NUMBER: the NUMBERth of allocate, launch, product, green, cupti fails; untimed, a
 // record has no time; lost, a kernel takes its GPU along; from that one on: wrong, products are wrong; nccl, no
-// operation of NCCL ends; overlap, slices are not apart).
+// operation of NCCL ends; overlap, slices are not apart; nowait, streams do not wait for events; linger, a call of NCCL
+// stays until another thread calls with its communicator).
 #pragma once
 
 #include <cstddef>
@@ -38,5 +39,7 @@ void broken(const std::string& what, const char* rule);
 bool failsNow(const std::string& what);
 /// Whether it is that one or a later one.
 bool failsFromNow(const std::string& what);
+/// Whether that one has come.
+bool failed(const std::string& what);
 
 } // namespace standin

@@ -21,6 +21,7 @@ struct ncclComm {
     std::shared_ptr<Group> group;
     int device = 0;
     std::atomic<int> users{0}; ///< threads that are in a call with it
+    std::atomic<int> calls{0}; ///< so far
 };
 
 namespace {
@@ -53,10 +54,19 @@ std::atomic<int> ids{0};
 struct Use {
     explicit Use(ncclComm* communicator) : communicator(communicator)
     {
-        const std::lock_guard lock(mutex);
-        known = communicators.contains(communicator);
-        if (known && communicator->users++ > 0)
-            broken("a communicator was used by two threads at a time", "NCCL user guide, Thread Safety");
+        int calls = 0;
+        {
+            const std::lock_guard lock(mutex);
+            known = communicators.contains(communicator);
+            if (!known)
+                return;
+            if (communicator->users++ > 0)
+                broken("a communicator was used by two threads at a time", "NCCL user guide, Thread Safety");
+            calls = ++communicator->calls;
+        }
+        if (failsNow("linger"))
+            while (communicator->calls == calls)
+                rest();
     }
     ~Use()
     {
@@ -316,7 +326,9 @@ static ncclResult_t leave(ncclComm_t communicator, bool aborts)
         communicator->group->abort();
     hold("communicators", -1);
     // The object stays, as somebody may be in a call with it; the group goes with the last kernel that has it.
-    communicator->group.reset();
+    ++communicator->calls;
+    if (communicator->users == 0)
+        communicator->group.reset();
     return ncclSuccess;
 }
 

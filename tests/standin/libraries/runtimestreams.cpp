@@ -253,6 +253,8 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t handle, cudaEvent_t on, unsigned)
         count("waits for events that were never recorded");
         return cudaSuccess;
     }
+    if (failsFromNow("nowait"))
+        return cudaSuccess;
     stream->push([event, number, device = stream->device](const Running&) {
         std::unique_lock lock(event->mutex);
         waitUnlessLost(lock, event->happened, event->device, device, [&] { return event->done >= number; });
