@@ -59,12 +59,13 @@ __global__ void biasGradient(int rows, int columns, const float* values, float* 
         [=](std::int64_t column, float sum) { sums[column] += sum; });
 }
 
-/// The largest power of two that divides the address, up to what the library knows of.
+/// What an algorithm may take for granted of a matrix. The most is what loads of four numbers need, and no more than
+/// every tensor of a buffer has whose tensors are all of a multiple of four numbers: buffers begin at multiples of 64
+/// bytes, and where a tensor lies in one depends on the schedule, on which no algorithm may depend.
 std::uint32_t alignmentOf(const float* data)
 {
-    constexpr std::uint32_t most = 256;
-    const auto address = reinterpret_cast<std::uintptr_t>(data);
-    return address % most == 0 ? most : std::uint32_t(address & -address);
+    constexpr std::uint32_t most = 4 * sizeof(float);
+    return reinterpret_cast<std::uintptr_t>(data) % most == 0 ? most : sizeof(float);
 }
 
 } // namespace

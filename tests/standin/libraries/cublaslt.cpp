@@ -258,6 +258,8 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t description
     const int there = stream->slice ? static_cast<int>(stream->slice->multiprocessors) : settings().multiprocessors;
     if ((chosen.multiprocessors == 0 ? settings().multiprocessors : chosen.multiprocessors) != there)
         count("products chosen for other multiprocessors");
+    count("products for an alignment of " + std::to_string(chosen.alignments[0]));
+    count("bytes of products", static_cast<long>(bytesOf(left) + bytesOf(right) + bytesOf(result)));
     const bool narrow = product.compute == CUBLAS_COMPUTE_32F_FAST_16BF;
     const Matrix first{static_cast<const float*>(a), left, transposeA},
         second{static_cast<const float*>(b), right, transposeB};
