@@ -49,6 +49,20 @@ cudaError_t whyNoRuntime()
     return settings().driver / 1000 < toolkit / 1000 ? cudaErrorInsufficientDriver : cudaSuccess;
 }
 
+/// As nvcc mangles kernels, without their arguments: the unnamed namespace of a .cu is called after the file.
+std::string mangled(const Launch& launch)
+{
+    const auto sized = [](const std::string& text) { return std::to_string(text.size()) + text; };
+    const std::string kernel = launch.kernel, place = launch.place;
+    const std::string name = sized(kernel.substr(0, kernel.find('<')));
+    const std::size_t end = place.find(".cu:");
+    if (end == std::string::npos)
+        return "_Z" + name + "v";
+    const std::string file = place.substr(0, end) + "_cu";
+    return "_ZN" + sized("_GLOBAL__N__00000000_" + std::to_string(file.size()) + "_" + file + "_00000000") + name
+           + "Ev";
+}
+
 /// A copy between any two places, in the order of the stream.
 cudaError_t copy(Stream& stream, void* to, int toDevice, const void* from, int fromDevice, std::size_t bytes)
 {
@@ -131,7 +145,7 @@ extern "C" __attribute__((visibility("default"))) void pipewrightStandinLaunch(c
     placed.firstMultiprocessor = stream->slice ? stream->slice->first : 0;
     placed.multiprocessors =
         stream->slice ? stream->slice->multiprocessors : static_cast<unsigned>(settings().multiprocessors);
-    switch (launchKernel(*stream, launch.kernel, [placed] { runGrid(placed); })) {
+    switch (launchKernel(*stream, mangled(launch), [placed] { runGrid(placed); })) {
     case Launched::Yes: return;
     case Launched::WrongDevice: return void(ended(cudaErrorInvalidResourceHandle));
     case Launched::OutOfResources: return void(ended(cudaErrorLaunchOutOfResources));

@@ -72,6 +72,9 @@ private Q_SLOTS:
         row("void at::native::vectorized_elementwise_kernel<4, at::native::FillFunctor<float> >(int)", "elementwise");
         row("pipewright::kernels::cuda::elementwise_cu::forEach<Gelu>(unsigned long, Gelu)", "elementwise");
         row("pipewright::kernels::cuda::spin_cu::spinUntil(long const*, long)", "timed work");
+        row("pipewright::kernels::cuda::rotary_cu::turn(Rows, Pairs, float*)", "elementwise");
+        row("pipewright::kernels::cuda::experts_cu::rowProducts(ExpertsShape, int const*)", "product");
+        row("pipewright::kernels::cuda::routing_cu::giveRows(long, int const*)", "routing");
         row("nobody knows this one", "other");
     }
     void kernelsHaveAGroupByTheirName()
