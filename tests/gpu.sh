@@ -9,6 +9,7 @@
 # Without a PART all of them. A part goes on after a failure and leaves OUT/PART.tar.gz of less than 12 MB: a report in
 # Markdown, all that was said, an environment dump and small traces. With a bundle nothing is needed but the driver and
 # NVIDIA's libraries, for example those of an installed PyTorch. --small, before OUT: the least sizes, for a rehearsal.
+# PIPEWRIGHT_GPU_SECONDS: of a part, when 480 are too many.
 # Ends with 0 when all of it passed, 1 when something failed, 2 when there is nothing to run, and 3 when there is no GPU
 # to run it on; the report says why.
 set -uo pipefail
@@ -25,7 +26,7 @@ mkdir -p "$out" && out=$(cd "$out" && pwd) || exit 2
 [ ! -d "$bundle" ] || bundle=$(cd "$bundle" && pwd)
 [ -n "$bundle" ] || [ ! -x "$root/bin/pipewright" ] || bundle=$root # this script is part of a bundle
 fp32=1e-4 bf16=3e-2      # the largest relative error of a tensor's gradient that is none
-limit=480                # seconds of a part; what does not fit is left out, and said to be
+limit=${PIPEWRIGHT_GPU_SECONDS:-480} # seconds of a part; what does not fit is left out or ended, and said to be
 most=$((12 * 1024 * 1024 - 65536)) # bytes of an archive
 
 if [ -z "$bundle" ]; then
@@ -44,11 +45,19 @@ title() { say; say "## $*"; say; }
 pass() { say "- $*"; }
 fail() { failed=1; say "- **FAILED** $*"; }
 left() { echo $((limit - (SECONDS - began))); }
+# capped SECONDS COMMAND…: for so long, but no longer than the part has left.
+capped() {
+    local most
+    most=$(left)
+    [ "$most" -ge 1 ] || most=1
+    [ "$1" -le "$most" ] || set -- "$most" "${@:2}"
+    timeout "$@"
+}
 fits() { [ "$(left)" -gt "${2:-20}" ] || { say "- $1: left out, the time is up"; return 1; }; }
 # The number, or the list, behind "key": in one line of JSON.
 value() { sed -n "s/.*\"$1\":\(\[[^]]*\]\|[-0-9.e+]*\).*/\1/p"; }
 within() { awk -v error="${1:-none}" -v bound="$2" 'BEGIN { exit !(error ~ /^[0-9]/ && error + 0 <= bound + 0) }'; }
-query() { timeout 60 "$program" query "$1" "$2" 2>>"$part.err" | tail -n +2; }
+query() { capped 60 "$program" query "$1" "$2" 2>>"$part.err" | tail -n +2; }
 
 # A small model as the rehearsal's; its head is its own, so that stages may be updated at different times.
 if [ -n "$small" ]; then
@@ -62,7 +71,7 @@ untied="--model byte-gpt-small${small:+ --sequence 8 --microbatch-size 1}"
 design() {
     local name=$1 family=$2
     shift 2
-    timeout 60 "$program" new "$family" --devices "$devices" --microbatches "$microbatches" "$@" -o "$name.json" --force \
+    capped 60 "$program" new "$family" --devices "$devices" --microbatches "$microbatches" "$@" -o "$name.json" --force \
         >>"$name.out" 2>>"$name.err" || { fail "$name: $(tail -n 1 "$name.err")"; return 1; }
 }
 # run NAME FILE OPTION…: a run on the GPU; its JSON is in NAME.json-out, a trace in NAME.db, if one is wanted.
@@ -71,7 +80,7 @@ run() {
     shift 2
     case " $* " in *' --record nothing '*) trace=() ;; esac
     fits "$name" || return 2
-    timeout 120 "$program" run "$file" --backend cuda --progress none --json "${trace[@]}" "$@" \
+    capped 120 "$program" run "$file" --backend cuda --progress none --json "${trace[@]}" "$@" \
         >"$name.json-out" 2>>"$name.err"
     local code=$?
     [ $code = 0 ] || { fail "$name: $(grep -m 2 error "$name.err" | tr '\n' ' ')(exit code $code)"; return 1; }
@@ -98,10 +107,10 @@ environment() {
     { uname -a; cat /etc/os-release; nproc; free -m; df -h .; nvidia-smi; nvidia-smi -q; nvidia-smi topo -m
       env | grep -E '^(CUDA|NCCL|LD_|PATH|VIRTUAL_ENV|CONDA|SLURM|PIPEWRIGHT)' | sort; ulimit -a
       python3 -c 'import torch; print(torch.__version__, torch.version.cuda)'; } >environment.txt 2>&1
-    timeout 60 "$program" devices >devices.txt 2>>"$part.err"
+    capped 60 "$program" devices >devices.txt 2>>"$part.err"
     title "Machine"
     sed 's/^/    /' devices.txt | tee -a "$report"
-    if ! timeout 60 "$program" devices --json 2>/dev/null | grep -q '"cuda":{"available":true'; then
+    if ! capped 60 "$program" devices --json 2>/dev/null | grep -q '"cuda":{"available":true'; then
         say; say "Nothing was run on a GPU: $(sed -n 's/^cuda  off  //p' devices.txt)"
         return 3
     fi
@@ -116,13 +125,13 @@ environment() {
 probe() {
     title "Kernels against their references"
     if [ -x "$gpucheck" ]; then
-        timeout 200 "$gpucheck" $check >gpucheck.out 2>gpucheck.err
+        capped 200 "$gpucheck" $check >gpucheck.out 2>gpucheck.err
         code=$?
         [ $code = 0 ] && pass "$(tail -n 1 gpucheck.out)" || fail "gpucheck (exit code $code): $(grep -m 3 WRONG gpucheck.out)"
         for tool in memcheck racecheck; do
             command -v compute-sanitizer >/dev/null 2>&1 || { say "- compute-sanitizer is not here"; break; }
             fits "compute-sanitizer, $tool" 120 || continue
-            timeout 150 compute-sanitizer --tool $tool --error-exitcode 9 "$gpucheck" --small --own-products \
+            capped 150 compute-sanitizer --tool $tool --error-exitcode 9 "$gpucheck" --small --own-products \
                 >$tool.out 2>&1 && pass "compute-sanitizer, $tool: nothing" || fail "compute-sanitizer, $tool: $(tail -n 1 $tool.out)"
         done
     else
@@ -130,7 +139,7 @@ probe() {
     fi
     title "Slices of one GPU"
     if [ -x "$slicecheck" ]; then
-        timeout 60 "$slicecheck" $check >slices.out 2>slices.err
+        capped 60 "$slicecheck" $check >slices.out 2>slices.err
         code=$?
         sed 's/^/    /' slices.out | tee -a "$report"
         case $code in
@@ -146,7 +155,7 @@ probe() {
         local as=machine${way##* }
         [ -z "$small" ] || [ -z "$way" ] || continue
         fits "devices --measure $way" 60 || continue
-        if timeout 120 "$program" devices --measure --backend cuda $way -o "$as.json" --progress none --force >"$as.out" 2>>"$as.err"; then
+        if capped 120 "$program" devices --measure --backend cuda $way -o "$as.json" --progress none --force >"$as.out" 2>>"$as.err"; then
             say; sed 's/^/    /' "$as.out" | tee -a "$report"; say
         else
             fail "devices --measure $way: $(grep -m 2 error "$as.err" | tr '\n' ' ')"
@@ -235,10 +244,10 @@ correct() {
     for family in 1f1b chimera; do
         fits "$family" 60 || continue
         local name=ranks-$family words port=$((29000 + RANDOM % 1000))
-        timeout 60 "$program" new "$family" --devices 2 --microbatches "$microbatches" $model -o "$name.json" --force >/dev/null 2>"$name.err"
+        capped 60 "$program" new "$family" --devices 2 --microbatches "$microbatches" $model -o "$name.json" --force >/dev/null 2>"$name.err"
         words="$name.json --backend mpi --device cuda --deadline 30s --steps $steps --progress none --json --force -o $name.db"
         for rank in 1 0; do # as torchrun starts them
-            RANK=$rank WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=$port timeout 100 "$program" run $words \
+            RANK=$rank WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=$port capped 100 "$program" run $words \
                 >"$name.$rank.out" 2>>"$name.$rank.err" &
         done
         wait $!; local code=$? # of rank 0, which was started last
@@ -258,7 +267,7 @@ correct() {
             [ "$link" != nccl ] || [ "$gpus" -ge 2 ] || { say "- $shared, nccl: not supported here, needs two GPUs"; continue; }
             local name=shared-$shared-$link error
             fits "$shared, $link" 60 || continue
-            timeout 120 "$program" shard "$shares/$shared.json" --run --backend cuda --link "$link" --json >"$name.out" 2>>"$name.err" ||
+            capped 120 "$program" shard "$shares/$shared.json" --run --backend cuda --link "$link" --json >"$name.out" 2>>"$name.err" ||
                 { fail "$shared, $link: $(head -n 2 "$name.err" | tr '\n' ' ')"; continue; }
             error=$(value gradient_error <"$name.out")
             within "$error" $fp32 && pass "$shared, $link: error $error, $(value verified <"$name.out") properties" ||
@@ -273,15 +282,15 @@ fidelity() {
     local repeats="1 2 3" steps=4
     [ -z "$small" ] || { families=zb-h1 repeats="1 2" steps=2; }
     design base 1f1b $model && run base base.json --steps $steps --no-gradient-check || return
-    timeout 60 "$program" calibrate base.json base.db -o measured.json --force >>base.out 2>>base.err ||
+    capped 60 "$program" calibrate base.json base.db -o measured.json --force >>base.out 2>>base.err ||
         { fail "calibrate: $(tail -n 1 base.err)"; return; }
     for family in 1f1b $families; do
         local name=fidelity-$family errors="" measured=""
-        timeout 60 "$program" new "$family" --devices "$devices" --microbatches "$microbatches" --costs-from measured.json \
+        capped 60 "$program" new "$family" --devices "$devices" --microbatches "$microbatches" --costs-from measured.json \
             -o "$name.json" --force >>"$name.out" 2>>"$name.err" || { fail "$family: $(tail -n 1 "$name.err")"; continue; }
         for _ in $repeats; do
             run "$name" "$name.json" --steps $steps --no-gradient-check || continue 2
-            timeout 60 "$program" compare "$name.json" "$name.db" --json >"$name.compared" 2>>"$name.err"
+            capped 60 "$program" compare "$name.json" "$name.db" --json >"$name.compared" 2>>"$name.err"
             errors="$errors $(sed -n 's/.*"makespan":{[^}]*"error":\([-0-9.e+]*\).*/\1/p' "$name.compared")"
             measured="$measured $(sed -n 's/.*"makespan":{[^}]*"measured_ns":\([0-9]*\).*/\1/p' "$name.compared")"
         done
@@ -316,12 +325,12 @@ speed() {
         pass "$what: its quickest step is $step ns, $(awk -v a="$step" -v b="$quickest" 'BEGIN { printf "%+.1f %%", 100 * (a / b - 1) }')"
     done
     title "Products and a layer, ours and PyTorch's"
-    timeout 100 "$gpucheck" --products $check >products.out 2>products.err && sed 's/^/- ours, /' products.out | tee -a "$report" ||
+    capped 100 "$gpucheck" --products $check >products.out 2>products.err && sed 's/^/- ours, /' products.out | tee -a "$report" ||
         fail "products: $(tail -n 1 products.out)"
     # What a second layer adds to the blocks of a step.
     local layer="--model llama-3-8b --sequence 2048" one=layers=1,vocabulary=1000 two=layers=2,vocabulary=1000
     [ -z "$small" ] || layer="--model byte-gpt-small --sequence 8" one=layers=1 two=layers=2
-    if timeout 60 "$program" new 1f1b --devices 1 --microbatches 1 $layer --microbatch-size 1 -o layer.json --force >>layer.out 2>>layer.err; then
+    if capped 60 "$program" new 1f1b --devices 1 --microbatches 1 $layer --microbatch-size 1 -o layer.json --force >>layer.out 2>>layer.err; then
         for case in "${precisions[@]}"; do
             run "one$case" layer.json --steps $few --no-gradient-check --scale $one $case &&
                 run "two$case" layer.json --steps $few --no-gradient-check --scale $two $case || continue
@@ -334,7 +343,7 @@ speed() {
     local script=$root/tests/gpu/torchspeed.py
     [ -f "$script" ] || script=$bundle/bin/torchspeed.py
     if python3 -c 'import torch; raise SystemExit(not torch.cuda.is_available())' 2>/dev/null; then
-        timeout 150 python3 "$script" >torch.out 2>torch.err || fail "PyTorch: $(tail -n 1 torch.err)"
+        capped 150 python3 "$script" >torch.out 2>torch.err || fail "PyTorch: $(tail -n 1 torch.err)"
         sed "s/^/- PyTorch's, /" torch.out | tee -a "$report"
     else
         say "- PyTorch is not here, or has no GPU"
@@ -342,11 +351,11 @@ speed() {
     [ -z "$small" ] || return
     title "Wide models"
     for case in "" "--bf16"; do
-        timeout 60 "$program" new 1f1b --devices 1 --microbatches 4 --model gpt-1.5b --sequence 1024 --microbatch-size 1 -o wide.json --force \
+        capped 60 "$program" new 1f1b --devices 1 --microbatches 4 --model gpt-1.5b --sequence 1024 --microbatch-size 1 -o wide.json --force \
             >>wide.out 2>>wide.err || { fail "wide: $(tail -n 1 wide.err)"; break; }
         run "wide$case" wide.json --steps 3 --no-gradient-check $case && pass "gpt-1.5b ${case:-fp32}: $(value step_ns <"wide$case.json-out") ns"
     done
-    timeout 60 "$program" new 1f1b --devices 1 --microbatches 4 --model llama-3-8b --sequence 2048 --microbatch-size 1 -o llama.json \
+    capped 60 "$program" new 1f1b --devices 1 --microbatches 4 --model llama-3-8b --sequence 2048 --microbatch-size 1 -o llama.json \
         --force >>wide.out 2>>wide.err || fail "llama: $(tail -n 1 wide.err)"
     for case in "" "--bf16"; do
         run "llama$case" llama.json --steps 3 --no-gradient-check --scale layers=4,vocabulary=32000 $case &&

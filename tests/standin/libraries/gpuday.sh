@@ -64,6 +64,23 @@ if [ -z "$(find /usr/local/cuda/lib64/ /usr/lib/x86_64-linux-gnu -name libcublas
     grep -q 'cuBLASLt was not found (libcublasLt.so.12).* many times slower' "$folder/slow.log" || bad "nothing says that cuBLASLt is missing"
 fi
 
+# What hangs is ended with its part, not later.
+mkdir -p "$folder/hung/bin"
+cat >"$folder/hung/bin/pipewright" <<'HUNG'
+#!/bin/sh
+case "$1 $2" in
+    "devices --json") echo '"cuda":{"available":true' ;;
+    run*) exec sleep 300 ;;
+esac
+HUNG
+chmod +x "$folder/hung/bin/pipewright"
+began=$SECONDS
+PIPEWRIGHT_GPU_SECONDS=25 "$script" "$folder/late" "$folder/hung" fidelity >"$folder/late.log" 2>&1
+code=$?
+[ $code = 1 ] || bad "what hangs ended with $code"
+[ $((SECONDS - began)) -lt 100 ] || bad "a part of 25 seconds took $((SECONDS - began))"
+grep -q 'FAILED.*base: .*exit code 124\|base: left out, the time is up' "$folder/late/fidelity/report.md" || bad "nothing says what hung"
+
 PIPEWRIGHT_STANDIN_GPUS=0 "$script" --small "$folder/none" "$bundle" probe >"$folder/none.log" 2>&1
 code=$?
 [ $code = 3 ] || bad "without a GPU it ended with $code"
