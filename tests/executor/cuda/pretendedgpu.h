@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Two GPUs made of threads: the CUDA plugin's table with host maths behind it. Every stream is a thread with a queue,
-// so work happens when its stream comes to it and not when it is issued, copies overtake maths, and a wait that the
-// backend forgot gives wrong numbers (or a data race that the thread sanitizer sees). Events, captures, NCCL's
-// rendezvous and its rule of one thread per GPU behave as on a GPU; speed does not.
+// A double of the CUDA plugin's table, for the tests of CudaBackend: two GPUs made of threads with host maths behind
+// them. Every stream is a thread with a queue, so work happens when its stream comes to it and not when it is issued,
+// copies overtake maths, and a wait that the backend forgot gives wrong numbers (or a data race that the thread
+// sanitizer sees). Events, captures, NCCL's rendezvous and its rule of one thread per GPU behave as on a GPU; speed
+// does not.
 #pragma once
 
 #include "executor/cuda/pretendedmaths.h"
