@@ -3,6 +3,8 @@
 // beside itself, and NVIDIA's libraries in the loader's path, as on a machine that has a GPU.
 #pragma once
 
+#include "testpaths.h"
+
 #include <QDir>
 #include <QFile>
 #include <QJsonArray>
@@ -116,11 +118,41 @@ public:
                    .code
                == 0;
     }
+    /// byte-gpt-small with a layer for each of eight stages, and narrower.
+    bool deepModel(const QString& name) const
+    {
+        QFile from(PIPEWRIGHT_SOURCE_DIR "/resources/models/byte-gpt-small.json"), to(path(name));
+        if (!from.open(QIODevice::ReadOnly) || !to.open(QIODevice::WriteOnly))
+            return false;
+        QJsonObject model = QJsonDocument::fromJson(from.readAll()).object();
+        for (const auto& [size, value] : {std::pair{"layers", 8}, {"hidden", 16}, {"ffn", 32}})
+            model[size] = value;
+        return to.write(QJsonDocument(model).toJson()) > 0;
+    }
     QString path(const QString& name) const { return m_folder.filePath(name); }
 
 private:
     QTemporaryDir m_folder;
     std::map<QString, QString> m_settings;
 };
+
+inline const QString onGpus = "run design.json --backend cuda --json --progress none --force -o trace.db --steps ";
+
+/// Of a run that was to compare its gradients; empty: all of it is right.
+inline QString whyNotRight(const StandInOutcome& ran)
+{
+    if (ran.code != 0)
+        return QString("ended with %1: %2").arg(ran.code).arg(ran.errors);
+    const QJsonObject check = ran.json["gradient_check"].toObject();
+    if (!check["max_relative_error"].isDouble()
+        || check["max_relative_error"].toDouble() > check["within"].toDouble(-1))
+        return "gradients are off: " + QString::fromUtf8(QJsonDocument(check).toJson());
+    if (ran.json["peak_bytes"] != ran.json["predicted_peak_bytes"]
+        || ran.json["allocated_bytes"] != ran.json["predicted_allocated_bytes"])
+        return "memory is not as predicted: " + ran.output;
+    if (ran.json["dropped_records"].toInt(-1) != 0)
+        return "records were dropped";
+    return ran.faults();
+}
 
 } // namespace pipewright::test

@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// What CUPTI records of the program's real plugin on stand-in GPUs, and what the program then says of it: labels,
+// groups, shares, the recorder's own cost, and how much is launched for a layer and for a block.
+#include "standin/libraries/standinmachine.h"
+#include "testmain.h"
+#include "testpaths.h"
+
+#include <QTest>
+
+using namespace pipewright;
+using namespace pipewright::test;
+
+namespace {
+
+constexpr double rounding = 2000; ///< ns of a block: events tell floats of milliseconds
+
+const QString unrecorded = "run design.json --backend cuda --json --progress none --record nothing "
+                           "--no-gradient-check --steps ";
+
+QStringList groupsOf(const QJsonObject& kernels)
+{
+    QStringList names;
+    for (const auto& each : kernels["groups"].toArray())
+        names << each.toObject()["group"].toString();
+    names.sort();
+    return names;
+}
+
+} // namespace
+
+class TestStandInRecords : public QObject {
+    Q_OBJECT
+
+private Q_SLOTS:
+    /// Made by the plugin and the recorder, not by a test: as far as a run is recorded on any GPU.
+    void kernelsOfBlocksAreExplainedAndCompared()
+    {
+        const StandInMachine machine(1);
+        QVERIFY(machine.design("1f1b", 2));
+        const StandInOutcome ran = machine.run(onGpus + "2 --no-gradient-check");
+        QVERIFY2(ran.code == 0 && ran.faults().isEmpty(), qPrintable(ran.errors + ran.faults()));
+        QVERIFY(ran.counted("activity records") > 1000);
+        for (const QString& name : ran.namesLike("kernels without a label: "))
+            QVERIFY2(name.contains("forEach"), qPrintable(name)); // fills, before the first block
+        // Asking whether something has happened leaves no records, of which there would be thousands.
+        QVERIFY(ran.counted("cudaEventQuery") > 0);
+        QCOMPARE(ran.counted("synchronization records of what had not happened"), 0.0);
+        QCOMPARE(ran.counted("call records of cudaEventQuery"), 0.0);
+        QCOMPARE(ran.counted("call records of cudaStreamQuery"), 0.0);
+        QVERIFY(ran.counted("call records of cudaLaunchKernel") > 0);
+        // The recorder's own work is stated with the run: the buffers of the first step, as the second began.
+        QVERIFY(ran.json["recorder_records"].toInt() > 0);
+        QVERIFY(ran.json["recorder_ns"].toDouble() > 0);
+
+        const QJsonObject explained = machine.run("explain trace.db --json").json;
+        const QJsonObject kernels = explained["kernels"].toObject();
+        QCOMPARE(kernels["blocks"].toInt(), 2 * 4 * 2 + 2); // a forward and a backward each, and the updates
+        QCOMPARE(kernels["blocks_without_kernels"].toInt(), 0);
+        QCOMPARE(groupsOf(kernels),
+                 QStringList({"attention", "copy", "elementwise", "embedding", "loss", "norm", "product"}));
+        const double events = kernels["by_events_ns"].toDouble(), first = kernels["by_kernels_ns"].toDouble(),
+                     running = kernels["kernels_running_ns"].toDouble();
+        QVERIFY(running > 0 && running <= first);
+        QVERIFY(first <= events + 18 * rounding);
+        double grouped = 0;
+        for (const auto& each : kernels["groups"].toArray())
+            grouped += each.toObject()["time_ns"].toDouble();
+        QCOMPARE(grouped, running); // of one stream nothing overlaps
+        const double bound = kernels["launch_bound_ns"].toDouble();
+        QVERIFY(bound >= 0 && bound <= events);
+        QVERIFY(std::abs(kernels["launch_bound"].toDouble() - bound / events) < 1e-6);
+        QVERIFY(kernels["recorder_records"].toInt() <= ran.json["recorder_records"].toInt());
+
+        // Of each device: what its GPU did of the step, and why not more.
+        const QJsonArray gpus = explained["gpus"].toArray();
+        QCOMPARE(gpus.size(), 2);
+        const double step = explained["makespan"].toObject()["measured_ns"].toDouble();
+        for (const auto& each : gpus) {
+            double sum = each.toObject()["running_ns"].toDouble();
+            QVERIFY(sum > 0);
+            for (const QJsonValue part : each.toObject()["idle_ns"].toObject())
+                sum += part.toDouble();
+            QVERIFY(sum >= step); // more where kernels end behind the last block, by the clock of the events
+        }
+        QCOMPARE(gpus[0].toObject()["running_ns"].toDouble() + gpus[1].toObject()["running_ns"].toDouble(), running);
+
+        const QJsonObject compared = machine.run("compare design.json trace.db --block-time kernels --json").json;
+        QCOMPARE(compared["block_time"].toString(), QStringLiteral("kernels"));
+        QCOMPARE(compared["block_times"].toObject(), kernels);
+        QCOMPARE(compared["blocks"].toObject()["matched"].toInt(), 2 * 4 * 2);
+
+        const QString calibrate = "calibrate design.json trace.db --json --force --block-time ";
+        const QJsonObject byKernels = machine.run(calibrate + "kernels -o kernels.json").json,
+                          byEvents = machine.run(calibrate + "events -o events.json").json;
+        QVERIFY(byKernels["source"].toString().contains("times of kernels"));
+        for (int stage = 0; stage < 2; ++stage)
+            for (const char* what : {"forward_ns", "backward_ns"}) {
+                const double time = byKernels["stages"].toArray()[stage].toObject()[what].toDouble();
+                QVERIFY2(time > 0, what);
+                QVERIFY2(time <= byEvents["stages"].toArray()[stage].toObject()[what].toDouble() + rounding, what);
+            }
+        QVERIFY(machine.run("explain trace.db").output.contains("of CUPTI's own work"));
+    }
+
+    void whatALayerLaunches_data()
+    {
+        QTest::addColumn<QString>("model");
+        QTest::addColumn<double>("products");
+        QTest::addColumn<double>("bytes");   // of the factors and results of its products, each read or written once
+        QTest::addColumn<double>("kernels"); // products included, and the layer's part of the update
+        const auto product = [](int inputs, int outputs) {
+            constexpr int rows = 8;
+            return 4.0 * (rows * inputs + inputs * outputs + rows * outputs);
+        };
+        const auto linear = [&](int inputs, int outputs) { return 3 * product(inputs, outputs); };
+        // Query, key and value are three products of the forward, and one each of their gradients.
+        QTest::newRow("GPT") << "byte-gpt-small" << 14.0
+                             << 3 * product(48, 48) + 2 * product(48, 3 * 48) + linear(48, 48) + linear(48, 192)
+                                    + linear(192, 48)
+                             << 46.0;
+        QTest::newRow("Llama") << PIPEWRIGHT_SOURCE_DIR "/tests/torch/models/llama.json" << 21.0
+                               << linear(48, 96) + 2 * linear(48, 32) + linear(96, 48) + 2 * linear(48, 80)
+                                      + linear(80, 48)
+                               << 43.0;
+    }
+    /// Forward and backward of one layer: what a second one adds to a step.
+    void whatALayerLaunches()
+    {
+        QFETCH(QString, model);
+        QFETCH(double, products);
+        QFETCH(double, bytes);
+        QFETCH(double, kernels);
+        const StandInMachine machine(1);
+        QVERIFY(
+            machine
+                .run("new 1f1b --devices 1 --microbatches 1 --microbatch-size 1 --sequence 8 -o design.json --model "
+                     + model)
+                .code
+            == 0);
+        const QString words = unrecorded + "1 --scale layers=";
+        const StandInOutcome one = machine.run(words + "1"), two = machine.run(words + "2");
+        QVERIFY2(one.code == 0 && two.code == 0, qPrintable(one.errors + two.errors));
+        const auto added = [&](const char* what) { return two.counted(what) - one.counted(what); };
+        QCOMPARE(added("products"), products);
+        QCOMPARE(added("bytes of products"), bytes);
+        QVERIFY2(added("kernels") > products && added("kernels") <= kernels,
+                 qPrintable(QString::number(added("kernels"))));
+        // All on the layer's own stream, in the order in which they are issued: nobody waits within a layer.
+        for (const char* call : {"cudaEventRecord", "cudaStreamWaitEvent", "cudaSetDevice", "cudaMalloc"})
+            QVERIFY2(added(call) == 0, call);
+    }
+
+    void whatTheHostIssuesForABlock_data()
+    {
+        QTest::addColumn<QString>("way");
+        QTest::newRow("streams") << "";
+        QTest::newRow("graphs") << " --graphs";
+    }
+    /// What a third step adds, blocks having been captured in the second. A stream needs a call for each kernel, a
+    /// graph one for the whole block; beside these each block, with its transfers, has at most 9 events to record and
+    /// to wait for. At half a microsecond for such a call, which is an assumption until it is measured on a GPU, that
+    /// is less than 5 microseconds a block.
+    void whatTheHostIssuesForABlock()
+    {
+        QFETCH(QString, way);
+        constexpr int devices = 2, blocks = devices * 4 * 2; // forwards and backwards of 4 microbatches
+        StandInMachine machine(1);
+        machine.set("DELAY", "0");
+        QVERIFY(machine.design("1f1b", devices));
+        const auto run = [&](int steps) {
+            return machine.run(unrecorded + QString::number(steps) + " --scale layers=2" + way);
+        };
+        const StandInOutcome two = run(2), three = run(3);
+        QVERIFY2(two.code == 0 && three.code == 0, qPrintable(two.errors + three.errors));
+        const auto added = [&](const char* what) { return three.counted(what) - two.counted(what); };
+        QVERIFY(added("cudaEventRecord") + added("cudaStreamWaitEvent") <= 9 * blocks);
+        for (const char* call : {"cudaSetDevice", "cudaGetDevice", "cudaMalloc", "cudaFree", "cudaEventCreate",
+                                 "cudaStreamSynchronize", "cudaEventSynchronize", "algorithms asked for"})
+            QVERIFY2(added(call) == 0, call);
+        QCOMPARE(added("cudaGraphLaunch"), way.isEmpty() ? 0.0 : blocks);
+        const double launches = added("cudaLaunchKernel") + added("cuLaunchKernelEx"), products = added("products");
+        QCOMPARE(products > 0, way.isEmpty());              // in graphs they were issued when these were made
+        QVERIFY(way.isEmpty() || launches <= 24 * devices); // of the update
+    }
+
+    /// That the streams' order counts here: without the waits for events, each of which the plugin issues, blocks read
+    /// what has not come yet.
+    void aStreamThatDoesNotWaitIsFound()
+    {
+        StandInMachine machine(2);
+        QVERIFY(machine.design("1f1b", 2));
+        const StandInOutcome ran = machine.set("FAIL", "nowait:1").set("DELAY", "20000").run(onGpus + "1");
+        QVERIFY(ran.code != 0 || !whyNotRight(ran).isEmpty());
+        QVERIFY2(ran.output.contains("gradient_check") || ran.errors.contains("differ"), qPrintable(ran.errors));
+    }
+
+    /// Another profiler may come, and this process may try again.
+    void aRecorderThatDoesNotStartLetsGo()
+    {
+        StandInMachine machine(2);
+        QVERIFY(machine.design("1f1b", 2));
+        const StandInOutcome ran = machine.set("FAIL", "cupti:3").run(onGpus + "2");
+        const QString why = whyNotRight(ran);
+        QVERIFY2(why.isEmpty(), qPrintable(why));
+        QVERIFY(ran.errors.contains("blocks are timed by events, without their kernels"));
+        QCOMPARE(ran.json["recorder_records"].toInt(-1), 0);
+    }
+
+    void recordsWithoutATimeAreNoLostOnes()
+    {
+        StandInMachine machine(1);
+        QVERIFY(machine.design("1f1b", 2));
+        const StandInOutcome ran = machine.set("FAIL", "untimed:5").run(onGpus + "2");
+        const QString why = whyNotRight(ran);
+        QVERIFY2(why.isEmpty(), qPrintable(why));
+        QVERIFY2(ran.errors.contains("1 records of the GPUs' recorder have no time"), qPrintable(ran.errors));
+    }
+};
+
+PIPEWRIGHT_TEST(TestStandInRecords, QCoreApplication)
+#include "tst_standinrecords.moc"
