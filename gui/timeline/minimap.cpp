@@ -3,6 +3,7 @@
 
 #include "gui/widgets/theme.h"
 #include "gui/widgets/timetext.h"
+#include "gui/widgets/words.h"
 
 #include <QAction>
 #include <QHelpEvent>
