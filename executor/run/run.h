@@ -93,7 +93,7 @@ struct RunResult {
     std::vector<HeldMemory> memory; ///< per device: what it was to hold, from before anything was allocated
     std::vector<Bytes> heldBytes; ///< per device: what was allocated of it. A note says where it is not memory's total
     std::int64_t droppedRecords = 0;
-    RecorderCost recorder{}; ///< of all steps and processes
+    RecorderCost recorder{};                ///< of all steps and processes
     std::optional<GradientCheck> gradients; ///< of the last step; of a whole run never without
     std::string trace;
     std::string traceFault; ///< why the trace lacks a part of the run, or all of it; empty: it has all

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // libcupti: activity records of what the stand-in GPUs do, in the client's buffers. Times are of the client's clock or,
 // when it registered none, of another one than the program's. Streams are numbered within each context, so green
-// contexts have the same numbers. Rules from cupti_activity.h of CUDA 13.0,
-// sizes of the records of 12 from cupti_activity_deprecated.h there.
+// contexts have the same numbers. Rules from cupti_activity.h of CUDA 13.0.
 #include "engine.h"
 #include "green.h"
 #include "machine.h"
 #include "observer.h"
+#include "recordsizes.h"
 #include "toolkit.h"
 
 #include <cstring>
@@ -63,30 +63,6 @@ CUpti_CallbackId numberOf(Domain domain, std::string_view name)
                 return each.number;
     }
     return 0;
-}
-
-/// Those of CUDA 12 are the oldest that a libcupti.so.12 writes; each begins as its successor does, so a record is one
-/// of the newest, cut off.
-std::size_t sizeOf(CUpti_ActivityKind kind)
-{
-    const bool twelve = toolkit < 13000;
-    switch (kind) {
-    case CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL:
-        return twelve ? sizeof(CUpti_ActivityKernel9) : sizeof(CUpti_ActivityKernel10);
-    case CUPTI_ACTIVITY_KIND_MEMCPY: return twelve ? sizeof(CUpti_ActivityMemcpy5) : sizeof(CUpti_ActivityMemcpy6);
-    case CUPTI_ACTIVITY_KIND_MEMCPY2: return sizeof(CUpti_ActivityMemcpyPtoP4);
-    case CUPTI_ACTIVITY_KIND_MEMSET: return sizeof(CUpti_ActivityMemset4);
-    case CUPTI_ACTIVITY_KIND_MEMORY2: return twelve ? sizeof(CUpti_ActivityMemory3) : sizeof(CUpti_ActivityMemory4);
-    case CUPTI_ACTIVITY_KIND_SYNCHRONIZATION:
-        return twelve ? sizeof(CUpti_ActivitySynchronization) : sizeof(CUpti_ActivitySynchronization2);
-    case CUPTI_ACTIVITY_KIND_RUNTIME:
-    case CUPTI_ACTIVITY_KIND_DRIVER: return sizeof(CUpti_ActivityAPI);
-    case CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION: return sizeof(CUpti_ActivityExternalCorrelation);
-    case CUPTI_ACTIVITY_KIND_OVERHEAD:
-        return twelve ? sizeof(CUpti_ActivityOverhead2) : sizeof(CUpti_ActivityOverhead3);
-    case CUPTI_ACTIVITY_KIND_CONTEXT: return twelve ? sizeof(CUpti_ActivityContext2) : sizeof(CUpti_ActivityContext3);
-    default: return 0;
-    }
 }
 
 thread_local std::map<CUpti_ExternalCorrelationKind, std::vector<std::uint64_t>> external;
@@ -299,7 +275,7 @@ private:
     void write(const Record& record)
     {
         count("activity records");
-        const std::size_t bytes = sizeOf(record.kind);
+        const std::size_t bytes = sizeOf(record.kind, toolkit);
         if (m_buffer && m_used + bytes > m_size)
             flush();
         if (!m_buffer) {
@@ -457,7 +433,8 @@ CUptiResult cuptiActivityGetNextRecord(std::uint8_t* buffer, std::size_t valid, 
         return CUPTI_ERROR_INVALID_PARAMETER;
     std::size_t at = 0;
     if (*record)
-        at = static_cast<std::size_t>(reinterpret_cast<std::uint8_t*>(*record) - buffer) + sizeOf((*record)->kind);
+        at = static_cast<std::size_t>(reinterpret_cast<std::uint8_t*>(*record) - buffer)
+             + sizeOf((*record)->kind, toolkit);
     if (at >= valid)
         return CUPTI_ERROR_MAX_LIMIT_REACHED;
     *record = reinterpret_cast<CUpti_Activity*>(buffer + at);
