@@ -193,7 +193,7 @@ void placeWeightGrads(BuildingBlock& block)
         while (start < inputGrad->end() + block.interval && cells[static_cast<std::size_t>(start) % interval])
             ++start;
         if (start == inputGrad->end() + block.interval)
-            throw Error(fmt::format("W{}", stage), "finds no free cell on its device", "lengthen the interval");
+            throw Error(nameOf(Op::W, stage), "finds no free cell on its device", "lengthen the interval");
         cells[static_cast<std::size_t>(start) % interval] = true;
         weightGrads.push_back({Op::W, stage, start, 1});
     }

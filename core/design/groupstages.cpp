@@ -361,6 +361,15 @@ Diagnostics whyNoMembers(const Design& design)
                "dataflow.skips", "in groups a skip connection carries what its stage hands on, and \"bytes\" differ",
                "state the bytes of the stage's output");
     }
+    const auto holdsLayers = [](int count) { return count > 0; };
+    const std::vector<int>& layers = design.layersPerStage;
+    const auto first = std::find_if(layers.begin(), layers.end(), holdsLayers) - layers.begin();
+    const auto last = layers.rend() - std::find_if(layers.rbegin(), layers.rend(), holdsLayers) - 1;
+    refuse(std::any_of(
+               design.dataflow.shared.begin(), design.dataflow.shared.end(),
+               [&](const SharedParameter& shared) { return shared.rootStage != first || shared.otherStage != last; }),
+           "dataflow.shared", "members share the embedding of the first layers with the head of the last ones",
+           "name the stages that hold these, or leave it out");
     refuse(design.costs.hasHostGaps(), "costs.host_gaps", "host gaps are of devices, and groups run member by member",
            "leave the gaps out");
     refuse(!design.costs.link.bus.empty()

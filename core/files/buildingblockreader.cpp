@@ -18,19 +18,20 @@ using Json = nlohmann::json;
 
 constexpr int latest = 1'000'000; // larger offsets count as typing errors
 
-/// JSON pointer of a place named by checkBlock() ("I3", "device 0, F0 and W0", "microbatches", "block"); of two
+/// JSON pointer of a place named by checkBlock() ("I3.m", "device 0, F0.m and W0.m", "microbatches", "block"); of two
 /// colliding passes the second.
 std::string pointerTo(const std::string& where, const std::string& block)
 {
     if (where == "microbatches")
         return block + "/microbatches";
     const std::size_t last = where.rfind(' ');
-    const std::string pass = where.substr(last == std::string::npos ? 0 : last + 1);
+    std::string pass = where.substr(last == std::string::npos ? 0 : last + 1);
     const bool isPass =
-        pass.size() > 1
+        pass.ends_with(".m") && pass.size() > 3
         && std::any_of(std::begin(passKeys), std::end(passKeys),
                        [&](const PassKey& known) { return known.key[0] == pass[0]; })
-        && std::all_of(pass.begin() + 1, pass.end(), [](unsigned char c) { return std::isdigit(c) != 0; });
+        && std::all_of(pass.begin() + 1, pass.end() - 2, [](unsigned char c) { return std::isdigit(c) != 0; });
+    pass.resize(isPass ? pass.size() - 2 : pass.size());
     return isPass ? fmt::format("{}/{}/{}", block, pass[0], pass.substr(1)) : block;
 }
 

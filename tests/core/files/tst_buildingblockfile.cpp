@@ -122,11 +122,11 @@ private slots:
             QTest::newRow(name) << QString(from) << QString(to) << QString(expected);
         };
         row("gradient before its forward", "\"F\": [0, 1, 2]", "\"F\": [0, 10, 11]",
-            "design.json:10: error: I1: starts at 4, before F1 ends at 11");
+            "design.json:10: error: I1.m: starts at 4, before F1.m ends at 11");
         row("two in a cell", "\"I\": [5, 4, 3]", "\"I\": [12, 4, 3]",
-            "design.json:10: error: device 0, F0 and I0: meet in cell 0 of every interval of 6");
+            "design.json:10: error: device 0, F0.m and I0.m: meet in cell 0 of every interval of 6");
         row("before its data", "\"I\": [5, 4, 3]", "\"I\": [4, 4, 3]",
-            "design.json:10: error: I0: starts at 4, before I1 ends at 5");
+            "design.json:10: error: I0.m: starts at 4, before I1.m ends at 5");
         row("negative", "\"F\": [0, 1, 2]", "\"F\": [-1, 1, 2]", "design.json:9: error: -1 is out of range");
         row("one too few", "\"F\": [0, 1, 2]", "\"F\": [0, 1]",
             "design.json:9: error: \"F\" has 2 numbers for 3 stages");
@@ -134,8 +134,8 @@ private slots:
             "design.json:4: error: the key \"I\" is missing");
         row("wrong style", "\"split\"", "\"full\"", "design.json:4: error: the key \"B\" is missing");
         row("interval too short", "\"interval\": 6", "\"interval\": 5",
-            "design.json:10: error: device 0, F0 and I0: meet in cell 0 of every interval of 5");
-        row("no room for W", "[0, 0, 1]", "[0, 0, 0]", "design.json:4: error: W2: finds no free cell on its device");
+            "design.json:10: error: device 0, F0.m and I0.m: meet in cell 0 of every interval of 5");
+        row("no room for W", "[0, 0, 1]", "[0, 0, 0]", "design.json:4: error: W2.m: finds no free cell on its device");
         row("no interval", "\"interval\": 6", "\"interval\": 0",
             "design.json:5: error: \"interval\" is 0, out of range");
         row("too large", "\"interval\": 6,\n    \"microbatches\": 5", "\"interval\": 600,\n    \"microbatches\": 65536",
