@@ -4,7 +4,7 @@
 namespace pipewright {
 namespace {
 
-constexpr std::size_t stride = 64; // tasks, and memory samples, between two that are kept
+constexpr std::size_t keptEvery = 64; // tasks, and memory samples, between two that are kept
 
 /// The parts of idle time between tasks; a gap has them in this order, see LaneMeter::addGap().
 constexpr Nanoseconds IdleCauses::*partsOfGap[] = {&IdleCauses::waitActivation, &IdleCauses::waitGradient,
@@ -62,7 +62,7 @@ RangeIndex::RangeIndex(const Program& program, const Timeline& timeline, const M
     m_begin = std::numeric_limits<Nanoseconds>::max();
     const auto take = [&](std::size_t device, TaskId task) {
         Lane& lane = m_lanes[device];
-        if (lane.tasks.size() % stride == 0)
+        if (lane.tasks.size() % keptEvery == 0)
             lane.before.push_back(sums[device]);
         lane.tasks.push_back(task);
         addTo(sums[device], task, extras);
@@ -84,7 +84,7 @@ RangeIndex::RangeIndex(const Program& program, const Timeline& timeline, const M
     for (std::size_t d = 0; d < std::min(m_lanes.size(), memory.size()); ++d)
         for (std::size_t i = 0; i < memory[d].size(); ++i) {
             std::vector<Bytes>& peaks = m_lanes[d].peaks;
-            if (i % stride == 0)
+            if (i % keptEvery == 0)
                 peaks.push_back(memory[d][i].bytes);
             peaks.back() = std::max(peaks.back(), memory[d][i].bytes);
         }
@@ -108,7 +108,7 @@ RangeIndex::Sums RangeIndex::until(const Lane& lane, Nanoseconds time, ExtraCurs
         return {};
     Sums sums = *std::prev(kept);
     LaneMeter& meter = sums.meter;
-    for (auto i = static_cast<std::size_t>(kept - lane.before.begin() - 1) * stride; i < lane.tasks.size(); ++i) {
+    for (auto i = static_cast<std::size_t>(kept - lane.before.begin() - 1) * keptEvery; i < lane.tasks.size(); ++i) {
         const TaskId task = lane.tasks[i];
         const Nanoseconds start = m_timeline.start[task], end = m_timeline.end[task];
         if (start >= time) {
@@ -155,9 +155,9 @@ std::optional<Bytes> RangeIndex::peak(std::size_t device, Nanoseconds from, Nano
     const std::size_t end = std::max(i + 1, startsBy(to - 1));
     Bytes most = 0;
     while (i < end) {
-        const bool whole = i % stride == 0 && i + stride <= end;
-        most = std::max(most, whole ? m_lanes[device].peaks[i / stride] : samples[i].bytes);
-        i += whole ? stride : 1;
+        const bool whole = i % keptEvery == 0 && i + keptEvery <= end;
+        most = std::max(most, whole ? m_lanes[device].peaks[i / keptEvery] : samples[i].bytes);
+        i += whole ? keptEvery : 1;
     }
     return most;
 }

@@ -23,12 +23,13 @@ constexpr std::size_t mostEvents = 1024;
 constexpr std::size_t mostBatches = 8;   ///< ahead of the caller
 constexpr std::ptrdiff_t fewScanned = 2; ///< for the caller to parse; then the second thread does so too
 
-struct Place {
-    std::size_t begin = 0, size = 0;
-    std::int64_t number = 0;
-};
+} // namespace
 
-struct Work {
+struct ChromeBatches::Work {
+    struct Place {
+        std::size_t begin = 0, size = 0;
+        std::int64_t number = 0;
+    };
     enum class State : std::uint8_t { Scanned, BeingParsed, Parsed };
     State state = State::Scanned;
     std::string text; ///< the events as a list
@@ -37,31 +38,31 @@ struct Work {
     std::deque<ChromeEventParser> parsers; ///< one for each event, where they are no list
     std::vector<ChromeEvent*> pointers;
     ChromeBatches::Batch batch;
+
+    void parse();
 };
 
 /// As one list, which is quick; where that is none, event by event.
-void parse(Work& work)
+void ChromeBatches::Work::parse()
 {
-    const std::size_t size = work.text.size();
-    work.text.resize(size + JsonEvents::padding, ' ');
-    work.batch.events.resize(work.places.size());
-    work.pointers.clear();
-    for (std::size_t i = 0; i < work.places.size(); ++i) {
-        ChromeBatches::Numbered& event = work.batch.events[i];
-        event.number = work.places[i].number;
+    const std::size_t size = text.size();
+    text.resize(size + JsonEvents::padding, ' ');
+    batch.events.resize(places.size());
+    pointers.clear();
+    for (std::size_t i = 0; i < places.size(); ++i) {
+        ChromeBatches::Numbered& event = batch.events[i];
+        event.number = places[i].number;
         event.readable = true;
-        work.pointers.push_back(&event.event);
+        pointers.push_back(&event.event);
     }
-    if (work.parser.parseList({work.text.data(), size}, work.pointers))
+    if (parser.parseList({text.data(), size}, pointers))
         return;
-    while (work.parsers.size() < work.places.size())
-        work.parsers.emplace_back();
-    for (std::size_t i = 0; i < work.places.size(); ++i)
-        work.batch.events[i].readable = work.parsers[i].parse(
-            {work.text.data() + work.places[i].begin, work.places[i].size}, work.batch.events[i].event);
+    while (parsers.size() < places.size())
+        parsers.emplace_back();
+    for (std::size_t i = 0; i < places.size(); ++i)
+        batch.events[i].readable =
+            parsers[i].parse({text.data() + places[i].begin, places[i].size}, batch.events[i].event);
 }
-
-} // namespace
 
 struct ChromeBatches::Private {
     Private(ByteSource& source, std::string where) : m_source(source), m_events(source, m_report, std::move(where)) {}
@@ -127,7 +128,7 @@ struct ChromeBatches::Private {
         work.state = Work::State::BeingParsed;
         lock.unlock();
         try {
-            parse(work);
+            work.parse();
         } catch (...) { // of memory; the other thread meets with it too
             lock.lock();
             work.state = Work::State::Scanned;
@@ -183,7 +184,7 @@ struct ChromeBatches::Private {
         if (!m_taken)
             return nullptr;
         const bool full = m_taken->text.size() >= batchBytes || m_taken->places.size() >= mostEvents;
-        parse(*m_taken);
+        m_taken->parse();
         if (full && std::thread::hardware_concurrency() > 1)
             m_thread = std::thread([this] { scanAll(); });
         return &m_taken->batch;

@@ -43,6 +43,7 @@ public:
 
 private:
     struct Private;
+    struct Work; ///< a batch on its way
     std::unique_ptr<Private> d;
 };
 
