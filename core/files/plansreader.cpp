@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <limits>
 #include <numeric>
 
@@ -71,10 +72,13 @@ private:
             return fault("stages", fmt::format("stage {} is held by a single device", stage), remedy);
         if (!m_design.workload || m_design.layersPerStage.size() != m_design.plans.size())
             return fault("stages", "the design has no model whose layers could be shared out", remedy);
+        const std::vector<int>& layers = m_design.layersPerStage;
+        if (std::accumulate(layers.begin(), layers.end(), std::int64_t{0})
+            != static_cast<std::int64_t>(m_design.workload->layers.size()))
+            return; // which is said of layers_per_stage
         try {
-            const int first =
-                std::accumulate(m_design.layersPerStage.begin(), m_design.layersPerStage.begin() + stage, 0);
-            checkPlan(plan, *m_design.workload, first, m_design.layersPerStage[at], *group->group);
+            const int first = std::accumulate(layers.begin(), layers.begin() + stage, 0);
+            checkPlan(plan, *m_design.workload, first, layers[at], *group->group);
         } catch (const Error& error) {
             for (const Diagnostic& wrong : error.diagnostics()) {
                 std::string place = wrong.where; // "program.3" stands at program/3

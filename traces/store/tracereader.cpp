@@ -280,8 +280,10 @@ try {
 }
 
 bool TraceReader::holdsDesign() const
-{
+try {
     return d->metaText("design").has_value();
+} catch (const SQLite::Exception& error) {
+    rethrowTraceError(d->m_path, error);
 }
 
 Design TraceReader::design() const

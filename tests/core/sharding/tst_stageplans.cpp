@@ -274,6 +274,9 @@ private Q_SLOTS:
         QTest::newRow("no instruction") << "\"0.query.weight: load |  | Gather(0)\""
                                         << "\"query\""
                                         << "\"query\" is no instruction of a plan";
+        QTest::newRow("more layers than the model has") << "\"layers_per_stage\": ["
+                                                        << "\"layers_per_stage\": [9"
+                                                        << "the model has";
         QTest::newRow("no program") << "\"0.query.weight: load |  | Gather(0)\""
                                     << "3"
                                     << "an instruction is no text";
