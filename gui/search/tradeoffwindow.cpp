@@ -24,7 +24,7 @@ namespace pipewright {
 
 namespace {
 
-enum Column { Name, Memory, Bubble, Median, SlowStep, Loss, columns };
+enum Column { Name, Memory, Bubble, Median, SlowStep, Loss, listColumns };
 constexpr int pointRole = Qt::UserRole + 1;
 
 /// Sorts by number where the text is one with a unit.
@@ -56,7 +56,7 @@ TradeOffWindow::TradeOffWindow(Document& document, QWidget* parent)
     m_progress->setFixedHeight(6);
     m_state->setAccessibleName(tr("State of the search"));
     m_list->setAccessibleName(tr("Schedules by memory and bubble"));
-    m_list->setColumnCount(columns);
+    m_list->setColumnCount(listColumns);
     m_list->setHeaderLabels({tr("schedule"), tr("memory"), tr("bubble"), tr("median"), tr("slow step"), tr("loses")});
     m_list->headerItem()->setToolTip(Median, tr("The median. %1").arg(NoiseFields::explanation()));
     m_list->headerItem()->setToolTip(SlowStep, tr("The 95th percentile. %1").arg(NoiseFields::explanation()));
@@ -278,7 +278,7 @@ void TradeOffWindow::refreshList()
                                                  .arg(durationText(point.makespan), multipleText(point.peakActivations))
                                            : QString::fromStdString(point.reason);
         const bool front = m_plot->isOnFront(static_cast<int>(i));
-        for (int column = Name; column < columns; ++column) {
+        for (int column = Name; column < listColumns; ++column) {
             row->setToolTip(column, tip);
             row->setForeground(column, front ? theme.text : theme.dim);
             if (column != Name) {
