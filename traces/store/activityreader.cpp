@@ -212,7 +212,7 @@ void readSmallTables(SQLite::Database& database, StoredActivities& stored)
                                            {},
                                            {}});
             }
-            stored.counters.back().time.push_back(query.getColumn(4).getInt64());
+            stored.counters.back().time.push_back(storedTime(query.getColumn(4)));
             stored.counters.back().value.push_back(query.getColumn(5).getDouble());
         }
     }
@@ -243,8 +243,8 @@ LinkTransfers readTransfers(SQLite::Database& database, const StoredActivities& 
         Communication& c = communications.emplace_back();
         c.rank = stored.lanes[lane].rank;
         c.device = stored.lanes[lane].device;
-        c.start = query.getColumn(1).getInt64();
-        c.end = query.getColumn(2).getInt64();
+        c.start = storedTime(query.getColumn(1));
+        c.end = storedTime(query.getColumn(2));
         c.collective = nameOf(query.getColumn(3));
         c.group = nameOf(query.getColumn(4)) + "/" + query.getColumn(5).getString();
         c.bytes = query.getColumn(6).isNull() ? -1 : query.getColumn(6).getInt64();

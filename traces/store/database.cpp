@@ -115,6 +115,17 @@ void refusePrograms(SQLite::Database& database)
         refuse(columns, " is a generated column: a formula would run for every row");
 }
 
+std::int64_t storedTime(std::int64_t said)
+{
+    constexpr std::int64_t longest = std::int64_t{1} << 61;
+    return std::clamp(said, -longest, longest);
+}
+
+std::int64_t storedTime(const SQLite::Column& column)
+{
+    return storedTime(column.getInt64());
+}
+
 std::vector<std::string> databaseCompanions()
 {
     return {"-journal", "-wal", "-shm"};

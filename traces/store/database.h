@@ -4,6 +4,7 @@
 // not, and a statement that takes far more work than the size of the file explains ends.
 #pragma once
 
+#include <SQLiteCpp/Column.h>
 #include <SQLiteCpp/Database.h>
 #include <SQLiteCpp/Exception.h>
 
@@ -27,6 +28,11 @@ void refusePrograms(SQLite::Database& database);
 /// What to do where a database cannot be written.
 inline constexpr const char* writingHint =
     "is the disk full, a limit on the size of files reached (ulimit -f), or the file on a network share?";
+
+/// A time or duration in nanoseconds, of whatever a stranger's file says no more than 73 years: differences of two do
+/// not overflow.
+std::int64_t storedTime(std::int64_t said);
+std::int64_t storedTime(const SQLite::Column& column);
 
 /// Suffixes of SQLite's files beside a database; left over, they would be read with a new one.
 std::vector<std::string> databaseCompanions();

@@ -3,6 +3,7 @@
 #include "traces/store/gpuwork.h"
 
 #include "core/base/diagnostic.h"
+#include "traces/store/database.h"
 
 #include <SQLiteCpp/SQLiteCpp.h>
 
@@ -44,7 +45,7 @@ std::unordered_map<std::uint64_t, Nanoseconds> callsOf(SQLite::Database& databas
     while (query.executeStep()) {
         const auto lane = static_cast<std::size_t>(query.getColumn(1).getInt64());
         const int rank = lane < lanes.size() ? lanes[lane].rank : 0;
-        const Nanoseconds end = query.getColumn(2).getInt64();
+        const Nanoseconds end = storedTime(query.getColumn(2));
         const auto [call, isNew] = calls.try_emplace(callOf(rank, query.getColumn(0).getInt64()), end);
         if (!isNew)
             call->second = std::min(call->second, end);
@@ -90,8 +91,8 @@ GpuWork readGpuWork(SQLite::Database& database, const std::string& path, int ste
         while (query.executeStep()) {
             GpuWork::Slice& slice = work.slices.emplace_back();
             slice.kind = table.kind;
-            slice.start = query.getColumn(0).getInt64() - origin;
-            slice.end = std::max(slice.start, query.getColumn(1).getInt64() - origin);
+            slice.start = storedTime(query.getColumn(0)) - origin;
+            slice.end = std::max(slice.start, storedTime(query.getColumn(1)) - origin);
             slice.lane = query.getColumn(2).getUInt();
             const std::int64_t task = query.getColumn(3).isNull() ? -1 : query.getColumn(3).getInt64();
             slice.name = query.getColumn(6).getUInt();

@@ -2,6 +2,7 @@
 #include "traces/store/recordedactivities.h"
 
 #include "core/base/diagnostic.h"
+#include "traces/store/database.h"
 #include "traces/store/kernelgroups.h"
 
 #include <SQLiteCpp/SQLiteCpp.h>
@@ -40,7 +41,7 @@ public:
         const auto first = [&](const char* query) {
             SQLite::Statement statement(m_database, query);
             return statement.executeStep() && !statement.getColumn(0).isNull()
-                       ? std::optional(statement.getColumn(0).getInt64())
+                       ? std::optional(storedTime(statement.getColumn(0)))
                        : std::nullopt;
         };
         // A killed run may have records and no finished step.
@@ -130,7 +131,7 @@ private:
         SQLite::Statement query(m_database, "SELECT step, start, end FROM STEPS ORDER BY step");
         while (query.executeStep())
             add(steps, ActivityKind::Range, m_data.strings.id("step " + std::to_string(query.getColumn(0).getInt())),
-                query.getColumn(1).getInt64(), query.getColumn(2).getInt64());
+                storedTime(query.getColumn(1)), storedTime(query.getColumn(2)));
     }
 
     void readRecords()
@@ -143,7 +144,7 @@ private:
                 damaged("a record of an unknown task or device");
             const auto t = static_cast<std::size_t>(task), d = static_cast<std::size_t>(device);
             add(m_isTransfer[t] ? m_transferLanes[d] : m_blockLanes[d], ActivityKind::GpuRange, m_labels[t],
-                query.getColumn(2).getInt64(), query.getColumn(3).getInt64());
+                storedTime(query.getColumn(2)), storedTime(query.getColumn(3)));
         }
     }
 
@@ -200,7 +201,7 @@ private:
                 || lane >= static_cast<std::int64_t>(lanes.size()))
                 damaged("a record of an unknown name or lane");
             add(lanes[static_cast<std::size_t>(lane)], table.kind, names[static_cast<std::size_t>(name)],
-                query.getColumn(0).getInt64(), query.getColumn(1).getInt64(), query.getColumn(4).getUInt());
+                storedTime(query.getColumn(0)), storedTime(query.getColumn(1)), query.getColumn(4).getUInt());
         }
     }
 
@@ -229,7 +230,7 @@ private:
                 last = device;
                 m_data.counters.push_back({0, device, "memory (bytes)", {}, {}});
             }
-            m_data.counters.back().time.push_back(query.getColumn(1).getInt64() - m_origin);
+            m_data.counters.back().time.push_back(storedTime(query.getColumn(1)) - m_origin);
             m_data.counters.back().value.push_back(static_cast<double>(query.getColumn(2).getInt64()));
         }
     }

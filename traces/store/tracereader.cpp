@@ -169,7 +169,7 @@ struct TraceReader::Private {
         if (!begin.executeStep())
             throw Error(m_path, "step " + std::to_string(step) + " was not finished in this trace",
                         "steps are numbered from 0");
-        return begin.getColumn(0).getInt64();
+        return storedTime(begin.getColumn(0));
     }
 
     /// The records of one step, without memory. `ids` from match().
@@ -196,8 +196,9 @@ struct TraceReader::Private {
             const TaskId id = ids[task];
             if (id == none)
                 continue;
-            timeline.start[id] = std::max<Nanoseconds>(0, sqlite3_column_int64(row, 1) - origin);
-            timeline.end[id] = std::max<Nanoseconds>(timeline.start[id], sqlite3_column_int64(row, 2) - origin);
+            timeline.start[id] = std::max<Nanoseconds>(0, storedTime(sqlite3_column_int64(row, 1)) - origin);
+            timeline.end[id] =
+                std::max<Nanoseconds>(timeline.start[id], storedTime(sqlite3_column_int64(row, 2)) - origin);
         }
         if (code != SQLITE_DONE)
             throw SQLite::Exception(handle, code);
@@ -349,11 +350,11 @@ try {
     while (query.executeStep()) {
         StepRecord record;
         record.step = query.getColumn(0).getInt();
-        record.start = query.getColumn(1).getInt64();
-        record.end = query.getColumn(2).getInt64();
+        record.start = storedTime(query.getColumn(1));
+        record.end = storedTime(query.getColumn(2));
         record.loss =
             query.getColumn(3).isNull() ? std::numeric_limits<double>::quiet_NaN() : query.getColumn(3).getDouble();
-        record.coreWait = query.getColumn(4).isNull() ? -1 : query.getColumn(4).getInt64();
+        record.coreWait = query.getColumn(4).isNull() ? -1 : storedTime(query.getColumn(4));
         steps.push_back(record);
     }
     return steps;
@@ -374,7 +375,7 @@ try {
         if (device < 0 || device >= static_cast<int>(program.devices.size()))
             throw Error(d->m_path,
                         "the trace is damaged: a memory sample of the unknown device " + std::to_string(device));
-        timeline.memory[device].push_back({samples.getColumn(1).getInt64() - origin, samples.getColumn(2).getInt64()});
+        timeline.memory[device].push_back({storedTime(samples.getColumn(1)) - origin, samples.getColumn(2).getInt64()});
     }
     return timeline;
 } catch (const SQLite::Exception& error) {
