@@ -109,9 +109,16 @@ void fitHostGaps(std::vector<HostGaps>& gaps, std::size_t devices)
 }
 
 /// Without a model all that F keeps is one: R writes it, or F does.
-void moveBytes(StageCosts& stage, Recompute now, std::size_t number)
+void moveBytes(StageCosts& stage, Recompute now, int sequencePieces, std::size_t number)
 {
     if (now == Recompute::Selective)
+    if (now == Recompute::Full && sequencePieces > 1)
+        throw Error(
+            "schedule.recompute",
+            fmt::format("without a model it is unknown which of the kept bytes are keys and values, which later "
+                        "pieces of a sequence read, and which stage {} can make again",
+                        number),
+            "make the design from a model, or leave sequences whole");
         throw Error("schedule.recompute",
                     fmt::format("without a model it is unknown what stage {} keeps besides its attention", number),
                     "use full or none, or make the design from a model");
@@ -234,7 +241,7 @@ Design withRecompute(const Design& base, const std::vector<Recompute>& ofStage)
             continue;
         StageCosts& stage = design.costs.stages[s];
         if (!hasModel)
-            moveBytes(stage, now, s);
+            moveBytes(stage, now, design.schedule.sequencePieces, s);
         const bool selective = now == Recompute::Selective;
         if (selective || before == Recompute::Selective || stage.recompute == 0) {
             stage.recompute = selective ? std::llround(static_cast<double>(stage.forward) * shares[s]) : stage.forward;
@@ -254,13 +261,6 @@ Design withOffload(const Design& base, std::vector<bool> ofStage)
     if (!ofStage.empty() && !design.costs.hostLink)
         throw Error("schedule.offload", "nothing is known of the link between a device and the host's memory",
                     "state it: --host-link 25GB (bytes per second), or \"host_link\" of the cluster or the costs");
-    if (!ofStage.empty() && hasUpdates(design.schedule))
-        throw Error("schedule.offload",
-                    "the schedule updates its stages amid the step, and offloaded values wait for none",
-                    "let every stage keep what it made (--offload none), or take a family without update blocks");
-    if (!ofStage.empty() && design.schedule.sequencePieces > 1)
-        throw Error("schedule.offload", "later pieces of a sequence read what earlier ones kept",
-                    "let every stage keep what it made (--offload none), or leave sequences whole");
     design.schedule.offload = std::move(ofStage);
     return design;
 }
@@ -369,7 +369,8 @@ Design withSchedule(const Design& original, Schedule schedule, std::vector<int> 
     } else {
         design.costs = shareOutCosts(design.costs, base.schedule.deviceOfStage, placement);
         for (std::size_t s = 0; !design.schedule.recompute.empty() && s < design.costs.stages.size(); ++s)
-            moveBytes(design.costs.stages[s], design.schedule.recomputeOf(static_cast<int>(s)), s);
+            moveBytes(design.costs.stages[s], design.schedule.recomputeOf(static_cast<int>(s)),
+                      design.schedule.sequencePieces, s);
         takeLinks(base, design);
         design.dataflow = {};
         design.plans.clear();
@@ -391,10 +392,9 @@ Design withFamily(const Design& base, const Family& family, const FamilyChoice& 
     parameters.stop = std::move(stop);
     takeWork(parameters, base.costs);
     Schedule schedule = makeSchedule(family.name, parameters);
-    if (!hasUpdates(schedule))
+    if (mayRecompute(schedule))
         schedule = withRecompute(schedule, inProportion(base.schedule.recompute, schedule.stages()));
-    if (!hasUpdates(schedule) && schedule.sequencePieces == 1) // as withOffload() allows it
-        schedule.offload = inProportion(base.schedule.offload, schedule.stages());
+    schedule.offload = inProportion(base.schedule.offload, schedule.stages());
     return withSchedule(base, std::move(schedule));
 }
 

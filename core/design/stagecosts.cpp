@@ -89,7 +89,7 @@ void fillBytes(const Workload& workload, std::span<const Layer> layers, Recomput
     stage.recomputedUntilInputGrad = stage.recomputedUntilWeightGrad = 0;
     for (const Layer& layer : layers)
         for (const SavedTensor& tensor : layer.saved) {
-            const bool again = isRecomputed(tensor, recompute);
+            const bool again = isRecomputed(tensor, recompute, workload.shape.sequencePieces);
             switch (tensor.lifetime) {
             case Lifetime::UntilInputGrad:
                 (again ? stage.recomputedUntilInputGrad : stage.savedUntilInputGrad) += tensor.bytes();

@@ -95,7 +95,7 @@ void checkVersioned(const Schedule& schedule, const Dataflow& dataflow)
 }
 
 /// Refuses stages that offload where what they keep cannot leave, and what it cannot be combined with.
-void checkOffload(const Schedule& schedule, const Costs& costs, bool versioned)
+void checkOffload(const Schedule& schedule, const Costs& costs)
 {
     const auto refuse = [](bool when, const char* what, const char* remedy) {
         if (when)
@@ -109,10 +109,6 @@ void checkOffload(const Schedule& schedule, const Costs& costs, bool versioned)
         return;
     refuse(!costs.hostLink, "stages offload, and the costs say nothing of the link to the host's memory",
            "state it (\"host_link\" of the costs), or take a cluster that does");
-    refuse(versioned, "stages offload, and the schedule updates its stages amid the step",
-           "let every stage keep what it made (--offload none), or take a schedule without update blocks");
-    refuse(schedule.sequencePieces > 1, "stages offload, and later pieces of a sequence read what earlier ones kept",
-           "let every stage keep what it made (--offload none), or leave sequences whole");
     refuse(!schedule.transferOrder.empty(), "stages offload, and the order of transfers is stated",
            "let transfers go where the data puts them: remove \"transfer_order\"");
 }
@@ -222,7 +218,7 @@ public:
             throw Error(std::move(m_diagnostics));
         if (m_weights.versioned())
             checkVersioned(schedule, dataflow);
-        checkOffload(schedule, costs, m_weights.versioned());
+        checkOffload(schedule, costs);
         addWeightInputs(m_graph, m_weights, schedule);
         if (!options.commuteSharedGradients)
             addSharedGradientInputs(m_graph, dataflow, schedule.microbatches);

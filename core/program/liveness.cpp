@@ -69,6 +69,8 @@ public:
                 endLoop();
                 if (here != nullptr)
                     update(*here, t);
+                if (here != nullptr && task.kind == TaskKind::Update)
+                    closeOffloads(*here, 1);
                 break;
             case TaskKind::Collective: collective(t, task); break;
             case TaskKind::Offload:

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 namespace pipewright {
 
@@ -33,7 +34,7 @@ OffloadPlan::OffloadPlan(const PipelineShape& shape, const Costs& costs, const O
         });
         placeReloads(trips, costs, graph, run);
         dropWithoutTime(trips, costs, graph, run);
-        std::sort(trips.begin(), trips.end(), [](const Trip& a, const Trip& b) { return a.reader < b.reader; });
+        std::sort(trips.begin(), trips.end(), comesBackBefore);
         all.insert(all.end(), trips.begin(), trips.end());
     }
     m_begin.assign(graph.blocks.size() + 1, 0);
@@ -49,6 +50,12 @@ OffloadPlan::OffloadPlan(const PipelineShape& shape, const Costs& costs, const O
         m_forwards[next[trip.before]++] = trip.forward;
 }
 
+/// In the order in which they are read; of the pieces that one block reads, the first one first.
+bool OffloadPlan::comesBackBefore(const Trip& a, const Trip& b)
+{
+    return std::pair(a.reader, a.forward) < std::pair(b.reader, b.forward);
+}
+
 /// Forwards whose backward, or recompute, is placed behind them. Ascending.
 std::vector<OffloadPlan::Trip> OffloadPlan::tripsOf(const PipelineShape& shape, const OrderGraph& graph,
                                                     std::size_t device) const
@@ -58,10 +65,18 @@ std::vector<OffloadPlan::Trip> OffloadPlan::tripsOf(const PipelineShape& shape, 
         const Block& block = graph.blocks[b];
         if (block.op != Op::F || !shape.offloads(block.stage))
             continue;
-        const BlockIndex again = graph.indexOf(Op::R, block.stage, block.microbatch);
-        const BlockIndex reader = again != noBlock ? again : graph.backwardOf(block.stage, block.microbatch);
-        if (reader != noBlock && reader > b)
-            trips.push_back({b, reader, noBlock});
+        const int last = block.microbatch / shape.sequencePieces * shape.sequencePieces + shape.sequencePieces - 1;
+        const BlockIndex after = graph.indexOf(Op::F, block.stage, last);
+        BlockIndex reader = noBlock; // of no piece, if that of one is missing
+        for (int piece = block.microbatch; piece <= last; ++piece) {
+            const BlockIndex again = graph.indexOf(Op::R, block.stage, piece);
+            const BlockIndex first = again != noBlock ? again : graph.backwardOf(block.stage, piece);
+            reader = piece == block.microbatch || first == noBlock ? first : std::min(reader, first);
+            if (reader == noBlock)
+                break;
+        }
+        if (after != noBlock && reader != noBlock && reader > after)
+            trips.push_back({b, reader, noBlock, after});
     }
     return trips;
 }
@@ -69,21 +84,21 @@ std::vector<OffloadPlan::Trip> OffloadPlan::tripsOf(const PipelineShape& shape, 
 void OffloadPlan::placeReloads(std::vector<Trip>& trips, const Costs& costs, const OrderGraph& graph,
                                const OrderRun& run) const
 {
-    std::sort(trips.begin(), trips.end(), [](const Trip& a, const Trip& b) { return a.reader > b.reader; });
+    std::sort(trips.begin(), trips.end(), [](const Trip& a, const Trip& b) { return comesBackBefore(b, a); });
     Nanoseconds latest = std::numeric_limits<Nanoseconds>::max();
     for (Trip& trip : trips) {
         const Block& block = graph.blocks[trip.forward];
         const Nanoseconds copy = costs.hostLink->transferTime(bytesOf(costs, block.stage, block.microbatch));
         const Nanoseconds begin = std::min(latest, run.start[trip.reader]) - copy;
         // Blocks of a device begin in their order.
-        const auto first = run.start.begin() + trip.forward + 1, last = run.start.begin() + trip.reader + 1;
+        const auto first = run.start.begin() + trip.after + 1, last = run.start.begin() + trip.reader + 1;
         const auto behind = std::upper_bound(first, last, begin);
         if (behind == first)
             continue; // no block begins early enough: it stays
         auto before = static_cast<BlockIndex>(behind - run.start.begin() - 1);
-        if (before > trip.forward + 1 && graph.unitSize(before - 1) > 1)
+        if (before > trip.after + 1 && graph.unitSize(before - 1) > 1)
             --before; // nothing comes between the two of a pair
-        if (before <= trip.forward + 1)
+        if (before <= trip.after + 1)
             continue;
         trip.before = before;
         latest = begin;
@@ -99,7 +114,7 @@ void OffloadPlan::dropWithoutTime(std::vector<Trip>& trips, const Costs& costs, 
     std::erase_if(trips, [&](const Trip& trip) {
         const Block& block = graph.blocks[trip.forward];
         const Nanoseconds copy = costs.hostLink->transferTime(bytesOf(costs, block.stage, block.microbatch));
-        const Nanoseconds gone = std::max(wireFree, run.end[trip.forward]) + copy;
+        const Nanoseconds gone = std::max(wireFree, run.end[trip.after]) + copy;
         if (gone > run.start[trip.before])
             return true;
         wireFree = gone;

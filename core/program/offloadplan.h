@@ -5,6 +5,9 @@
 // device copies one microbatch at a time in each direction. A microbatch stays on the device when its reload would
 // have to start before its offload has ended, or directly after its forward.
 //
+// What the pieces of a sequence saved is read by the forwards of its later pieces and by the backwards of these: it
+// leaves behind the forward of the last piece, and all of it is back before the first backward.
+//
 // An offload runs while the device computes its next block. The block after the next offload waits for it, so at most
 // two microbatches occupy device memory only because their copies have not ended.
 #pragma once
@@ -36,7 +39,10 @@ public:
 private:
     struct Trip {
         BlockIndex forward = noBlock, reader = noBlock, before = noBlock;
+        BlockIndex after =
+            noBlock; ///< the block whose end lets the offload begin: `forward`, or that of the last piece
     };
+    static bool comesBackBefore(const Trip& a, const Trip& b);
     std::vector<Trip> tripsOf(const PipelineShape& shape, const OrderGraph& graph, std::size_t device) const;
     void placeReloads(std::vector<Trip>& trips, const Costs& costs, const OrderGraph& graph, const OrderRun& run) const;
     void dropWithoutTime(std::vector<Trip>& trips, const Costs& costs, const OrderGraph& graph,

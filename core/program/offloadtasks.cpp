@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Writes an Offload after each forward that the plan offloads and a Reload before the block that the plan names, each
-// after the previous copy in its direction. When the sources of two offloads are on a device, the next block waits for
-// the first offload, and liveness frees its source there. O(1) per copy.
+// Writes an Offload after each forward that the plan offloads (of pieces of a sequence: after the last one's) and a
+// Reload before the block that the plan names, each after the previous copy in its direction. When the sources of two
+// offloads are on a device, the next block waits for the first offload, and liveness frees its source there. O(1) per
+// copy.
 #include "core/program/offloadtasks.h"
 
 #include <utility>
@@ -16,10 +17,10 @@ OffloadTasks::OffloadTasks(Program& program, const Schedule& schedule, const Cos
 {
 }
 
-OffloadTasks::Trip& OffloadTasks::tripOf(const Block& block)
+OffloadTasks::Trip& OffloadTasks::tripOf(int stage, int microbatch)
 {
-    return m_trips[static_cast<std::size_t>(block.microbatch) * static_cast<std::size_t>(m_program.stages())
-                   + static_cast<std::size_t>(block.stage)];
+    return m_trips[static_cast<std::size_t>(microbatch) * static_cast<std::size_t>(m_program.stages())
+                   + static_cast<std::size_t>(stage)];
 }
 
 void OffloadTasks::addReloadsBefore(BlockIndex block, TaskId last)
@@ -39,30 +40,44 @@ void OffloadTasks::begin(TaskId task, int device)
 
 void OffloadTasks::addOffloadAfter(BlockIndex block, TaskId task, std::array<BufferId, 2> kept)
 {
-    const bool offloads = m_plan.offloads(block);
-    Saved& firstOfPair = m_wires[static_cast<std::size_t>(m_graph.deviceOfBlock[block])].firstOfPair;
+    const bool forward = m_graph.blocks[block].op == Op::F;
+    if (forward)
+        tripOf(m_graph.blocks[block]).kept = kept;
+    Forward& firstOfPair = m_wires[static_cast<std::size_t>(m_graph.deviceOfBlock[block])].firstOfPair;
     if (m_graph.unitSize(block) > 1) { // nothing comes between the two of a pair
-        firstOfPair = offloads ? Saved{block, task, kept} : Saved{};
+        firstOfPair = forward ? Forward{block, task} : Forward{};
         return;
     }
-    if (const Saved first = std::exchange(firstOfPair, {}); first.block != noBlock)
-        addOffload(first);
-    if (offloads)
-        addOffload({block, task, kept});
+    if (const Forward first = std::exchange(firstOfPair, {}); first.block != noBlock)
+        addOffloads(first);
+    if (forward)
+        addOffloads({block, task});
 }
 
-void OffloadTasks::addOffload(const Saved& saved)
+void OffloadTasks::addOffloads(const Forward& last)
 {
-    const Block& block = m_graph.blocks[saved.block];
-    const int device = m_graph.deviceOfBlock[saved.block];
+    const Block& block = m_graph.blocks[last.block];
+    const int pieces = m_program.sequencePieces;
+    if ((block.microbatch + 1) % pieces != 0)
+        return;
+    for (int piece = block.microbatch + 1 - pieces; piece <= block.microbatch; ++piece)
+        if (const BlockIndex forward = m_graph.indexOf(Op::F, block.stage, piece);
+            forward != noBlock && m_plan.offloads(forward))
+            addOffload(forward, last.task);
+}
+
+void OffloadTasks::addOffload(BlockIndex forward, TaskId behind)
+{
+    const Block& block = m_graph.blocks[forward];
+    const int device = m_graph.deviceOfBlock[forward];
     Wires& wires = m_wires[static_cast<std::size_t>(device)];
     Trip& trip = tripOf(block);
-    trip.offload = beginTask(TaskKind::Offload, Op::F, block.stage, block.microbatch, device, -1, wires.lastOut,
-                             saved.task, block.replica);
-    for (const BufferId buffer : saved.kept)
+    trip.offload = beginTask(TaskKind::Offload, Op::F, block.stage, block.microbatch, device, -1, wires.lastOut, behind,
+                             block.replica);
+    for (const BufferId buffer : trip.kept)
         operand(buffer);
     endReads();
-    trip.onHost = copies(saved.kept, {BufferKind::OffloadedUntilInputGrad, BufferKind::OffloadedUntilWeightGrad});
+    trip.onHost = copies(trip.kept, {BufferKind::OffloadedUntilInputGrad, BufferKind::OffloadedUntilWeightGrad});
     wires.lastOut = trip.offload;
     if (wires.openBefore != none) // both of a pair are offloaded: the next block waits for the later of the two before
         wires.waitedFor = wires.openBefore;
@@ -113,6 +128,16 @@ bool OffloadTasks::readReloaded(TaskId task, const Block& block)
         operand(trip.back[i]);
         operand(trip.onHost[i]); // ends here too, since the copy back has certainly ended
     }
+    return true;
+}
+
+bool OffloadTasks::readReloadedPiece(TaskId task, const Block& block, int piece)
+{
+    const Trip& trip = tripOf(block.stage, piece);
+    if (trip.reload == none)
+        return false;
+    waitFor(task, trip.reload);
+    operand(trip.back[0]);
     return true;
 }
 

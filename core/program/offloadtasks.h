@@ -22,31 +22,37 @@ public:
     /// Makes the task wait for the offload whose source its device must free first, if there is one.
     [[gnu::noinline]] void begin(TaskId task, int device);
     /// After the task of a block and all its buffers: adds the offload of what it saved (until input gradient, until
-    /// weight gradient), if planned. For an overlapped pair, after both of its blocks.
+    /// weight gradient), if planned. For an overlapped pair, after both of its blocks; for the pieces of a sequence,
+    /// after the last of them.
     [[gnu::noinline]] void addOffloadAfter(BlockIndex block, TaskId task, std::array<BufferId, 2> kept);
     /// Makes the task of a block that is no forward read the reloaded buffers: W those saved for it, other blocks all.
     /// False where nothing was offloaded.
     [[gnu::noinline]] bool readReloaded(TaskId task, const Block& block);
+    /// Likewise, what the block reads of an earlier piece of its sequence: what that kept until its input gradient.
+    [[gnu::noinline]] bool readReloadedPiece(TaskId task, const Block& block, int piece);
 
 private:
     struct Trip {
+        std::array<BufferId, 2> kept{none, none}; ///< what its forward saved
         TaskId offload = none, reload = none;
         std::array<BufferId, 2> onHost{none, none}, back{none, none};
     };
-    struct Saved {
+    struct Forward {
         BlockIndex block = noBlock;
         TaskId task = none;
-        std::array<BufferId, 2> kept{none, none};
     };
     struct Wires { ///< of a device
         TaskId lastOut = none, lastIn = none;
         TaskId open = none, openBefore = none; ///< offloads whose values are still there: the last, the one before it
         TaskId waitedFor = none;               ///< the offload that the next block waits for
-        Saved firstOfPair;
+        Forward firstOfPair;
     };
 
-    Trip& tripOf(const Block& block);
-    void addOffload(const Saved& saved);
+    Trip& tripOf(const Block& block) { return tripOf(block.stage, block.microbatch); }
+    Trip& tripOf(int stage, int microbatch);
+    /// Of what this forward saved, or all pieces of its sequence if it is the last of them.
+    void addOffloads(const Forward& last);
+    void addOffload(BlockIndex forward, TaskId behind);
     void addReload(const Block& block, int device, TaskId last);
     std::array<BufferId, 2> copies(std::array<BufferId, 2> of, std::array<BufferKind, 2> kinds);
 

@@ -177,7 +177,7 @@ private:
             endReads();
             writeWeights(task, index);
             break;
-        case Op::R: addRecompute(task, block, device); break;
+        case Op::R: addRecompute(task, index, block, device); break;
         }
         if (m_offload)
             m_offload->addOffloadAfter(index, task, m_cells[cellIndex(block.stage, block.microbatch)].saved());
@@ -195,7 +195,7 @@ private:
         const StageCosts& costs = m_costs.stages[block.stage];
         Cell& here = cell(block.stage, block.microbatch);
         readForwardInputs(task, index, block, device);
-        readEarlierPieces(block);
+        readEarlierPieces(task, block);
         readWeights(task, index);
         endReads();
         write(here.savedUntilInputGrad, BufferKind::SavedUntilInputGrad, block, device, costs.savedUntilInputGrad);
@@ -222,14 +222,15 @@ private:
 
     /// What F read stays until here where the stage recomputes fully; it has arrived, since F ran before on this
     /// device.
-    [[gnu::noinline]] void addRecompute(TaskId task, const Block& block, int device)
+    [[gnu::noinline]] void addRecompute(TaskId task, BlockIndex index, const Block& block, int device)
     {
         const StageCosts& costs = m_costs.stages[block.stage];
         const BlockIndex forward = m_graph.indexOf(Op::F, block.stage, block.microbatch);
         if (m_program.recomputeOf(block.stage) == Recompute::Full && forward != noBlock)
             readForwardInputs(none, forward, block, device);
         readSaved(task, block);
-        readEarlierPieces(block);
+        readEarlierPieces(task, block);
+        readWeights(task, index);
         endReads();
         std::array<BufferId, 2>& made =
             m_recomputed[cellIndex(block.stage, block.microbatch)]; // until I or B, until W or B
@@ -270,7 +271,7 @@ private:
                 operand(gradient.buffer);
                 waitFor(task, gradient.task);
             }
-            readEarlierPieces(block);
+            readEarlierPieces(task, block);
             if (!isLastPiece(block))
                 operand(sequenceGradient(block));
         }
@@ -344,7 +345,7 @@ private:
 
     // --- pieces of a sequence: attention looks back at what the earlier ones saved ----------------------
 
-    void readEarlierPieces(const Block& block)
+    void readEarlierPieces(TaskId task, const Block& block)
     {
         if (m_program.sequencePieces == 1)
             return; // saves a division per block

@@ -4,6 +4,8 @@
 // what each stopped device waits for until a device comes up again. O(blocks).
 #include "core/schedule/ordergraph.h"
 
+#include "core/schedule/recomputeblocks.h"
+
 #include <fmt/format.h>
 
 namespace pipewright {
@@ -93,12 +95,6 @@ bool OrderGraph::checkShape(const Schedule& schedule, std::span<const SkipConnec
         addError(diagnostics, "schedule.recompute",
                  fmt::format("{} stages, \"placement\" has {}", schedule.recompute.size(), schedule.stages()),
                  "say none, selective or full for every stage");
-    if (schedule.sequencePieces > 1
-        && std::find(schedule.recompute.begin(), schedule.recompute.end(), Recompute::Full) != schedule.recompute.end())
-        addError(diagnostics, "schedule.recompute",
-                 "a stage of pieces of sequences recomputes all of its activations, and later pieces read the keys "
-                 "and values among them",
-                 "use selective, or a schedule that does not cut sequences");
     for (const SkipConnection& skip : skips)
         if (skip.fromStage < 0 || skip.toStage >= schedule.stages() || skip.fromStage >= skip.toStage)
             addError(diagnostics, "dataflow.skips",
@@ -310,7 +306,7 @@ void OrderGraph::checkUpdates(const Schedule& schedule, Diagnostics& diagnostics
     if (schedule.replicas() > 1)
         addError(diagnostics, "schedule.replica_placements", "update blocks in a schedule with replicas",
                  "leave the update blocks out: the replicas' gradients are summed and applied once, at the end");
-    if (!schedule.recompute.empty())
+    if (!schedule.recompute.empty() && !mayRecompute(schedule))
         addError(diagnostics, "schedule.recompute", "stages that recompute, in a schedule that updates amid the run",
                  "use a synchronous schedule: here a stage's weights may change between its forward and its recompute");
     if (schedule.sequencePieces > 1)

@@ -5,6 +5,11 @@
 
 namespace pipewright {
 
+bool mayRecompute(const Schedule& schedule)
+{
+    return schedule.weightPolicy.rule == WeightRule::Synchronous;
+}
+
 Schedule withMissingRecomputes(Schedule schedule)
 {
     const auto microbatches = static_cast<std::size_t>(std::max(0, schedule.microbatches));

@@ -10,6 +10,10 @@
 
 namespace pipewright {
 
+/// Does a stage read the same weights in its recompute as in its forward? Where it is updated amid the step, under the
+/// synchronous rule only.
+bool mayRecompute(const Schedule& schedule);
+
 /// The same schedule with these stages recomputing (empty: none). R blocks that are placed already stay where they are;
 /// those of stages that no longer recompute go, with their pins. O(blocks).
 Schedule withRecompute(const Schedule& schedule, std::vector<Recompute> ofStage);

@@ -10,7 +10,7 @@
 
 namespace pipewright {
 
-static_assert(passCount == 5, "which version each pass reads is said here; R is not placed where there are versions");
+static_assert(passCount == 5, "which version each pass reads is said here; R reads what its backward does");
 static_assert(opCount == passCount + 1, "of the others, updates alone make versions");
 
 namespace {

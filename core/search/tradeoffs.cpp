@@ -5,7 +5,6 @@
 
 #include "core/predict/offloadedstages.h"
 #include "core/predict/predict.h"
-#include "core/schedule/weightplan.h"
 
 #include <fmt/format.h>
 
@@ -57,7 +56,7 @@ std::vector<TradeOffCandidate> tradeOffCandidates(const Design& base)
     }
     int offloading = 0;
     const Family* const present = findFamily(base.schedule.family);
-    if (present != nullptr && base.costs.hostLink && !hasUpdates(base.schedule) && base.schedule.sequencePieces == 1)
+    if (present != nullptr && base.costs.hostLink)
         for (const StageCosts& stage : base.costs.stages)
             if (stage.savedUntilInputGrad + stage.savedUntilWeightGrad > 0)
                 candidates.push_back({present, {}, ++offloading});

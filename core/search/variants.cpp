@@ -61,7 +61,7 @@ std::vector<std::vector<Recompute>> choicesFor(const Design& design)
         if (count == stages)
             break;
     }
-    const auto hasCore = [](const Layer& layer) { return recomputedBytes(layer, Recompute::Selective) > 0; };
+    const auto hasCore = [](const Layer& layer) { return recomputedBytes(layer, Recompute::Selective, 1) > 0; };
     if (design.workload && !design.layersPerStage.empty() && design.workload->shape.attention == AttentionMemory::Stored
         && std::any_of(design.workload->layers.begin(), design.workload->layers.end(), hasCore))
         choices.emplace_back(stages, Recompute::Selective);

@@ -12,6 +12,13 @@ namespace {
 
 constexpr std::array<std::string_view, 3> attentionCore{"attention.probabilities", "attention.mask",
                                                         "attention.droppedProbabilities"};
+constexpr std::array<std::string_view, 2> readByLaterPieces{"attention.key", "attention.value"};
+
+template<std::size_t count>
+bool isOneOf(const std::array<std::string_view, count>& names, const SavedTensor& tensor)
+{
+    return std::find(names.begin(), names.end(), tensor.name) != names.end();
+}
 
 bool holdsTheHead(std::span<const Layer> layers)
 {
@@ -35,31 +42,32 @@ void checkRecompute(const ModelShape& shape, const std::vector<Recompute>& ofSta
         throw Error("schedule.recompute", std::string(why), "use full or none");
 }
 
-bool isRecomputed(const SavedTensor& tensor, Recompute recompute)
+bool isRecomputed(const SavedTensor& tensor, Recompute recompute, int sequencePieces)
 {
     switch (recompute) {
     case Recompute::None: return false;
-    case Recompute::Selective:
-        return std::find(attentionCore.begin(), attentionCore.end(), tensor.name) != attentionCore.end();
-    case Recompute::Full: return tensor.lifetime != Lifetime::FromInputGrad;
+    case Recompute::Selective: return isOneOf(attentionCore, tensor);
+    case Recompute::Full:
+        return tensor.lifetime != Lifetime::FromInputGrad
+               && (sequencePieces == 1 || !isOneOf(readByLaterPieces, tensor));
     }
     return false;
 }
 
-Bytes recomputedBytes(const Layer& layer, Recompute recompute)
+Bytes recomputedBytes(const Layer& layer, Recompute recompute, int sequencePieces)
 {
     Bytes bytes = 0;
     for (const SavedTensor& tensor : layer.saved)
-        bytes += isRecomputed(tensor, recompute) ? tensor.bytes() : 0;
+        bytes += isRecomputed(tensor, recompute, sequencePieces) ? tensor.bytes() : 0;
     return bytes;
 }
 
-Bytes forwardScratch(std::span<const Layer> layersOfStage, Recompute recompute)
+Bytes forwardScratch(std::span<const Layer> layersOfStage, Recompute recompute, int sequencePieces)
 {
     Bytes shared = 0, ofHead = 0;
     for (const Layer& layer : layersOfStage) {
         Bytes& part = layer.kind == LayerKind::Head ? ofHead : shared;
-        part = std::max(part, recomputedBytes(layer, recompute));
+        part = std::max(part, recomputedBytes(layer, recompute, sequencePieces));
     }
     return shared + ofHead;
 }

@@ -32,7 +32,7 @@ PassWorkspace passWorkspace(const ModelShape& shape, std::span<const Layer> laye
 {
     if (!shape.widened) {
         const Bytes inputGrad = stageWorkspace(layersOfStage);
-        return {forwardScratch(layersOfStage, recompute), inputGrad, 0, inputGrad,
+        return {forwardScratch(layersOfStage, recompute, shape.sequencePieces), inputGrad, 0, inputGrad,
                 recomputeScratch(layersOfStage, recompute)};
     }
     PassWorkspace largest;

@@ -3,24 +3,33 @@
 
 namespace pipewright {
 
-BlockMemory::BlockMemory(const TaskContext& context) : m_microbatch(context.task->microbatch)
+BlockMemory::BlockMemory(const TaskContext& context, int piece)
+    : m_microbatch(context.task->microbatch), m_earlier(static_cast<std::size_t>(piece))
 {
+    saved.piece = piece;
+    saved.earlier = m_earlier;
     for (const BufferView& view : context.reads)
         place(view, false);
     for (const BufferView& view : context.writes)
         place(view, true);
 }
 
+void BlockMemory::placeKept(const BufferView& view)
+{
+    const auto before = static_cast<std::size_t>(m_microbatch - view.description->microbatch);
+    if (before == 0)
+        saved.savedUntilInputGrad = bytes(view.region);
+    else if (before <= m_earlier.size())
+        m_earlier[m_earlier.size() - before] = floats(view.region).data();
+}
+
 void BlockMemory::place(const BufferView& view, bool written)
 {
     switch (view.description->kind) {
     case BufferKind::SavedUntilInputGrad:
-        if (view.description->microbatch == m_microbatch) // not that of an earlier piece
-            saved.savedUntilInputGrad = bytes(view.region);
-        break;
+    case BufferKind::ReloadedUntilInputGrad: placeKept(view); break;
     case BufferKind::SavedUntilWeightGrad:
     case BufferKind::ReloadedUntilWeightGrad: saved.savedUntilWeightGrad = bytes(view.region); break;
-    case BufferKind::ReloadedUntilInputGrad: saved.savedUntilInputGrad = bytes(view.region); break;
     case BufferKind::SavedFromInputGrad: saved.savedFromInputGrad = bytes(view.region); break;
     case BufferKind::RecomputedUntilInputGrad: saved.recomputedUntilInputGrad = bytes(view.region); break;
     case BufferKind::RecomputedUntilWeightGrad: saved.recomputedUntilWeightGrad = bytes(view.region); break;

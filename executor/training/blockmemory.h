@@ -35,12 +35,20 @@ struct BlockMemory {
     std::vector<std::span<const std::byte>> skipInputs, skipGrads;
     std::vector<std::span<std::byte>> skipOutputs, skipInputGrads;
 
-    explicit BlockMemory(const TaskContext& context);
+    /// `piece`: so many pieces of its sequence come before it.
+    explicit BlockMemory(const TaskContext& context, int piece = 0);
+    BlockMemory(const BlockMemory&) = delete; // a view of its own list is in it
+    BlockMemory& operator=(const BlockMemory&) = delete;
 
 private:
     void place(const BufferView& view, bool written);
 
+    /// What a forward kept for its input gradient, here or in what came back from the host: its own, or that of an
+    /// earlier piece.
+    void placeKept(const BufferView& view);
+
     int m_microbatch;
+    std::vector<const float*> m_earlier; ///< oldest first
 };
 
 } // namespace pipewright

@@ -50,7 +50,7 @@ public:
             case Op::I:
             case Op::W: backward(i, block); break;
             case Op::U: update(i, block); break;
-            case Op::R: throw Error(toString(block), "recomputes in a schedule that updates amid the run");
+            case Op::R: break; // here all is kept
             }
             if (usesWeights(block.op))
                 release(block.stage, m_plan.reads[i].version);

@@ -58,7 +58,7 @@ StageLayout::StageLayout(const Workload& workload, int first, int last, Recomput
         Scratch scratch{m_againUntilInputGrad, 0, m_againUntilWeightGrad, 0, 0};
         for (const SavedTensor& tensor : layer.saved) {
             assert(tensor.bytesPerElement == elementBytes);
-            if (isRecomputed(tensor, recompute)) {
+            if (isRecomputed(tensor, recompute, workload.shape.sequencePieces)) {
                 const bool untilInput = tensor.lifetime == Lifetime::UntilInputGrad;
                 append(index, tensor.name,
                        untilInput ? BufferKind::RecomputedUntilInputGrad : BufferKind::RecomputedUntilWeightGrad,
@@ -89,12 +89,12 @@ StageLayout::StageLayout(const Workload& workload, int first, int last, Recomput
         m_scratch.push_back(scratch);
     }
     const auto layers = std::span(workload.layers).subspan(std::size_t(first), std::size_t(last - first));
-    m_workspaceForward = forwardScratch(layers, recompute);
+    m_workspaceForward = forwardScratch(layers, recompute, workload.shape.sequencePieces);
     m_workspaceRecompute = recomputeScratch(layers, recompute);
     // The head's part comes last, since it holds the values between the layers before it.
     for (std::size_t i = 0; i < layers.size(); ++i)
         if (layers[i].kind == LayerKind::Head)
-            m_scratch[i].at = m_workspaceForward - recomputedBytes(layers[i], recompute);
+            m_scratch[i].at = m_workspaceForward - recomputedBytes(layers[i], recompute, workload.shape.sequencePieces);
 }
 
 void StageLayout::append(int layer, std::string_view tensor, BufferKind buffer, std::int64_t elements, Bytes& end)

@@ -101,7 +101,8 @@ void StoredStage::addLayer(const Workload& workload, const Workload& wide, int i
     Layer layer{std::move(maths), before, count, {}, {}, m_sequenceGradient};
     m_sequenceGradient += sequenceGradient;
     for (const SavedTensor& tensor : workload.layers[std::size_t(index)].saved) {
-        const BufferKind buffer = bufferOf(tensor.lifetime, isRecomputed(tensor, m_recompute));
+        const BufferKind buffer =
+            bufferOf(tensor.lifetime, isRecomputed(tensor, m_recompute, workload.shape.sequencePieces));
         Bytes& end = m_bytes[indexOf(buffer)];
         const auto kept = static_cast<std::size_t>(tensor.lifetime);
         layer.kept[kept].push_back({buffer, end, tensor.elements, tensor.bytesPerElement});

@@ -193,10 +193,9 @@ void TrainingWork::bindCopies(std::span<const Region> regions)
     const Program& program = *m_program;
     const std::size_t holders =
         program.versioned() ? program.devices.size() : static_cast<std::size_t>(program.replicas());
-    m_saved.assign(m_stages.size() * m_losses.size(), nullptr);
-    m_savedForWeights.assign(m_saved.size(), {});
-    m_recomputedForWeights.assign(m_saved.size(), {});
-    m_reloadedForWeights.assign(m_saved.size(), {});
+    m_savedForWeights.assign(m_stages.size() * m_losses.size(), {});
+    m_recomputedForWeights.assign(m_savedForWeights.size(), {});
+    m_reloadedForWeights.assign(m_savedForWeights.size(), {});
     m_copies.assign(m_stages.size() * holders, {});
     m_deviceOfCopy.assign(m_copies.size(), -1);
     for (BufferId b = 0; b < program.buffers.size(); ++b) {
@@ -220,9 +219,6 @@ void TrainingWork::bindCopies(std::span<const Region> regions)
                 copy.parameters = all.first(count);
             break;
         }
-        case BufferKind::SavedUntilInputGrad:
-            m_saved[savedIndex(buffer.stage, buffer.microbatch)] = floats(regions[b]).data();
-            break;
         case BufferKind::RecomputedUntilWeightGrad:
             m_recomputedForWeights[savedIndex(buffer.stage, buffer.microbatch)] = regions[b];
             break;
@@ -232,6 +228,7 @@ void TrainingWork::bindCopies(std::span<const Region> regions)
         case BufferKind::ReloadedUntilWeightGrad:
             m_reloadedForWeights[savedIndex(buffer.stage, buffer.microbatch)] = regions[b];
             break;
+        case BufferKind::SavedUntilInputGrad:
         case BufferKind::SavedFromInputGrad:
         case BufferKind::RecomputedUntilInputGrad:
         case BufferKind::SequenceGradient:
@@ -360,8 +357,7 @@ void TrainingWork::compute(const TaskContext& context)
     const std::span<float> gradients =
         versioned && isBackward(task.op) ? m_versions.gradientSum(context, copy) : copy.gradients;
     const auto microbatch = static_cast<std::size_t>(task.microbatch);
-    BlockMemory memory(context);
-    const std::size_t piece = microbatch % static_cast<std::size_t>(m_sequencePieces);
+    BlockMemory memory(context, task.microbatch % m_sequencePieces);
     memory.saved.operations = context.operations;
     if (task.op == Op::I) {
         const Region back = m_reloadedForWeights[savedIndex(task.stage, task.microbatch)];
@@ -369,8 +365,6 @@ void TrainingWork::compute(const TaskContext& context)
             bytes(back.bytes > 0 ? back : m_savedForWeights[savedIndex(task.stage, task.microbatch)]);
         memory.saved.recomputedUntilWeightGrad = bytes(m_recomputedForWeights[savedIndex(task.stage, task.microbatch)]);
     }
-    memory.saved.piece = static_cast<int>(piece);
-    memory.saved.earlier = std::span(m_saved).subspan(savedIndex(task.stage, task.microbatch) - piece, piece);
     switch (task.op) {
     case Op::F:
     case Op::R: {

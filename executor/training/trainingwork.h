@@ -166,7 +166,6 @@ private:
     std::map<BufferId, std::vector<std::byte>> m_mirrors;
     std::vector<StageCopy> m_copies; ///< replica 0's stage 0, stage 1, …, replica 1's …
     int m_sequencePieces;
-    std::vector<const float*> m_saved; ///< per stage and microbatch: where its SavedUntilInputGrad begins
     std::uint64_t m_seed;
     const TrainingData& m_data;
     std::vector<std::vector<std::int32_t>> m_tokens, m_targets; ///< per microbatch

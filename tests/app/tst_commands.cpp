@@ -87,9 +87,6 @@ private Q_SLOTS:
                                                    << "--host-link 25GB";
         QTest::newRow("a link that moves nothing") << "predict 1f1b --devices 2 --microbatches 2 --host-link 0B"
                                                    << "moves nothing";
-        QTest::newRow("an offload amid updates")
-            << "predict pipedream-2bw --devices 2 --microbatches 4 --host-link 25GB --offload 0"
-            << "updates its stages amid the step";
         QTest::newRow("more devices than nodes")
             << "predict 1f1b --devices 8 --microbatches 8 --model llama-3-8b --cluster h100-nodes --data-parallel 513"
             << "4104 devices are needed";

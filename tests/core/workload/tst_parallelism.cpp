@@ -94,7 +94,7 @@ private Q_SLOTS:
             for (const int t : {2, 4, 8}) {
                 const auto kept = [&](bool sequence, Recompute recompute) {
                     const Layer layer = layerOf(model, {.tensor = t, .sequence = sequence});
-                    return double(keptByForward(layer) - recomputedBytes(layer, recompute));
+                    return double(keptByForward(layer) - recomputedBytes(layer, recompute, 1));
                 };
                 const auto published = [&](ActivationMode mode) {
                     return activationBytesPerLayer(preset(model), mode, t);
