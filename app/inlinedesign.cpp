@@ -53,6 +53,11 @@ InlineDesign::InlineDesign(Command command, bool acceptFile)
     Command group = m_options;
     group.option("--devices", m_devices, "pipeline devices").typeName("P");
     group.option("--microbatches", m_microbatches, "microbatches per step").typeName("M");
+    group
+        .option(
+            "--replicas", m_replicas,
+            "copies of the pipeline in the schedule, which share out P and M and sum their gradients: 1, 2, 4, … (1)")
+        .typeName("N");
     group.option("--chunks", m_chunks, "stages per device").typeName("V");
     group.option("--group", m_group, "interleaving: microbatches per group").typeName("G");
     group.option("--pieces", m_pieces, "seq1f1b: pieces of each microbatch's sequence (4)").typeName("K");
@@ -211,6 +216,7 @@ DesignRequest InlineDesign::request() const
     request.family = m_what;
     request.devices = number("--devices", m_devices).value_or(request.devices);
     request.microbatches = number("--microbatches", m_microbatches).value_or(request.microbatches);
+    request.replicas = number("--replicas", m_replicas).value_or(request.replicas);
     request.chunks = number("--chunks", m_chunks);
     request.group = number("--group", m_group);
     request.pieces = number("--pieces", m_pieces);

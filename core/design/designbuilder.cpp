@@ -76,7 +76,8 @@ int expectedStages(const DesignRequest& request)
     if (family != nullptr && family->dataParallel) {
         return std::max(1, workersOf({request}, family->cyclic));
     }
-    return request.devices * std::max(1, request.chunks.value_or(family != nullptr ? family->defaultChunks : 1));
+    return request.devices / std::max(1, request.replicas)
+           * std::max(1, request.chunks.value_or(family != nullptr ? family->defaultChunks : 1));
 }
 
 FamilyParameters familyParameters(const DesignRequest& request)
@@ -85,9 +86,10 @@ FamilyParameters familyParameters(const DesignRequest& request)
     parameters.saved = request.saved.value_or(0);
     parameters.savedForWeightGrad = request.savedForWeightGrad.value_or(parameters.saved);
     const Family* family = findFamily(request.family);
-    const int factor = !request.perChunk || request.devices <= 0   ? 1
-                       : family != nullptr && family->dataParallel ? stagesPerDevice(request)
-                                                                   : expectedStages(request) / request.devices;
+    const int factor = !request.perChunk || request.devices <= 0 ? 1
+                       : family != nullptr && family->dataParallel
+                           ? stagesPerDevice(request)
+                           : expectedStages(request) / std::max(1, request.devices / std::max(1, request.replicas));
     parameters.forward = request.forward.value_or(parameters.forward) * factor;
     parameters.inputGrad = request.inputGrad.value_or(parameters.inputGrad) * factor;
     parameters.weightGrad = request.weightGrad.value_or(parameters.weightGrad) * factor;
@@ -270,8 +272,9 @@ void takeFormulaTimes(const DesignRequest& request, FamilyParameters& parameters
         return; // makeSchedule() says what is wrong
     const Workload workload = workloadOf(request, stages, 1);
     std::vector<int> deviceOfStage;
+    const int devices = std::max(1, request.devices / std::max(1, request.replicas)); // of one pipeline
     for (int stage = 0; stage < stages; ++stage)
-        deviceOfStage.push_back(stage % request.devices);
+        deviceOfStage.push_back(stage % devices);
     const bool given = static_cast<int>(request.layersPerStage.size()) == stages;
     const Costs costs =
         formulaCosts(workload, given ? partitionOf(request, workload, stages) : evenPartition(workload, stages),
@@ -280,7 +283,7 @@ void takeFormulaTimes(const DesignRequest& request, FamilyParameters& parameters
         Nanoseconds sum = 0;
         for (const StageCosts& stage : costs.stages)
             sum += stage.*time;
-        return sum / request.devices;
+        return sum / devices;
     };
     if (!request.forward)
         parameters.forward = perDevice(&StageCosts::forward);

@@ -7,6 +7,7 @@
 #include "core/design/groupcosts.h"
 #include "core/design/stagecosts.h"
 #include "core/design/stageplans.h"
+#include "core/schedule/replicas.h"
 #include "core/schedule/weightplan.h"
 #include "core/sharding/shards.h"
 
@@ -226,9 +227,9 @@ void addSums(const Design& design, GroupStages& groups)
                       groups.plans[static_cast<std::size_t>(other)].graph.find(sharding::headName));
             groups.sums.push_back(maker.take());
         }
-    for (int r = 1; r < design.schedule.replicas(); ++r)
+    for (const ReplicaPair& pair : replicaPairs(design.schedule.replicas()))
         for (int s = 0; s < groups.perReplica; ++s) {
-            SumMaker maker(groups, s, groups.copyOf(s, r), bytes);
+            SumMaker maker(groups, groups.copyOf(s, pair.root), groups.copyOf(s, pair.other), bytes);
             const sharding::TensorGraph& graph = groups.plans[static_cast<std::size_t>(s)].graph;
             for (int tensor = 0; tensor < graph.size(); ++tensor)
                 if (graph.node(tensor).leaf == sharding::Leaf::Parameter)

@@ -3,7 +3,10 @@
 
 #include "core/design/redesign.h"
 #include "core/design/stagecosts.h"
+#include "core/schedule/replicas.h"
 #include "core/schedule/weightplan.h"
+
+#include <algorithm>
 
 namespace pipewright {
 
@@ -25,10 +28,11 @@ Design designFromModel(const NewDesign& choice)
     Design design;
     design.workload = choice.workload;
     design.cluster = choice.cluster;
-    const int devices = static_cast<int>(choice.cluster.devices.size());
+    const int all = static_cast<int>(choice.cluster.devices.size());
+    const int devices = all / std::max(1, choice.replicas); // of one pipeline
 
     FamilyParameters parameters{choice};
-    parameters.devices = devices;
+    parameters.devices = all;
     // Families that search want the times of a device; the plain split over the devices gives them.
     if (devices > 0 && devices <= static_cast<int>(choice.workload.layers.size())) {
         std::vector<int> deviceOfStage(static_cast<std::size_t>(devices));
@@ -52,8 +56,9 @@ std::string titleOf(const Design& design)
 {
     const Family* family = findFamily(design.schedule.family);
     const std::string model = design.workload ? design.workload->shape.name : "schedule";
-    const int stages = design.schedule.stages();
+    const int stages = design.schedule.stages(), copies = pipelinesOf(design.schedule);
     return model + " · " + std::to_string(stages) + (stages == 1 ? " stage" : " stages") + " · "
+           + (copies > 1 ? std::to_string(copies) + " × " : "")
            + (family ? std::string(family->title) : design.schedule.family);
 }
 

@@ -8,6 +8,7 @@
 #include "core/design/stagecosts.h"
 #include "core/design/stageplans.h"
 #include "core/schedule/recomputeblocks.h"
+#include "core/schedule/replicas.h"
 #include "core/schedule/weightplan.h"
 #include "core/workload/transformer.h"
 
@@ -111,7 +112,6 @@ void fitHostGaps(std::vector<HostGaps>& gaps, std::size_t devices)
 /// Without a model all that F keeps is one: R writes it, or F does.
 void moveBytes(StageCosts& stage, Recompute now, int sequencePieces, std::size_t number)
 {
-    if (now == Recompute::Selective)
     if (now == Recompute::Full && sequencePieces > 1)
         throw Error(
             "schedule.recompute",
@@ -119,6 +119,7 @@ void moveBytes(StageCosts& stage, Recompute now, int sequencePieces, std::size_t
                         "pieces of a sequence read, and which stage {} can make again",
                         number),
             "make the design from a model, or leave sequences whole");
+    if (now == Recompute::Selective)
         throw Error("schedule.recompute",
                     fmt::format("without a model it is unknown what stage {} keeps besides its attention", number),
                     "use full or none, or make the design from a model");
@@ -160,7 +161,7 @@ void takeLinks(const Design& base, Design& design)
 
 void takeWork(FamilyParameters& parameters, const Costs& costs)
 {
-    const DeviceWorth worth = worthOf(costs, parameters.devices);
+    const DeviceWorth worth = worthOf(costs, parameters.devices / parameters.replicas);
     parameters.forward = std::max<Nanoseconds>(1, worth.forward);
     parameters.inputGrad = std::max<Nanoseconds>(1, worth.inputGrad);
     parameters.weightGrad = std::max<Nanoseconds>(1, worth.weightGrad);
@@ -387,6 +388,8 @@ Design withFamily(const Design& base, const Family& family, const FamilyChoice& 
     FamilyParameters parameters;
     parameters.devices = base.schedule.devices();
     parameters.microbatches = base.schedule.microbatches / base.schedule.sequencePieces;
+    if (!family.updates)
+        parameters.replicas = pipelinesOf(base.schedule);
     parameters.chunks = choice.chunks;
     parameters.memoryLimit = choice.memoryLimit;
     parameters.stop = std::move(stop);

@@ -2,10 +2,13 @@
 // The table of families and the checks that all of them share.
 #include "core/families/family.h"
 
+#include "core/schedule/replicas.h"
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <array>
+#include <bit>
 
 // The table: one line per family. Each names a function in a file of its own in this folder.
 #define PIPEWRIGHT_FAMILIES(FAMILY)                                                                                    \
@@ -46,6 +49,23 @@ PIPEWRIGHT_FAMILIES(PIPEWRIGHT_DECLARE)
 
 namespace {
 
+void checkCopies(const Family& family, const FamilyParameters& p, Diagnostics& diagnostics)
+{
+    const auto bad = [&](std::string what, std::string hint) {
+        diagnostics.push_back({Severity::Error, "--replicas", std::move(what), std::move(hint)});
+    };
+    if (p.replicas == 1)
+        return;
+    if (p.replicas < 1 || !std::has_single_bit(static_cast<unsigned>(p.replicas)))
+        bad(fmt::format("{} replicas", p.replicas), "gradients are summed in pairs: use 1, 2, 4, 8, …");
+    else if (family.updates)
+        bad(fmt::format("{} updates its stages amid the step", family.title),
+            "the replicas' gradients are summed and applied once, at its end: use a synchronous family");
+    else if (p.devices % p.replicas != 0 || p.microbatches % p.replicas != 0)
+        bad(fmt::format("{} replicas of {} devices and {} microbatches", p.replicas, p.devices, p.microbatches),
+            "--devices and --microbatches count those of all replicas: use multiples");
+}
+
 Diagnostics checkCommon(const Family& family, const FamilyParameters& p)
 {
     Diagnostics diagnostics;
@@ -57,6 +77,7 @@ Diagnostics checkCommon(const Family& family, const FamilyParameters& p)
     if (p.microbatches < 1 || p.microbatches > maxMicrobatches)
         bad("--microbatches", fmt::format("{} microbatches", p.microbatches),
             fmt::format("use 1 to {}", maxMicrobatches));
+    checkCopies(family, p, diagnostics);
     if (p.chunks && *p.chunks < 1)
         bad("--chunks", fmt::format("{} chunks", *p.chunks), "use 1 or more stages per device");
     else if (p.chunks && *p.chunks != family.defaultChunks && !family.chunksSelectable)
@@ -91,7 +112,7 @@ Diagnostics checkCommon(const Family& family, const FamilyParameters& p)
         bad("--microbatches", fmt::format("{} microbatches of {} pieces", p.microbatches, pieces),
             fmt::format("at most {} pieces are possible in all", maxMicrobatches));
     const std::int64_t blocks = std::int64_t{p.devices} * p.chunks.value_or(family.defaultChunks) * p.microbatches
-                                * pieces * (family.backward == BackwardStyle::Split ? 3 : 2);
+                                * pieces * (family.backward == BackwardStyle::Split ? 3 : 2) / p.replicas;
     if (blocks > maxBlocks)
         bad("--microbatches",
             fmt::format("{} devices x {} microbatches make {} blocks", p.devices, p.microbatches, blocks),
@@ -158,16 +179,20 @@ Schedule makeSchedule(std::string_view name, const FamilyParameters& parameters)
                     fmt::format("known: {}", fmt::join(known, ", ")));
     }
     Diagnostics diagnostics = checkCommon(*family, parameters);
-    if (!hasErrors(diagnostics))
-        diagnostics = family->check(parameters);
+    FamilyParameters ofCopy = parameters;
+    if (!hasErrors(diagnostics)) {
+        ofCopy.devices /= parameters.replicas;
+        ofCopy.microbatches /= parameters.replicas;
+        diagnostics = family->check(ofCopy);
+    }
     if (hasErrors(diagnostics))
         throw Error(std::move(diagnostics));
-    Schedule schedule = family->make(parameters);
+    Schedule schedule = family->make(ofCopy);
     schedule.family = family->name;
     if (schedule.microbatches == 0)
-        schedule.microbatches = parameters.microbatches;
+        schedule.microbatches = ofCopy.microbatches;
     schedule.backward = family->backward;
-    return schedule;
+    return withReplicas(schedule, parameters.replicas);
 }
 
 } // namespace pipewright

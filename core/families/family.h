@@ -40,6 +40,8 @@ std::optional<WorkerLayout> workerLayoutNamed(std::string_view name);
 struct FamilyOptions {
     int devices = 4;
     int microbatches = 8;
+    /// Copies of the pipeline, each on its share of the devices and with its share of the microbatches.
+    int replicas = 1;
     std::optional<int> chunks; ///< stages per device; the family's own default when unset
     std::optional<int> group;  ///< interleaving: microbatches per group, default = devices
     /// Of each microbatch's sequence, for families that cut it; defaultSequencePieces when unset.

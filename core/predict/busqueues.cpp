@@ -145,19 +145,6 @@ BusTimes busTimes(const Program& program, TaskId id, Nanoseconds duration, const
     return {buses.there.empty() ? 0 : held(there.wireTime(bytes)), buses.back.empty() ? 0 : held(back.wireTime(bytes))};
 }
 
-Nanoseconds replicaSumTime(const Task& task, const Costs& costs)
-{
-    if (task.device == task.peer)
-        return 0;
-    const Bytes bytes = costs.stages[task.stage].gradients;
-    const LinkCosts &there = costs.linkBetween(task.device, task.peer),
-                    &back = costs.linkBetween(task.peer, task.device);
-    if (there.bus.empty() || there.bus != back.bus)
-        return std::max(there.transferTime(bytes), back.transferTime(bytes));
-    const Nanoseconds first = there.wireTime(bytes);
-    return std::max(there.latency + first, first + back.transferTime(bytes));
-}
-
 std::vector<TaskId> passedBefore(const Program& program, const Timeline& timeline)
 {
     if (program.busOfLink.empty())

@@ -48,8 +48,6 @@ struct BusTimes {
     Nanoseconds there = 0, back = 0;
 };
 BusTimes busTimes(const Program& program, TaskId task, Nanoseconds duration, const Costs& costs);
-/// Of a sum over replicas: gradients are sent both ways at once, or one after the other where the ways share a wire.
-Nanoseconds replicaSumTime(const Task& task, const Costs& costs);
 
 /// For each transfer, and each sum of gradients, the last that began to pass its bus before it in this timeline; none
 /// for all other tasks.

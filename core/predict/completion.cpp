@@ -10,6 +10,7 @@
 #include "core/predict/predict.h"
 #include "core/schedule/ordergraph.h"
 #include "core/schedule/recomputeblocks.h"
+#include "core/schedule/replicas.h"
 #include "core/schedule/validate.h"
 #include "core/schedule/weightplan.h"
 
@@ -64,6 +65,8 @@ std::vector<Model> modelsFor(const Design& design)
         FamilyParameters parameters;
         parameters.devices = wanted.devices();
         parameters.microbatches = wanted.microbatches / wanted.sequencePieces;
+        if (!family.updates)
+            parameters.replicas = pipelinesOf(wanted);
         if (family.chunksSelectable)
             parameters.chunks = wanted.chunks();
         if (family.cutsSequences)

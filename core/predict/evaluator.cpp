@@ -5,6 +5,7 @@
 #include "core/predict/evaluator.h"
 
 #include "core/program/pairtimes.h"
+#include "core/program/replicasums.h"
 
 #include <algorithm>
 #include <numeric>
@@ -57,7 +58,7 @@ void Evaluator::setCosts(const Costs& costs)
         case TaskKind::SetOut: duration = 0; break;
         case TaskKind::Collective: duration = 0; break; // a member program has durations of its own: setDurations()
         case TaskKind::Reduce: duration = costs.reduce; break;
-        case TaskKind::ReplicaSum: duration = replicaSumTime(task, costs); break;
+        case TaskKind::ReplicaSum: duration = replicaSumTime(task.stage, task.device, task.peer, costs); break;
         case TaskKind::Transfer: {
             if (task.device != source || task.peer != destination) {
                 source = task.device;

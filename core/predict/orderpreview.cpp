@@ -78,6 +78,9 @@ OrderPreview::OrderPreview(const Design& design, const Prediction& present)
     m_possible = m_possible && program.sequencePieces == 1 && !program.blockingTransfers
                  && design.schedule.transferOrder.empty() && !program.versioned() && program.busOfLink.empty()
                  && program.offload.empty();
+    // Sums over replicas take the idle time that another order leaves.
+    for (const StageCosts& stage : design.costs.stages)
+        m_possible = m_possible && (program.replicas() == 1 || stage.gradients == 0);
     for (const Program::ExtraDependency& extra : program.extraDependencies)
         m_possible = m_possible && !isReduction(program.tasks[extra.task].kind);
     m_sequence.resize(count);

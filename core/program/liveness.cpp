@@ -49,6 +49,7 @@ public:
             lane.liveBytes.reserve(lane.expected);
             lane.live = lane.peak = lane.persistent;
         }
+        const TaskId endOfBlocks = endOfBlocksIn(m_program);
         for (TaskId t = 0; t < m_program.tasks.size(); ++t) {
             const Task& task = m_program.tasks[t];
             Lane* const here = laneOf(task.device);
@@ -60,17 +61,18 @@ public:
             case TaskKind::Transfer: transfer(here, laneOf(task.peer), t, task); break;
             case TaskKind::Reduce:
             case TaskKind::ReplicaSum:
-                endLoop();
+                if (t >= endOfBlocks)
+                    endLoop();
                 reduce(t, task);
                 break;
             case TaskKind::Update:
             case TaskKind::PutInPlace:
             case TaskKind::SetOut:
                 endLoop();
-                if (here != nullptr)
-                    update(*here, t);
                 if (here != nullptr && task.kind == TaskKind::Update)
                     closeOffloads(*here, 1);
+                if (here != nullptr)
+                    update(*here, t);
                 break;
             case TaskKind::Collective: collective(t, task); break;
             case TaskKind::Offload:
@@ -192,6 +194,15 @@ private:
 
     /// The other block of a task's overlapped pair; none when it has no pair.
     TaskId partner(TaskId t) const { return m_partner.empty() ? none : m_partner[t]; }
+
+    /// Behind the last block; sums of gradients may stand before it.
+    static TaskId endOfBlocksIn(const Program& program)
+    {
+        auto t = static_cast<TaskId>(program.tasks.size());
+        while (t > 0 && program.tasks[t - 1].kind != TaskKind::Compute)
+            --t;
+        return t;
+    }
 
     /// Without weight versions all sends are completed before gradients are reduced and stages updated.
     void endLoop()

@@ -7,6 +7,7 @@
 
 #include "core/program/liveness.h"
 #include "core/program/memberwriter.h"
+#include "core/schedule/replicas.h"
 
 #include <fmt/format.h>
 
@@ -116,7 +117,9 @@ private:
         case TaskKind::Update: addUpdate(task); return;
         case TaskKind::Transfer: addTransfers(task); return;
         case TaskKind::Reduce: addSum(task, m_stages.copyOf(task.stage, task.replica)); return;
-        case TaskKind::ReplicaSum: addSum(task, m_stages.copyOf(task.stage, 0)); return;
+        case TaskKind::ReplicaSum:
+            addSum(task, m_stages.copyOf(task.stage, rootOfPair(m_groups, task.stage, task.device, task.replica)));
+            return;
         case TaskKind::Offload:
         case TaskKind::Reload: addHostCopies(task); return;
         case TaskKind::PutInPlace:

@@ -1,20 +1,19 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // The end of a step without U blocks: reductions of shared parameters' gradients, sums over replicas, and one update
-// per stage and replica. O(stages x replicas + shared parameters).
+// per stage and replica. O(stages x replicas x log replicas + shared parameters).
 #include "core/program/stepend.h"
 
 namespace pipewright {
 
-void StepEnd::write(const Dataflow& dataflow, bool commuted, std::vector<TaskId>& lastOnDevice)
+void StepEnd::write(std::vector<TaskId>& lastOnDevice)
 {
-    if (commuted)
+    if (m_commuted)
         for (int r = 0; r < m_program.replicas(); ++r)
-            for (const SharedParameter& shared : dataflow.shared)
+            for (const SharedParameter& shared : m_dataflow.shared)
                 addReduction(TaskKind::Reduce, {shared.rootStage, r}, {shared.otherStage, r}, shared.bytes,
                              lastOnDevice);
-    for (int r = 1; r < m_program.replicas(); ++r)
-        for (int s = 0; s < m_program.stages(); ++s)
-            addReduction(TaskKind::ReplicaSum, {s, 0}, {s, r}, m_costs.stages[s].gradients, lastOnDevice);
+    while (m_next < m_sums.size())
+        addSum(m_sums[m_next++], lastOnDevice);
     for (int r = 0; r < m_program.replicas(); ++r)
         for (int s = 0; s < m_program.stages(); ++s) {
             const int device = deviceOf(s, r);
@@ -22,6 +21,12 @@ void StepEnd::write(const Dataflow& dataflow, bool commuted, std::vector<TaskId>
             last = beginTask(TaskKind::Update, Op::U, s, 0, device, -1, last, none, r);
             endReads();
         }
+}
+
+void StepEnd::addSum(const PlannedReplicaSum& sum, std::vector<TaskId>& lastOnDevice)
+{
+    addReduction(TaskKind::ReplicaSum, {sum.stage, sum.pair.root}, {sum.stage, sum.pair.other},
+                 m_costs.stages[sum.stage].gradients, lastOnDevice);
 }
 
 void StepEnd::addReduction(TaskKind kind, Owner root, Owner other, Bytes bytes, std::vector<TaskId>& lastOnDevice)

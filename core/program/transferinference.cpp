@@ -31,8 +31,10 @@ class TransferInference : TaskWriter {
 public:
     TransferInference(Program& program, const Schedule& schedule, const OrderGraph& graph, const Costs& costs,
                       const Dataflow& dataflow, const WeightPlan& weights, const OffloadPlan& offload,
-                      const CompileOptions& options)
+                      const OrderRun& run, const CompileOptions& options)
         : TaskWriter(program, schedule, costs), m_graph(graph), m_dataflow(dataflow), m_options(options),
+          m_end(program, schedule, costs, dataflow, options.commuteSharedGradients,
+                planReplicaSums(schedule, costs, dataflow, graph, run, options.commuteSharedGradients)),
           m_lastOnDevice(graph.firstOfDevice.size() - 1, none), m_firstOfPair(m_lastOnDevice),
           m_cells(static_cast<std::size_t>(program.stages()) * static_cast<std::size_t>(program.microbatches)),
           m_consumer(graph.blocks.size(), none)
@@ -63,7 +65,7 @@ public:
         if (m_weights)
             m_weights->finish(m_lastOnDevice);
         else
-            StepEnd(m_program, m_schedule, m_costs).write(m_dataflow, m_options.commuteSharedGradients, m_lastOnDevice);
+            m_end.write(m_lastOnDevice);
         m_program.operandBegin.push_back(static_cast<std::uint32_t>(m_program.operands.size()));
     }
 
@@ -72,7 +74,9 @@ private:
                                     const std::vector<Nanoseconds>& earliestStart)
     {
         for (std::size_t instant = 0; instant + 1 < order.instants.size(); ++instant) {
-            emitTransfers(simulated.start[order.blocks[order.instants[instant]]]);
+            const Nanoseconds now = simulated.start[order.blocks[order.instants[instant]]];
+            emitTransfers(now);
+            m_end.addSumsBefore(now, m_lastOnDevice);
             if (m_weights)
                 sendWeightsOut(order, instant);
             for (std::uint32_t rank = order.instants[instant]; rank < order.instants[instant + 1]; ++rank) {
@@ -349,8 +353,11 @@ private:
     {
         if (m_program.sequencePieces == 1)
             return; // saves a division per block
-        for (int piece = block.microbatch % m_program.sequencePieces; piece > 0; --piece)
-            operand(cell(block.stage, block.microbatch - piece).savedUntilInputGrad);
+        for (int before = block.microbatch % m_program.sequencePieces; before > 0; --before) {
+            const int piece = block.microbatch - before;
+            if (!m_offload || !m_offload->readReloadedPiece(task, block, piece))
+                operand(cell(block.stage, piece).savedUntilInputGrad);
+        }
     }
     bool isLastPiece(const Block& block) const
     {
@@ -472,6 +479,7 @@ private:
     const OrderGraph& m_graph;
     const Dataflow& m_dataflow;
     const CompileOptions& m_options;
+    StepEnd m_end;
     std::vector<TaskId> m_lastOnDevice;
     std::vector<TaskId> m_firstOfPair;        ///< per device: the first block of its last overlapped pair
     std::vector<Cell> m_cells;                ///< microbatch by microbatch, stage by stage
@@ -495,7 +503,8 @@ void inferTransfers(Program& program, const Schedule& schedule, const OrderGraph
                     const WeightPlan& weights, const CompileOptions& options)
 {
     const OffloadPlan offload(schedule, costs, graph, run);
-    TransferInference(program, schedule, graph, costs, dataflow, weights, offload, options).run(run, earliestStart);
+    TransferInference(program, schedule, graph, costs, dataflow, weights, offload, run, options)
+        .run(run, earliestStart);
 }
 
 } // namespace pipewright

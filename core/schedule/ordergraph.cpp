@@ -5,6 +5,7 @@
 #include "core/schedule/ordergraph.h"
 
 #include "core/schedule/recomputeblocks.h"
+#include "core/schedule/replicas.h"
 
 #include <fmt/format.h>
 
@@ -78,9 +79,9 @@ bool OrderGraph::checkShape(const Schedule& schedule, std::span<const SkipConnec
                          fmt::format("unknown device {}", placement[stage]),
                          fmt::format("devices are numbered 0 to {}", schedule.devices() - 1));
     }
-    if (schedule.replicas() > 2)
-        addError(diagnostics, "schedule.replica_placements", fmt::format("{} replicas", schedule.replicas()),
-                 "a schedule runs one or two, in opposite directions");
+    if (diagnostics.size() == before)
+        for (Diagnostic& wrong : checkReplicas(schedule))
+            diagnostics.push_back(std::move(wrong));
     if (schedule.microbatches % schedule.replicas() != 0)
         addError(diagnostics, "schedule.microbatches",
                  fmt::format("{} microbatches for {} replicas", schedule.microbatches, schedule.replicas()),

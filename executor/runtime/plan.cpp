@@ -5,6 +5,7 @@
 
 #include "core/base/diagnostic.h"
 #include "core/program/overlaps.h"
+#include "core/schedule/replicas.h"
 
 #include <algorithm>
 #include <numeric>
@@ -142,8 +143,11 @@ private:
     void addReduction(TaskId id)
     {
         const Task& task = m_program.tasks[id];
-        // A sum over replicas has replica 0 as its root; one over two stages stays within its replica.
-        const BufferView root = gradientsOf(id, task.stage, task.kind == TaskKind::ReplicaSum ? 0 : task.replica);
+        // One over two stages stays within its replica.
+        const BufferView root =
+            gradientsOf(id, task.stage,
+                        task.kind == TaskKind::ReplicaSum ? rootOfPair(m_program, task.stage, task.device, task.replica)
+                                                          : task.replica);
         const BufferView other = gradientsOf(id, task.microbatch, task.replica);
         m_plan.reductions.emplace(id, std::pair(root, other));
         if (task.peer < 0 || task.peer == task.device)

@@ -4,6 +4,7 @@
 #include "core/exchange/exchange.h"
 #include "core/json/jsonvalue.h"
 #include "core/schedule/ordergraph.h"
+#include "core/schedule/replicas.h"
 #include "core/schedule/weightplan.h"
 #include "core/workload/parallelism.h"
 #include "executor/torch/python.h"
@@ -59,7 +60,10 @@ void requirePossible(const Design& design, const TorchOptions& options)
     }
     if (schedule.replicas() > 1)
         throw Error(firstBlock(schedule, [](const Block& block) { return block.replica > 0; }),
-                    "PyTorch's pipeline has one copy of the model", "take a family without replicas");
+                    "PyTorch's pipeline has one copy of the model",
+                    pipelinesOf(schedule) == schedule.replicas()
+                        ? "make the design without --replicas, and give it to this run"
+                        : "take a family without replicas");
     if (schedule.sequencePieces > 1)
         throw Error(firstBlock(schedule, [](const Block&) { return true; }),
                     "PyTorch's pipeline has whole microbatches, and this is of a piece of a sequence",

@@ -2,6 +2,7 @@
 #include "executor/training/sequential.h"
 
 #include "core/base/diagnostic.h"
+#include "core/schedule/replicas.h"
 #include "kernels/calls.h"
 
 #include <algorithm>
@@ -262,9 +263,13 @@ void SequentialTrainer::reduceTied(std::size_t replica)
 
 void SequentialTrainer::reduceReplicas()
 {
-    for (Stage& stage : m_stages)
-        for (std::size_t replica = 1; replica < stage.gradients.size(); ++replica)
-            kernels::run(kernels::Add{stage.gradients[0], stage.gradients[replica]});
+    for (const ReplicaPair& pair : replicaPairs(static_cast<int>(m_stages.front().gradients.size())))
+        for (Stage& stage : m_stages) {
+            const std::span<float> root = stage.gradients[static_cast<std::size_t>(pair.root)];
+            const std::span<float> other = stage.gradients[static_cast<std::size_t>(pair.other)];
+            kernels::run(kernels::Add{root, other});
+            kernels::run(kernels::copyOf<float>(root, other));
+        }
 }
 
 } // namespace pipewright

@@ -87,6 +87,12 @@ private Q_SLOTS:
                                                    << "--host-link 25GB";
         QTest::newRow("a link that moves nothing") << "predict 1f1b --devices 2 --microbatches 2 --host-link 0B"
                                                    << "moves nothing";
+        QTest::newRow("replicas of updates") << "predict pipedream-2bw --devices 4 --microbatches 8 --replicas 2"
+                                             << "updates its stages amid the step";
+        QTest::newRow("three replicas") << "predict 1f1b --devices 6 --microbatches 6 --replicas 3"
+                                        << "use 1, 2, 4, 8";
+        QTest::newRow("replicas of no whole devices") << "predict 1f1b --devices 5 --microbatches 8 --replicas 2"
+                                                      << "use multiples";
         QTest::newRow("more devices than nodes")
             << "predict 1f1b --devices 8 --microbatches 8 --model llama-3-8b --cluster h100-nodes --data-parallel 513"
             << "4104 devices are needed";

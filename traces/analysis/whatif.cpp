@@ -4,6 +4,7 @@
 
 #include "core/base/diagnostic.h"
 #include "core/predict/evaluator.h"
+#include "core/schedule/replicas.h"
 
 #include <fmt/format.h>
 
@@ -121,17 +122,20 @@ WhatIf inOtherOrder(const Program& program, const Replay& replay, const Program&
         throw Error("order",
                     fmt::format("it has {} stages, what was measured has {}", other.stages(), program.stages()),
                     "the other order must be of the same stages and microbatches");
-    const auto key = [](const Task& task) {
-        return std::tuple(task.kind, task.op, task.stage, isUpdate(task.kind) ? 0 : task.microbatch, task.replica);
+    const auto key = [](const Program& of, const Task& task) {
+        const int with =
+            task.kind == TaskKind::ReplicaSum ? rootOfPair(of, task.stage, task.device, task.replica) : task.replica;
+        return std::tuple(task.kind, task.op, task.stage, isUpdate(task.kind) ? 0 : task.microbatch, task.replica,
+                          with);
     };
-    std::map<decltype(key(Task())), Nanoseconds> measured;
+    std::map<decltype(key(program, Task())), Nanoseconds> measured;
     std::map<std::pair<int, int>, std::vector<Nanoseconds>> links;
     for (TaskId t = 0; t < program.tasks.size(); ++t) {
         const Task& task = program.tasks[t];
         if (task.kind == TaskKind::Transfer)
             links[{task.device, task.peer}].push_back(std::max<Nanoseconds>(0, replay.lag[t]) + replay.duration[t]);
         else if (replay.recorded(t))
-            measured.emplace(key(task), replay.duration[t]);
+            measured.emplace(key(program, task), replay.duration[t]);
     }
     for (auto& [pair, times] : links)
         std::sort(times.begin(), times.end());
@@ -144,7 +148,7 @@ WhatIf inOtherOrder(const Program& program, const Replay& replay, const Program&
             if (task.kind == TaskKind::Transfer) {
                 if (const auto link = links.find({task.device, task.peer}); link != links.end())
                     duration = link->second[(link->second.size() - 1) / 2];
-            } else if (const auto found = measured.find(key(task)); found != measured.end()) {
+            } else if (const auto found = measured.find(key(ordered, task)); found != measured.end()) {
                 duration = found->second;
             } else if (task.kind == TaskKind::Compute) {
                 throw Error(ordered.label(t), "was not measured in this step",

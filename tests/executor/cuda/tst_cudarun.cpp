@@ -4,6 +4,7 @@
 #include "core/design/designbuilder.h"
 #include "core/design/stagecosts.h"
 #include "core/program/compile.h"
+#include "core/schedule/replicas.h"
 #include "executor/cuda/cudabackend.h"
 #include "executor/cuda/gpushares.h"
 #include "executor/cuda/pretendedruns.h"
@@ -48,17 +49,20 @@ private slots:
         QTest::addColumn<int>("devices");
         QTest::addColumn<int>("transport");
         QTest::addColumn<bool>("graphs");
+        QTest::addColumn<int>("replicas");
         const int copy = int(CudaTransport::Copy), nccl = int(CudaTransport::Nccl);
-        QTest::addRow("1F1B, a reduction between GPUs") << QByteArray("1f1b") << 2 << copy << false;
-        QTest::addRow("split backward") << QByteArray("zb-h1") << 3 << copy << false;
-        QTest::addRow("values that stay on a device") << QByteArray("zb-v") << 2 << copy << true;
-        QTest::addRow("pieces of sequences") << QByteArray("seq1f1b") << 3 << copy << false;
-        QTest::addRow("pieces of sequences, captured") << QByteArray("seq1f1b") << 2 << copy << true;
-        QTest::addRow("two replicas, captured") << QByteArray("chimera") << 4 << copy << true;
-        QTest::addRow("NCCL") << QByteArray("1f1b") << 2 << nccl << false;
-        QTest::addRow("NCCL, two replicas' gradients") << QByteArray("chimera") << 4 << nccl << true;
+        QTest::addRow("1F1B, a reduction between GPUs") << QByteArray("1f1b") << 2 << copy << false << 1;
+        QTest::addRow("split backward") << QByteArray("zb-h1") << 3 << copy << false << 1;
+        QTest::addRow("values that stay on a device") << QByteArray("zb-v") << 2 << copy << true << 1;
+        QTest::addRow("pieces of sequences") << QByteArray("seq1f1b") << 3 << copy << false << 1;
+        QTest::addRow("pieces of sequences, captured") << QByteArray("seq1f1b") << 2 << copy << true << 1;
+        QTest::addRow("two replicas, captured") << QByteArray("chimera") << 4 << copy << true << 1;
+        QTest::addRow("NCCL") << QByteArray("1f1b") << 2 << nccl << false << 1;
+        QTest::addRow("NCCL, two replicas' gradients") << QByteArray("chimera") << 4 << nccl << true << 1;
+        QTest::addRow("two copies of a pipeline, captured") << QByteArray("zb-h1") << 4 << copy << true << 2;
+        QTest::addRow("NCCL, four copies of one device") << QByteArray("1f1b") << 4 << nccl << false << 4;
         QTest::addRow("NCCL, four devices on two GPUs, captured")
-            << QByteArray("interleaved-1f1b") << 4 << nccl << true;
+            << QByteArray("interleaved-1f1b") << 4 << nccl << true << 1;
     }
     void trainsToTheBitsOfTheReference()
     {
@@ -66,7 +70,9 @@ private slots:
         QFETCH(int, devices);
         QFETCH(int, transport);
         QFETCH(bool, graphs);
-        const Design design = tinyGpt(family.toStdString(), devices);
+        QFETCH(int, replicas);
+        Design design = tinyGpt(family.toStdString(), devices / replicas);
+        design.schedule = withReplicas(design.schedule, replicas);
         RunOptions options = onPretendedGpus(CudaTransport(transport));
         options.runtime.captureBlocks = graphs;
         const int launchesBefore = pretended::graphLaunches, sumsBefore = pretended::collectives;

@@ -2,6 +2,7 @@
 // Several ranks in one process, with sockets between them: barriers, failures, lost ranks, whole runs on the host and
 // on a pretended GPU each.
 #include "core/predict/predict.h"
+#include "core/schedule/replicas.h"
 #include "core/workload/transformer.h"
 #include "executor/cuda/pretendedgpu.h"
 #include "executor/mpi/launch.h"
@@ -190,18 +191,23 @@ private slots:
         QTest::addColumn<QByteArray>("family");
         QTest::addColumn<int>("devices");
         QTest::addColumn<bool>("narrow");
+        QTest::addColumn<int>("replicas");
         for (const int devices : {2, 4})
             for (const char* family : {"1f1b", "zb-h1", "interleaved-1f1b", "chimera", "gpipe"})
-                QTest::addRow("%s, %d ranks", family, devices) << QByteArray(family) << devices << false;
+                QTest::addRow("%s, %d ranks", family, devices) << QByteArray(family) << devices << false << 1;
+        for (const char* family : {"1f1b", "v-half"})
+            QTest::addRow("two copies of %s", family) << QByteArray(family) << 4 << false << 2;
         for (const char* family : {"1f1b", "pipeoptim", "cdp-v2"})
-            QTest::addRow("%s, bf16", family) << QByteArray(family) << 2 << true;
+            QTest::addRow("%s, bf16", family) << QByteArray(family) << 2 << true << 1;
     }
     void ranksTrainToTheBitsOfThreads()
     {
         QFETCH(QByteArray, family);
         QFETCH(int, devices);
         QFETCH(bool, narrow);
-        Design design = test::tinyGpt(family.toStdString(), devices, 8);
+        QFETCH(int, replicas);
+        Design design = test::tinyGpt(family.toStdString(), devices / replicas, 8);
+        design.schedule = withReplicas(design.schedule, replicas);
         if (narrow) {
             ModelShape shape = design.workload->shape;
             shape.dataType = DataType::Bf16;

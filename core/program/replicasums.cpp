@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/program/replicasums.h"
+
+#include <algorithm>
+#include <limits>
+#include <tuple>
+
+namespace pipewright {
+
+namespace {
+
+constexpr Nanoseconds behindAll = std::numeric_limits<Nanoseconds>::max();
+
+class SumPlanner {
+public:
+    SumPlanner(const PipelineShape& shape, const Costs& costs, const OrderGraph& graph, const OrderRun& run)
+        : m_shape(shape), m_costs(costs), m_graph(graph), m_run(run), m_placed(graph.firstOfDevice.size() - 1),
+          m_ready(static_cast<std::size_t>(shape.stages()) * static_cast<std::size_t>(shape.replicas()), 0)
+    {
+        std::vector<int> missing(m_ready.size(), shape.microbatches / shape.replicas());
+        for (BlockIndex i = 0; i < graph.blocks.size(); ++i)
+            if (const Block& block = graph.blocks[i]; makesWeightGrad(block.op)) {
+                Nanoseconds& ready = m_ready[shareOf(block.stage, block.replica)];
+                ready = std::max(ready, run.end[i]);
+                --missing[shareOf(block.stage, block.replica)];
+            }
+        for (std::size_t share = 0; share < m_ready.size(); ++share)
+            if (missing[share] > 0) // some are in the tray
+                m_ready[share] = behindAll;
+    }
+
+    void keepBehindAll(int stage)
+    {
+        for (int replica = 0; replica < m_shape.replicas(); ++replica)
+            m_ready[shareOf(stage, replica)] = behindAll;
+    }
+
+    std::vector<PlannedReplicaSum> plan()
+    {
+        std::vector<PlannedReplicaSum> sums;
+        for (const ReplicaPair& pair : replicaPairs(m_shape.replicas()))
+            for (int stage = 0; stage < m_shape.stages(); ++stage)
+                sums.push_back({stage, pair, 0});
+        // Who can begin first is placed first, so that sums meet on a device in the order of their times.
+        const auto roundBegins = [&](std::size_t first) {
+            std::size_t end = first;
+            while (end < sums.size() && sums[end].pair.round == sums[first].pair.round)
+                ++end;
+            return end;
+        };
+        for (std::size_t first = 0; first < sums.size();) {
+            const std::size_t end = roundBegins(first);
+            std::stable_sort(sums.begin() + static_cast<std::ptrdiff_t>(first),
+                             sums.begin() + static_cast<std::ptrdiff_t>(end),
+                             [&](const auto& a, const auto& b) { return readyOf(a) < readyOf(b); });
+            for (std::size_t i = first; i < end; ++i)
+                place(sums[i]);
+            first = end;
+        }
+        std::stable_sort(sums.begin(), sums.end(), [](const PlannedReplicaSum& a, const PlannedReplicaSum& b) {
+            return std::pair(a.at, a.pair.round) < std::pair(b.at, b.pair.round);
+        });
+        return sums;
+    }
+
+private:
+    struct Span {
+        Nanoseconds start = 0, end = 0;
+    };
+
+    std::size_t shareOf(int stage, int replica) const
+    {
+        return static_cast<std::size_t>(replica) * static_cast<std::size_t>(m_shape.stages())
+               + static_cast<std::size_t>(stage);
+    }
+    int deviceOf(int stage, int replica) const { return m_shape.placement(replica)[static_cast<std::size_t>(stage)]; }
+    Nanoseconds readyOf(const PlannedReplicaSum& sum) const
+    {
+        return std::max(m_ready[shareOf(sum.stage, sum.pair.root)], m_ready[shareOf(sum.stage, sum.pair.other)]);
+    }
+
+    void place(PlannedReplicaSum& sum)
+    {
+        const int root = deviceOf(sum.stage, sum.pair.root), other = deviceOf(sum.stage, sum.pair.other);
+        const Nanoseconds length = replicaSumTime(sum.stage, root, other, m_costs);
+        sum.at = readyOf(sum);
+        if (root == other || m_costs.stages[static_cast<std::size_t>(sum.stage)].gradients == 0)
+            sum.at = behindAll; // nothing is exchanged
+        if (sum.at == behindAll)
+            return;
+        for (bool moved = true; moved;) {
+            const Nanoseconds from = sum.at;
+            for (const int device : {root, other})
+                sum.at = firstFree(device, sum.at, length);
+            moved = sum.at != from;
+        }
+        for (const int device : {root, other})
+            m_placed[static_cast<std::size_t>(device)].push_back({sum.at, sum.at + length});
+        for (const int replica : {sum.pair.root, sum.pair.other})
+            m_ready[shareOf(sum.stage, replica)] = sum.at + length;
+    }
+
+    /// From which on the device computes nothing for so long.
+    Nanoseconds firstFree(int device, Nanoseconds from, Nanoseconds length) const
+    {
+        const auto d = static_cast<std::size_t>(device);
+        const auto isInTheWay = [&](const Span& busy) { return busy.start < from + length && busy.end > from; };
+        const auto blocks = m_run.end.begin();
+        auto next = std::upper_bound(blocks + m_graph.firstOfDevice[d], blocks + m_graph.firstOfDevice[d + 1], from);
+        for (bool moved = true; moved;) {
+            moved = false;
+            for (; next != blocks + m_graph.firstOfDevice[d + 1]; ++next) {
+                const Span busy{m_run.start[static_cast<std::size_t>(next - blocks)], *next};
+                if (busy.start >= from + length)
+                    break;
+                if (isInTheWay(busy))
+                    from = busy.end;
+            }
+            for (const Span& busy : m_placed[d])
+                if (isInTheWay(busy)) {
+                    from = busy.end;
+                    moved = true;
+                }
+        }
+        return from;
+    }
+
+    const PipelineShape& m_shape;
+    const Costs& m_costs;
+    const OrderGraph& m_graph;
+    const OrderRun& m_run;
+    std::vector<std::vector<Span>> m_placed; ///< per device: sums
+    std::vector<Nanoseconds> m_ready;        ///< per replica and stage: when its sum so far is complete
+};
+
+} // namespace
+
+Nanoseconds replicaSumTime(int stage, int device, int peer, const Costs& costs)
+{
+    if (device == peer)
+        return 0;
+    const Bytes bytes = costs.stages[static_cast<std::size_t>(stage)].gradients;
+    const LinkCosts &there = costs.linkBetween(device, peer), &back = costs.linkBetween(peer, device);
+    if (there.bus.empty() || there.bus != back.bus)
+        return std::max(there.transferTime(bytes), back.transferTime(bytes));
+    const Nanoseconds first = there.wireTime(bytes);
+    return std::max(there.latency + first, first + back.transferTime(bytes));
+}
+
+std::vector<PlannedReplicaSum> planReplicaSums(const PipelineShape& shape, const Costs& costs, const Dataflow& dataflow,
+                                               const OrderGraph& graph, const OrderRun& run, bool commuted)
+{
+    if (shape.replicas() == 1)
+        return {};
+    SumPlanner planner(shape, costs, graph, run);
+    for (const SharedParameter& shared : dataflow.shared)
+        for (const int stage : {shared.rootStage, shared.otherStage})
+            if (commuted)
+                planner.keepBehindAll(stage);
+    return planner.plan();
+}
+
+} // namespace pipewright

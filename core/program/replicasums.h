@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// When the gradients of each stage are summed over the replicas: as soon as the stage's last weight gradient is done in
+// both replicas of a pair, in the first time in which neither of their devices computes for as long as the sum takes.
+// So sums of the later stages run while the earlier ones are still at their last backwards, and delay none of them.
+// What finds no such time, or exchanges nothing, comes behind the blocks. O(sums x (blocks after the stage's last + log
+// blocks)).
+#pragma once
+
+#include "core/design/costs.h"
+#include "core/design/dataflow.h"
+#include "core/program/program.h"
+#include "core/schedule/ordergraph.h"
+#include "core/schedule/replicas.h"
+
+#include <vector>
+
+namespace pipewright {
+
+/// How long two devices take to exchange a stage's gradients, each way over its link, or one after the other over one
+/// bus.
+Nanoseconds replicaSumTime(int stage, int device, int peer, const Costs& costs);
+
+struct PlannedReplicaSum {
+    int stage = 0;
+    ReplicaPair pair;
+    Nanoseconds at = 0;
+};
+
+/// In the order in which they are issued; nothing with one replica. `run`: the blocks' times. Stages whose gradients
+/// are first summed with another stage's, at the end of the step (`commuted`), come last.
+std::vector<PlannedReplicaSum> planReplicaSums(const PipelineShape& shape, const Costs& costs, const Dataflow& dataflow,
+                                               const OrderGraph& graph, const OrderRun& run, bool commuted);
+
+} // namespace pipewright

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/schedule/replicas.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <set>
+
+namespace pipewright {
+
+Schedule withReplicas(const Schedule& one, int copies)
+{
+    Schedule result = one;
+    result.microbatches = one.microbatches * copies;
+    for (int copy = 1; copy < copies; ++copy) {
+        const auto ofCopy = [&](Block block) {
+            block.microbatch += copy * one.microbatches;
+            block.replica += copy * one.replicas();
+            return block;
+        };
+        for (int replica = 0; replica < one.replicas(); ++replica) {
+            std::vector<int>& placement = result.replicaPlacements.emplace_back(one.placement(replica));
+            for (int& device : placement)
+                device += copy * one.devices();
+        }
+        for (const std::vector<Block>& lane : one.order)
+            std::transform(lane.begin(), lane.end(), std::back_inserter(result.order.emplace_back()), ofCopy);
+        for (const Overlap& pair : one.overlaps)
+            result.overlaps.push_back({ofCopy(pair.first), ofCopy(pair.second)});
+        for (const Pin& pin : one.pins)
+            result.pins.push_back({ofCopy(pin.block), pin.earliestStart});
+    }
+    std::sort(result.overlaps.begin(), result.overlaps.end());
+    return result;
+}
+
+int pipelinesOf(const PipelineShape& shape)
+{
+    std::vector<std::set<int>> pipelines; // the devices of each
+    for (int replica = 0; replica < shape.replicas(); ++replica) {
+        std::set<int> devices(shape.placement(replica).begin(), shape.placement(replica).end());
+        std::erase_if(pipelines, [&](std::set<int>& known) {
+            const bool shares =
+                std::any_of(known.begin(), known.end(), [&](int device) { return devices.contains(device); });
+            if (shares)
+                devices.merge(known);
+            return shares;
+        });
+        pipelines.push_back(std::move(devices));
+    }
+    return static_cast<int>(pipelines.size());
+}
+
+std::vector<ReplicaPair> replicaPairs(int replicas)
+{
+    std::vector<ReplicaPair> pairs;
+    for (int step = 1, round = 0; step < replicas; step *= 2, ++round)
+        for (int root = 0; root < replicas; ++root)
+            if ((root & step) == 0)
+                pairs.push_back({root, root + step, round});
+    return pairs;
+}
+
+int rootOfPair(const PipelineShape& shape, int stage, int device, int other)
+{
+    for (int step = 1; step <= other; step *= 2)
+        if ((other & step) != 0 && shape.placement(other - step)[static_cast<std::size_t>(stage)] == device)
+            return other - step;
+    return 0;
+}
+
+Diagnostics checkReplicas(const PipelineShape& shape)
+{
+    Diagnostics diagnostics;
+    const auto bad = [&](std::string what, std::string hint) {
+        diagnostics.push_back({Severity::Error, "schedule.replica_placements", std::move(what), std::move(hint)});
+    };
+    if (!std::has_single_bit(static_cast<unsigned>(shape.replicas()))) {
+        bad(fmt::format("{} replicas", shape.replicas()), "gradients are summed in pairs: use 2, 4, 8, …");
+        return diagnostics;
+    }
+    for (std::size_t stage = 0; shape.replicas() > 2 && stage < shape.deviceOfStage.size(); ++stage) {
+        std::vector<std::pair<int, int>> holders; // device and replica
+        for (int replica = 0; replica < shape.replicas(); ++replica)
+            holders.emplace_back(shape.placement(replica)[stage], replica);
+        std::sort(holders.begin(), holders.end());
+        for (std::size_t i = 0; i + 1 < holders.size(); ++i)
+            if (holders[i].first == holders[i + 1].first && (holders[i].second ^ 1) != holders[i + 1].second) {
+                bad(fmt::format("stage {} of replicas {} and {} is on device {}", stage, holders[i].second,
+                                holders[i + 1].second, holders[i].first),
+                    "give every copy of the pipeline devices of its own; the two of a bidirectional one have "
+                    "neighbouring numbers, such as 0 and 1");
+                return diagnostics;
+            }
+    }
+    return diagnostics;
+}
+
+} // namespace pipewright

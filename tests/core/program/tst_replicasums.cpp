@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Gradients of replicas are summed while earlier stages are still at work, and hold up none of their blocks.
+#include "core/predict/predict.h"
+#include "core/program/deadlock.h"
+#include "core/program/replicasums.h"
+#include "lifetimes.h"
+#include "makers/designs.h"
+#include "testmain.h"
+
+#include <QTest>
+
+#include <algorithm>
+
+using namespace pipewright;
+
+namespace {
+
+/// A millisecond per pass of a device; a sum of a stage's gradients takes `sum`.
+Design copies(const std::string& family, int replicas, Nanoseconds sum)
+{
+    FamilyParameters parameters = test::sized(4 * replicas, 8 * replicas);
+    parameters.replicas = replicas;
+    Design design =
+        test::evenDesign({.saved = 1 << 20, .savedForWeightGrad = 1 << 19}, makeSchedule(family, parameters));
+    design.costs.link = {0, 1e9}; // a byte takes a nanosecond
+    for (StageCosts& stage : design.costs.stages) {
+        stage.output = 0;
+        stage.gradients = sum;
+    }
+    return design;
+}
+
+Nanoseconds endOfBlocks(const Prediction& prediction)
+{
+    Nanoseconds end = 0;
+    for (TaskId t = 0; t < prediction.program.tasks.size(); ++t)
+        if (prediction.program.tasks[t].kind == TaskKind::Compute)
+            end = std::max(end, prediction.timeline.end[t]);
+    return end;
+}
+
+} // namespace
+
+class ReplicaSumsTest : public QObject {
+    Q_OBJECT
+
+private Q_SLOTS:
+    void sumsBeginWithTheLastGradientAndDelayNoBlock_data()
+    {
+        QTest::addColumn<QByteArray>("family");
+        QTest::addColumn<int>("replicas");
+        for (const char* family : {"1f1b", "zb-h1", "interleaved-1f1b", "v-half", "gpipe", "seq1f1b", "chimera"})
+            for (const int replicas : {2, 4})
+                QTest::addRow("%s, %d", family, replicas) << QByteArray(family) << replicas;
+    }
+    void sumsBeginWithTheLastGradientAndDelayNoBlock()
+    {
+        QFETCH(QByteArray, family);
+        QFETCH(int, replicas);
+        constexpr Nanoseconds length = 100'000;
+        const Design design = copies(family.toStdString(), replicas, length);
+        const Prediction prediction = predict(design), free = predict(copies(family.toStdString(), replicas, 0));
+        QCOMPARE(endOfBlocks(prediction), endOfBlocks(free));
+        const Program& program = prediction.program;
+        const QString fault = test::checkLifetimes(program);
+        QVERIFY2(fault.isEmpty(), qPrintable(fault));
+        QVERIFY(checkDeadlock(program, Communication::Overlapped).empty());
+        std::size_t sums = 0, amid = 0;
+        for (TaskId t = 0; t < program.tasks.size(); ++t) {
+            const Task& sum = program.tasks[t];
+            if (sum.kind != TaskKind::ReplicaSum)
+                continue;
+            ++sums;
+            const int root = rootOfPair(program, sum.stage, sum.device, sum.replica);
+            const auto isOfPair = [&](int replica) { return replica == root || replica == sum.replica; };
+            const auto uses = [&](const Task& task, int device) {
+                return task.device == device || task.peer == device;
+            };
+            Nanoseconds ready = 0;
+            std::vector<std::pair<Nanoseconds, Nanoseconds>> busy;
+            for (TaskId b = 0; b < program.tasks.size(); ++b) {
+                const Task& other = program.tasks[b];
+                const bool isBlock = other.kind == TaskKind::Compute, isSum = other.kind == TaskKind::ReplicaSum;
+                if (other.stage == sum.stage
+                    && ((isBlock && makesWeightGrad(other.op) && isOfPair(other.replica))
+                        || (isSum && b < t
+                            && (isOfPair(other.replica)
+                                || isOfPair(rootOfPair(program, other.stage, other.device, other.replica))))))
+                    ready = std::max(ready, prediction.timeline.end[b]);
+                if (b != t && (isBlock || isSum) && (uses(other, sum.device) || uses(other, sum.peer)))
+                    busy.emplace_back(prediction.timeline.start[b], prediction.timeline.end[b]);
+            }
+            const Nanoseconds start = prediction.timeline.start[t], takes = sum.device == sum.peer ? 0 : length;
+            QVERIFY(start >= ready);
+            QCOMPARE(prediction.timeline.end[t] - start, takes);
+            // There was no time for it before, in which neither device did anything else.
+            std::sort(busy.begin(), busy.end());
+            for (Nanoseconds free = ready; const auto& [from, until] : busy) {
+                QVERIFY2(takes == 0 || free >= start || std::min(from, start) - free < takes, program.label(t).c_str());
+                free = std::max(free, until);
+            }
+            amid += prediction.timeline.end[t] <= endOfBlocks(prediction);
+        }
+        QCOMPARE(sums, replicaPairs(program.replicas()).size() * static_cast<std::size_t>(program.stages()));
+        // Under ZB-H1 all devices end together.
+        QVERIFY2(amid > 0 || family == "zb-h1", "all sums wait for the end of the step");
+    }
+
+    /// What a step of N copies takes longer than one of a single pipeline is the sums of the stage that ends last.
+    void onlyTheLastStagesSumsAreSeen()
+    {
+        constexpr Nanoseconds length = 100'000;
+        for (const int replicas : {2, 4}) {
+            const Prediction prediction = predict(copies("1f1b", replicas, length));
+            const Prediction one = predict(copies("1f1b", 1, length));
+            const int rounds = replicas == 2 ? 1 : 2;
+            QCOMPARE(prediction.metrics.makespan, one.metrics.makespan + rounds * length);
+        }
+    }
+
+    /// Device 0 holds stages 0 and 2; while device 1 is at B1 it has nothing to do but the sum of stage 2.
+    void aSumStandsBetweenBlocksWhereTheDeviceIsIdle()
+    {
+        const Schedule one = test::schedule(1, {0, 1, 0}, {"F0.0 F2.0 B2.0 B0.0", "F1.0 B1.0"});
+        Design design = test::evenDesign({}, withReplicas(one, 2));
+        design.costs.link = {0, 1e9};
+        for (StageCosts& stage : design.costs.stages) {
+            stage.output = 0;
+            stage.gradients = 100'000;
+        }
+        const Prediction prediction = predict(design);
+        const auto timeOf = [&](TaskKind kind, Op op, int stage) {
+            for (TaskId t = 0; t < prediction.program.tasks.size(); ++t)
+                if (const Task& task = prediction.program.tasks[t];
+                    task.kind == kind && task.stage == stage && (kind == TaskKind::ReplicaSum || task.op == op))
+                    return std::pair(prediction.timeline.start[t], prediction.timeline.end[t]);
+            return std::pair(notRun, notRun);
+        };
+        const auto sum = timeOf(TaskKind::ReplicaSum, Op::U, 2);
+        QCOMPARE(sum.first, timeOf(TaskKind::Compute, Op::B, 2).second);
+        QVERIFY(sum.second <= timeOf(TaskKind::Compute, Op::B, 0).first);
+        QCOMPARE(timeOf(TaskKind::Compute, Op::B, 0).first, timeOf(TaskKind::Compute, Op::B, 1).second);
+        const QString fault = test::checkLifetimes(prediction.program);
+        QVERIFY2(fault.isEmpty(), qPrintable(fault));
+    }
+
+    void gradientsOfSharedParametersAreSummedWithinAReplicaFirst()
+    {
+        Design design = copies("1f1b", 2, 100'000);
+        design.dataflow.shared.push_back({0, 3, 64});
+        const Program program = predict(design).program;
+        for (TaskId t = 0; t < program.tasks.size(); ++t) {
+            const Task& sum = program.tasks[t];
+            if (sum.kind == TaskKind::ReplicaSum && (sum.stage == 0 || sum.stage == 3))
+                for (TaskId later = t; later < program.tasks.size(); ++later)
+                    QVERIFY(program.tasks[later].kind != TaskKind::Reduce);
+        }
+    }
+};
+
+PIPEWRIGHT_TEST(ReplicaSumsTest, NoApplication)
+#include "tst_replicasums.moc"

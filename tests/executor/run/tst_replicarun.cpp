@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Copies of whole pipelines train: gradients to the bits of one sequential run over all microbatches, in the bytes that
+// were predicted, and on the virtual clock in the time that was predicted.
+#include "core/design/redesign.h"
+#include "core/predict/predict.h"
+#include "executor/run/run.h"
+#include "makers/designs.h"
+#include "makers/models.h"
+#include "testmain.h"
+
+#include <QTest>
+
+#include <numeric>
+
+using namespace pipewright;
+
+namespace {
+
+Schedule copies(std::string_view family, int replicas, int devices = 2, int microbatches = 4)
+{
+    FamilyParameters parameters = test::possibleParameters(*findFamily(family), devices, microbatches);
+    parameters.devices *= replicas;
+    parameters.microbatches *= replicas;
+    parameters.replicas = replicas;
+    return makeSchedule(family, parameters);
+}
+
+/// The tiny GPT on so many copies of the pipeline.
+Design tinyCopies(std::string_view family, int replicas, bool tied = true)
+{
+    ModelShape shape = test::gptShape(8, 16, 2, 256, 8, 2);
+    shape.ffn = 32;
+    shape.tiedHead = tied;
+    Design design = test::evenDesign({}, copies(family, replicas));
+    design.name = "tiny";
+    shape.sequencePieces = design.schedule.sequencePieces;
+    design.workload = test::workloadOf(shape);
+    design.layersPerStage = evenPartition(*design.workload, design.schedule.stages());
+    return design;
+}
+
+RunResult trained(const Design& design)
+{
+    RunOptions options;
+    options.steps = 2;
+    options.maths = RunOptions::Maths::Training;
+    options.runtime.checkMemory = true;
+    return run(design, options);
+}
+
+} // namespace
+
+class ReplicaRunTest : public QObject {
+    Q_OBJECT
+
+private Q_SLOTS:
+    void everySynchronousFamilyTrainsToTheBitsOfASequentialRun_data()
+    {
+        QTest::addColumn<QByteArray>("family");
+        QTest::addColumn<int>("replicas");
+        for (const Family& family : families())
+            if (!family.updates)
+                QTest::addRow("two of %s", family.name.data()) << QByteArray(family.name.data()) << 2;
+        for (const char* family : {"1f1b", "zb-h1", "interleaved-1f1b", "v-half"})
+            QTest::addRow("four of %s", family) << QByteArray(family) << 4;
+    }
+    void everySynchronousFamilyTrainsToTheBitsOfASequentialRun()
+    {
+        QFETCH(QByteArray, family);
+        QFETCH(int, replicas);
+        for (const bool tied : {true, false}) {
+            const Design design = tinyCopies(family.toStdString(), replicas, tied);
+            const RunResult result = trained(design);
+            QVERIFY(result.gradients.has_value());
+            QVERIFY(result.gradients->bitEqual);
+            QCOMPARE(result.peakBytes, result.predictedPeakBytes);
+            QVERIFY(result.losses[0] != result.losses[1]); // something was learnt
+        }
+    }
+
+    /// The first step's loss is of the same weights and microbatches, however they are shared out.
+    void copiesStartWithTheLossOfOnePipeline()
+    {
+        const RunResult two = trained(tinyCopies("1f1b", 2)), four = trained(tinyCopies("1f1b", 4));
+        Design design = tinyCopies("1f1b", 1);
+        for (const RunResult* result : {&two, &four}) {
+            design.schedule = copies("1f1b", 1, 2, result == &two ? 8 : 16);
+            const RunResult one = trained(design);
+            QCOMPARE(result->losses[0], one.losses[0]);
+            QVERIFY(std::abs(result->losses[1] - one.losses[1]) < 1e-4 * one.losses[1]);
+        }
+    }
+
+    void copiesRecomputeAndOffloadToo()
+    {
+        Design design = tinyCopies("1f1b", 2);
+        design.costs.hostLink = LinkCosts{1000, 1e12};
+        const RunResult usual = trained(design);
+        const auto stages = static_cast<std::size_t>(design.schedule.stages());
+        design = withRecompute(design, std::vector<Recompute>(stages, Recompute::Selective));
+        design = withOffload(design, std::vector<bool>(stages, true));
+        const RunResult result = trained(design);
+        QVERIFY(result.gradients->bitEqual);
+        QCOMPARE(result.losses, usual.losses);
+        QCOMPARE(result.peakBytes, result.predictedPeakBytes);
+        QCOMPARE(result.hostBytes, result.predictedHostBytes);
+        QVERIFY(std::accumulate(result.hostBytes.begin(), result.hostBytes.end(), Bytes{0}) > 0);
+    }
+
+    void theVirtualClockTakesWhatIsPredicted_data()
+    {
+        QTest::addColumn<QByteArray>("family");
+        QTest::addColumn<int>("replicas");
+        for (const char* family : {"1f1b", "zb-h1", "interleaved-1f1b", "v-half", "chimera"})
+            for (const int replicas : {2, 4})
+                QTest::addRow("%d of %s", replicas, family) << QByteArray(family) << replicas;
+    }
+    void theVirtualClockTakesWhatIsPredicted()
+    {
+        QFETCH(QByteArray, family);
+        QFETCH(int, replicas);
+        Design design = test::evenDesign({.transfer = 1000, .saved = 1 << 20, .savedForWeightGrad = 1 << 19},
+                                         copies(family.toStdString(), replicas, 4, 8));
+        for (StageCosts& stage : design.costs.stages)
+            stage.gradients = 4 << 10;
+        design.costs.link = {1000, 1e8};
+        RunOptions options;
+        options.steps = 2;
+        options.clock = RunOptions::Clock::Virtual;
+        const RunResult result = run(design, options);
+        QCOMPARE(result.peakBytes, result.predictedPeakBytes);
+        for (const Nanoseconds step : result.stepTimes)
+            QCOMPARE(step, predict(design).metrics.makespan);
+    }
+};
+
+PIPEWRIGHT_TEST(ReplicaRunTest, NoApplication)
+#include "tst_replicarun.moc"
