@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// Prefix sums at every 64th task of a device and maxima of every 64 memory samples; a range is the difference of two
+// prefixes plus the tasks around its ends.
 #include "core/predict/rangestatistics.h"
 
 namespace pipewright {

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// A map from kinds of pairs to their shortest order, filled on demand. The effort of one search shrinks with the number
+// of kinds that can occur, so that all together stay bounded.
 #include "core/program/pairtimes.h"
 
 #include <fmt/format.h>

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// Walks the grid of states diagonal by diagonal, from a greedy order's length as the first upper bound. Of each state
+// the Pareto-optimal labels are kept, and those whose lower bound is no better than the best order are dropped; with
+// more labels than the effort allows the result is a bound instead of a proof.
 #include "core/program/partorder.h"
 
 #include <algorithm>

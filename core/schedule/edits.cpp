@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// Each edit copies the order, changes the copy and validates it: O(blocks). Where a block may stand at the earliest
+// follows from a run of the order in which every block takes one unit (firstLegalIndex).
 #include "core/schedule/edits.h"
 
 #include "core/schedule/weightinputs.h"

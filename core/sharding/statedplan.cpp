@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// One instruction per line, read from left to right against the tensor graph and the rules of the theory; what does not
+// fit is refused with its line. O(lines x rules).
 #include "core/sharding/statedplan.h"
 
 #include "core/sharding/sharedstage.h"

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// NCCL's all-reduce of two ranks (ncclAllReduce, in place). Issued by the owner of each GPU once both sides are posted;
+// events mark its start and its end.
 #include "executor/cuda/ncclsum.h"
 
 #include "core/base/diagnostic.h"

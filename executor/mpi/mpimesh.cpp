@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// Non-blocking MPI sends and receives that one thread polls: a posted receive for headers from any rank, and one for
+// each content announced by a header.
 #include "executor/mpi/mpimesh.h"
 
 #include "core/base/diagnostic.h"

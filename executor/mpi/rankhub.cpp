@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// Clocks: the offset of the quickest of 20 pings, half of its round trip away (Cristian 1989). O(ranks) per look.
 #include "executor/mpi/rankhub.h"
 
 #include "core/base/diagnostic.h"

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// Each side offers its n-th operation to process 0, which releases it when both have offered; NCCL calls are then
+// issued in the order of the releases. O(1) messages per operation.
 #include "executor/mpi/rankpair.h"
 
 #include "core/base/diagnostic.h"

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// The receiver asks for its n-th transfer; the sender matches requests with its own sends by position, compares task
+// and sizes, and answers with the data or with the mismatch. O(1) messages per transfer.
 #include "executor/mpi/remotelink.h"
 
 #include "executor/runtime/clock.h"

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// A loop over ppoll() with one socket per process: headers and contents are read and written as far as each socket
+// allows.
 #include "executor/mpi/socketmesh.h"
 
 #include "core/base/diagnostic.h"

@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// One step is one walk over the device's instructions; where each buffer lies and which transfer fills it was planned
+// before (plan.h). It waits for events of links, for barriers of groups and for pins, and a stopped run wakes all of
+// these. On a device with a stream of its own the walk only issues; settle() waits for the stream and records when each
+// block really began and ended. O(instructions of the device) per step, without an allocation.
 #include "executor/runtime/actor.h"
 
 #include "core/base/diagnostic.h"

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// Links, events and memory are made once. A step wakes one thread per device; the calling thread reads what all devices
+// are doing every watchInterval and ends the step when all are done, one has failed, or nothing has moved for the
+// deadline (stall.h says who waits for whom). O(devices) per look.
 #include "executor/runtime/runtime.h"
 
 #include "executor/runtime/clock.h"

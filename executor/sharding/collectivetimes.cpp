@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// Times every collective at several sizes and skews on all devices together, each the median of its repetitions;
+// calibrated() fits the cluster's links to them. O(collectives x sizes x skews x repetitions).
 #include "executor/sharding/collectivetimes.h"
 
 #include "core/base/median.h"

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// One pair of functions per kind of node, found by name in a table: what it computes and the gradients of its operands.
+// Each calls kernels for its shapes; the collectives between nodes are membercollectives.h's.
 #include "executor/sharding/nodemaths.h"
 
 #include "executor/sharding/expertmaths.h"

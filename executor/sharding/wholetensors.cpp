@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// Walks the flat layout of executor/training tensor by tensor and maps each to its name in the graph. O(parameters).
 #include "executor/sharding/wholetensors.h"
 
 #include "core/base/diagnostic.h"

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// Plain gradient accumulation: per step all forwards of all microbatches, then all backwards in the stated order, the
+// sums over shared parameters and replicas, and the updates. O(layers x microbatches), with every microbatch's
+// activations kept.
 #include "executor/training/sequential.h"
 
 #include "core/base/diagnostic.h"

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// The layers of an fp32 stage run on the stored tensors themselves. Those of a bf16 stage run one after another on fp32
+// copies in one workspace, as large as the largest layer needs. O(bytes of a layer) of copying per layer and pass.
 #include "executor/training/storedstage.h"
 
 #include "core/base/diagnostic.h"

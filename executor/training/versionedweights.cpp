@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// Counts updates beside the maths: afterBlock() writes down which version a block found in memory, and what each copy
+// then holds. O(1) per block.
 #include "executor/training/versionedweights.h"
 
 #include "core/base/diagnostic.h"
