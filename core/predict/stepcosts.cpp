@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// Counts transfers and sums in the Program, follows chains of transfers along its dependencies, and takes peaks from a
+// replay of the instruction lists.
 #include "core/predict/stepcosts.h"
 
 #include "core/program/weightreport.h"

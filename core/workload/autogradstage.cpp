@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// Walks the layers of the stage in the order of the backward and adds up what PyTorch still holds at each point; the
+// rules are those of the header, found in torch.autograd and torch.distributed.pipelining. O(layers).
 #include "core/workload/autogradstage.h"
 
 #include <algorithm>

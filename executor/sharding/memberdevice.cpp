@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// Blocks of memory by size, taken again when their last tensor goes; cut, paste and joined copy rows of strided pieces.
+// O(bytes copied).
 #include "executor/sharding/memberdevice.h"
 
 #include "core/base/diagnostic.h"

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// Lists the parts of the stage's layers once; F runs them from the first to the last, I and W from the last to the
+// first. R runs F's parts again where everything is recomputed, or the attention cores alone. The cost is the parts'.
 #include "executor/training/stagemaths.h"
 
 #include "core/base/diagnostic.h"

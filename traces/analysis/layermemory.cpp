@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// Reads the allocator's counter as a step function of time: its values before and behind the layer's passes, found by
+// binary search, and its peaks within them. O(samples of the passes + log samples).
 #include "traces/analysis/layermemory.h"
 
 #include "core/base/median.h"

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// Two passes over the buffers: the first relates kernels to the blocks and calls that their correlation names, the
+// second writes activities. O(records), with one hash look-up each.
 #include "executor/cuda/plugin/cuptirecords.h"
 
 #include <algorithm>
