@@ -55,8 +55,8 @@ InputFile::InputFile(std::string path, Kind accepted) : m_path(std::move(path))
             m_ahead.resize(1 << 16);
             const ssize_t got = ::read(m_descriptor, m_ahead.data(), m_ahead.size());
             if (got == 0)
-                throw Error(m_path, "is not a regular file but a pipe, and nobody writes to it", "name a file");
-            m_ahead.resize(static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
+                throw Error(m_path, "is a pipe without a writer, not a regular file", "name a file");
+            m_ahead.resize(std::max<ssize_t>(got, 0));
         }
         ::fcntl(m_descriptor, F_SETFL, ::fcntl(m_descriptor, F_GETFL) & ~O_NONBLOCK);
     } catch (...) {
@@ -87,7 +87,7 @@ std::size_t InputFile::read(char* to, std::size_t size)
         if (got == 0)
             break;
         if (got > 0)
-            done += static_cast<std::size_t>(got);
+            done += got;
         else if (errno != EINTR)
             throw Error(m_path, "cannot be read to its end: " + faultText(errno), {});
     }

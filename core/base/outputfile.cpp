@@ -149,7 +149,7 @@ Descriptor lockExisting(const std::string& path, const std::string& target)
 
 constexpr std::string_view unfinished = ".unfinished-"; ///< and six characters, behind the name of the target
 
-/// Removes what killed processes left of this file: what nobody has locked any more.
+/// Removes what killed processes left of this file: temporary files without a lock.
 void removeLeftovers(const std::string& target, const std::vector<std::string>& companions)
 {
     const fs::path folder = fs::path(target).parent_path();
@@ -247,7 +247,7 @@ void OutputFile::write(std::string_view content)
     while (!content.empty()) {
         const ssize_t written = ::write(m_descriptor, content.data(), content.size());
         if (written >= 0)
-            content.remove_prefix(static_cast<std::size_t>(written));
+            content.remove_prefix(written);
         else if (errno != EINTR)
             fail(errno);
     }

@@ -37,7 +37,7 @@ double parseRate(std::string_view text, std::string_view where, std::initializer
         fail("is no number");
     if (value < 0)
         fail("is negative");
-    std::string_view unit = withoutSpaces(trimmed.substr(static_cast<std::size_t>(rest - trimmed.data())));
+    std::string_view unit = withoutSpaces(trimmed.substr(rest - trimmed.data()));
     const auto known = [&](std::string_view candidate) {
         for (const std::string_view name : units)
             if (candidate == name)

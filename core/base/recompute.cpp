@@ -23,8 +23,7 @@ std::vector<Recompute> ofStages(const RecomputeChoice& choice, int stages, const
 {
     if (choice.kind == Recompute::None || stages < 1)
         return {};
-    std::vector<Recompute> ofStage(static_cast<std::size_t>(stages),
-                                   choice.stages.empty() ? choice.kind : Recompute::None);
+    std::vector<Recompute> ofStage(stages, choice.stages.empty() ? choice.kind : Recompute::None);
     const std::vector<bool> named = stagesIn(choice.stages, stages, where);
     for (std::size_t s = 0; s < named.size(); ++s)
         if (named[s])

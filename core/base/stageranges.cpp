@@ -21,7 +21,7 @@ std::optional<int> takeNumber(std::string_view& text)
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
     if (error != std::errc())
         return std::nullopt;
-    text.remove_prefix(static_cast<std::size_t>(end - text.data()));
+    text.remove_prefix(end - text.data());
     return value;
 }
 
@@ -48,7 +48,7 @@ std::optional<StageRanges> parseStageRanges(std::string_view text)
 
 std::vector<bool> stagesIn(const StageRanges& ranges, int stages, const std::string& where)
 {
-    std::vector<bool> ofStage(static_cast<std::size_t>(std::max(0, stages)), false);
+    std::vector<bool> ofStage(std::max(0, stages), false);
     for (const auto& [first, last] : ranges) {
         if (last >= stages)
             throw Error(where, fmt::format("unknown stage {}", last),

@@ -58,7 +58,7 @@ std::vector<TextLine> splitCommas(std::string_view text)
     return splitLines(text, [](std::string_view line, std::vector<TextCell>& cells) {
         if (trimmed(line).empty())
             return;
-        cells.reserve(static_cast<std::size_t>(std::count(line.begin(), line.end(), ',')) + 1);
+        cells.reserve(std::count(line.begin(), line.end(), ',') + 1);
         for (;;) {
             const std::size_t end = line.find(',');
             cells.push_back({withoutQuotes(trimmed(line.substr(0, end))), static_cast<int>(cells.size()) + 1});

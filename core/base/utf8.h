@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Characters of untrusted text: names from designs, traces and file names may hold control characters, which command a
-// terminal, noncharacters, which XML forbids, and bytes that are no UTF-8 at all.
+// Escapes untrusted text. Names in designs and traces and file names may hold control characters, which a terminal
+// would obey, noncharacters, which XML forbids, and bytes that are not UTF-8.
 #pragma once
 
 #include <cstddef>

@@ -29,10 +29,7 @@ std::string nameOf(const BuildingBlock::Pass& pass)
 
 class BlockCheck {
 public:
-    explicit BlockCheck(const BuildingBlock& block)
-        : m_block(block), m_passOf(static_cast<std::size_t>(block.stages()) * opCount)
-    {
-    }
+    explicit BlockCheck(const BuildingBlock& block) : m_block(block), m_passOf(block.stages() * opCount) {}
 
     Diagnostics run()
     {
@@ -52,10 +49,7 @@ private:
     {
         m_diagnostics.push_back({Severity::Error, std::move(where), std::move(what), std::move(hint)});
     }
-    const BuildingBlock::Pass*& passOf(Op op, int stage)
-    {
-        return m_passOf[static_cast<std::size_t>(stage) * opCount + indexOf(op)];
-    }
+    const BuildingBlock::Pass*& passOf(Op op, int stage) { return m_passOf[stage * opCount + indexOf(op)]; }
 
     bool index()
     {
@@ -108,12 +102,11 @@ private:
 
     void checkCells()
     {
-        const auto interval = static_cast<std::size_t>(m_block.interval);
-        std::vector<std::vector<const BuildingBlock::Pass*>> cells(static_cast<std::size_t>(m_block.devices()));
+        std::vector<std::vector<const BuildingBlock::Pass*>> cells(m_block.devices());
         for (const BuildingBlock::Pass& pass : m_block.passes) {
             const int device = m_block.deviceOfStage[pass.stage];
             auto& own = cells[device];
-            own.resize(interval, nullptr);
+            own.resize(m_block.interval, nullptr);
             for (int t = pass.start; t < pass.end(); ++t) {
                 const BuildingBlock::Pass*& cell = own[t % m_block.interval];
                 if (cell != nullptr) {
@@ -166,7 +159,7 @@ int lifespan(const BuildingBlock& block, int stage)
 
 std::vector<int> liveBound(const BuildingBlock& block)
 {
-    std::vector<int> bound(static_cast<std::size_t>(block.devices()), 0);
+    std::vector<int> bound(block.devices(), 0);
     for (int stage = 0; stage < block.stages(); ++stage)
         bound[block.deviceOfStage[stage]] += (lifespan(block, stage) + block.interval - 1) / block.interval;
     return bound;
@@ -174,12 +167,12 @@ std::vector<int> liveBound(const BuildingBlock& block)
 
 void placeWeightGrads(BuildingBlock& block)
 {
-    const auto interval = static_cast<std::size_t>(block.interval);
-    std::vector<std::vector<bool>> taken(static_cast<std::size_t>(block.devices()), std::vector<bool>(interval, false));
-    std::vector<const BuildingBlock::Pass*> inputGrads(static_cast<std::size_t>(block.stages()), nullptr);
+    const std::size_t interval = block.interval; // unsigned: a pass may begin before 0
+    std::vector<std::vector<bool>> taken(block.devices(), std::vector<bool>(interval, false));
+    std::vector<const BuildingBlock::Pass*> inputGrads(block.stages(), nullptr);
     for (const BuildingBlock::Pass& pass : block.passes) {
         for (int t = pass.start; t < pass.end(); ++t)
-            taken[block.deviceOfStage[pass.stage]][static_cast<std::size_t>(t) % interval] = true;
+            taken[block.deviceOfStage[pass.stage]][t % interval] = true;
         if (pass.op == Op::I)
             inputGrads[pass.stage] = &pass;
     }
@@ -190,11 +183,11 @@ void placeWeightGrads(BuildingBlock& block)
         if (inputGrad == nullptr)
             continue; // checkBlock() reports it
         int start = inputGrad->end();
-        while (start < inputGrad->end() + block.interval && cells[static_cast<std::size_t>(start) % interval])
+        while (start < inputGrad->end() + block.interval && cells[start % interval])
             ++start;
         if (start == inputGrad->end() + block.interval)
             throw Error(nameOf(Op::W, stage), "finds no free cell on its device", "lengthen the interval");
-        cells[static_cast<std::size_t>(start) % interval] = true;
+        cells[start % interval] = true;
         weightGrads.push_back({Op::W, stage, start, 1});
     }
     block.passes.insert(block.passes.end(), weightGrads.begin(), weightGrads.end());

@@ -68,8 +68,7 @@ std::vector<PassConflict> conflictsOf(const BuildingBlock& block)
 
 std::vector<std::vector<int>> cellsModuloInterval(const BuildingBlock& block)
 {
-    std::vector<std::vector<int>> cells(static_cast<std::size_t>(block.devices()),
-                                        std::vector<int>(static_cast<std::size_t>(block.interval), -1));
+    std::vector<std::vector<int>> cells(block.devices(), std::vector<int>(block.interval, -1));
     for (std::size_t i = 0; i < block.passes.size(); ++i) {
         const Pass& pass = block.passes[i];
         std::vector<int>& own = cells[deviceOf(block, pass)];
@@ -84,13 +83,13 @@ std::vector<std::vector<int>> cellsModuloInterval(const BuildingBlock& block)
 
 BuildingBlock withStart(BuildingBlock block, int pass, int start)
 {
-    block.passes[static_cast<std::size_t>(pass)].start = std::max(0, start);
+    block.passes[pass].start = std::max(0, start);
     return block;
 }
 
 int firstFreeStart(const BuildingBlock& block, int pass, int from)
 {
-    Pass moved = block.passes[static_cast<std::size_t>(pass)];
+    Pass moved = block.passes[pass];
     int earliest = std::max(0, from);
     for (const int input : inputsOf(block, moved))
         if (input >= 0)
@@ -145,7 +144,7 @@ BuildingBlock withBackward(BuildingBlock block, BackwardStyle style)
 
 std::vector<int> workPerInterval(const BuildingBlock& block)
 {
-    std::vector<int> work(static_cast<std::size_t>(block.devices()), 0);
+    std::vector<int> work(block.devices(), 0);
     for (const Pass& pass : block.passes)
         work[deviceOf(block, pass)] += pass.length;
     return work;

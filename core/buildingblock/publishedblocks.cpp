@@ -138,7 +138,7 @@ BuildingBlock oneF1BVBlock(int devices)
     block.name = "1F1B-V";
     block.backward = BackwardStyle::Full;
     block.interval = 6;
-    block.deviceOfStage.resize(2 * static_cast<std::size_t>(devices));
+    block.deviceOfStage.resize(2 * devices);
     for (int stage = 0; stage < 2 * devices; ++stage) {
         block.deviceOfStage[stage] = stage < devices ? stage : 2 * devices - 1 - stage;
         block.passes.push_back({Op::F, stage, stage, 1});

@@ -73,7 +73,7 @@ struct CellLane {
     {
         int live = from > 0 ? alive[from - 1] : 0;
         int owing = from > 0 ? owed[from - 1] : 0;
-        for (std::size_t t = static_cast<std::size_t>(from); t < cells.size(); ++t) {
+        for (std::size_t t = from; t < cells.size(); ++t) {
             step(cells[t], live, owing);
             alive[t] = live;
             owed[t] = owing;
@@ -103,11 +103,10 @@ struct CellLane {
         int live = to > 0 ? alive[to - 1] : 0;
         int owing = to > 0 ? owed[to - 1] : 0;
         for (int t = to; t < static_cast<int>(cells.size()); ++t) {
-            const auto at = static_cast<std::size_t>(t);
-            step(t == to ? cells[from] : t == from ? idle : cells[at], live, owing);
+            step(t == to ? cells[from] : t == from ? idle : cells[t], live, owing);
             if (live > limit)
                 return false;
-            if (t >= from && live == alive[at] && owing == owed[at])
+            if (t >= from && live == alive[t] && owing == owed[t])
                 return true; // the rest is equal
         }
         return true;
@@ -126,7 +125,7 @@ struct CellLane {
         std::swap(cells[from], cells[to]);
         int live = to > 0 ? alive[to - 1] : 0;
         int owing = to > 0 ? owed[to - 1] : 0;
-        for (std::size_t t = static_cast<std::size_t>(to); t < cells.size(); ++t) {
+        for (std::size_t t = to; t < cells.size(); ++t) {
             step(cells[t], live, owing);
             if (t >= static_cast<std::size_t>(from) && live == alive[t] && owing == owed[t])
                 return;
@@ -251,23 +250,21 @@ private:
 
     int earliest(const UnitGrid::Place& place)
     {
-        const auto d = static_cast<std::size_t>(place.device);
-        const auto m = static_cast<std::size_t>(place.microbatch);
         const UnitGrid::Row& row = rowAt(place);
-        CellLane& lane = m_lanes[d];
+        CellLane& lane = m_lanes[place.device];
         int after = -1;
         if (row.op == Op::W)
-            after = lane.gradientTimes[m];
+            after = lane.gradientTimes[place.microbatch];
         else if (row.sourceDevice >= 0)
-            after = m_grid.lanes[row.sourceDevice].rows[row.sourceRow].start[m];
-        if (m > 0)
-            after = std::max(after, row.start[m - 1]);
+            after = m_grid.lanes[row.sourceDevice].rows[row.sourceRow].start[place.microbatch];
+        if (place.microbatch > 0)
+            after = std::max(after, row.start[place.microbatch - 1]);
         int t = lane.idleFrom(after + 1);
         if (t >= place.time)
             return place.time;
-        const int safe = lane.safeFrom(place.time, t, m_limit[d]);
+        const int safe = lane.safeFrom(place.time, t, m_limit[place.device]);
         for (; t < safe; t = lane.idleFrom(lane.hasWeightGrads ? safe : t + 1))
-            if (!lane.hasWeightGrads && lane.fitsCounted(place.time, t, m_limit[d]))
+            if (!lane.hasWeightGrads && lane.fitsCounted(place.time, t, m_limit[place.device]))
                 return t;
         return std::min(t, place.time);
     }

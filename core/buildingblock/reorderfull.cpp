@@ -48,16 +48,14 @@ UnitGrid reorderFull(UnitGrid grid, bool sharePeak)
         peak = std::max(peak, lanes.emplace_back(lane).peak);
 
     grid.eachByTime([&](const UnitGrid::Place& place) {
-        const auto d = static_cast<std::size_t>(place.device);
-        const auto m = static_cast<std::size_t>(place.microbatch);
-        UnitGrid::Row& row = grid.lanes[d].rows[place.row];
-        Occupancy& lane = lanes[d];
+        UnitGrid::Row& row = grid.lanes[place.device].rows[place.row];
+        Occupancy& lane = lanes[place.device];
         int from = 0;
-        if (m > 0)
-            from = row.start[m - 1] + row.length;
+        if (place.microbatch > 0)
+            from = row.start[place.microbatch - 1] + row.length;
         if (row.sourceDevice >= 0) {
             const UnitGrid::Row& source = grid.lanes[row.sourceDevice].rows[row.sourceRow];
-            from = std::max(from, source.start[m] + source.length);
+            from = std::max(from, source.start[place.microbatch] + source.length);
         }
         if (row.op == Op::F) {
             const int limit = sharePeak ? peak : lane.peak;
@@ -76,7 +74,7 @@ UnitGrid reorderFull(UnitGrid grid, bool sharePeak)
         const int end = row.op == Op::F ? place.time : place.time + row.length - 1;
         for (int t = begin; t < end; ++t)
             lane.alive[t] += row.op == Op::F ? 1 : -1;
-        row.start[m] = from;
+        row.start[place.microbatch] = from;
     });
     return grid;
 }

@@ -10,10 +10,6 @@ namespace pipewright {
 
 static_assert(passCount == 5, "forwards go down, gradients up, and weight gradients nowhere");
 
-namespace {
-
-} // namespace
-
 int UnitGrid::Lane::end() const
 {
     int last = 0;
@@ -28,7 +24,7 @@ bool UnitGrid::Lane::holds(Op op) const
     return std::any_of(rows.begin(), rows.end(), [op](const Row& row) { return row.op == op; });
 }
 
-UnitGrid::UnitGrid(const BuildingBlock& block, int microbatches) : lanes(static_cast<std::size_t>(block.devices()))
+UnitGrid::UnitGrid(const BuildingBlock& block, int microbatches) : lanes(block.devices())
 {
     std::vector<BuildingBlock::Pass> passes = block.passes;
     std::sort(passes.begin(), passes.end(), [](const auto& a, const auto& b) {
@@ -37,7 +33,7 @@ UnitGrid::UnitGrid(const BuildingBlock& block, int microbatches) : lanes(static_
                                                 : a.stage > b.stage;
     });
     for (const BuildingBlock::Pass& pass : passes) {
-        Row row{pass.op, pass.stage, pass.length, -1, -1, std::vector<int>(static_cast<std::size_t>(microbatches))};
+        Row row{pass.op, pass.stage, pass.length, -1, -1, std::vector<int>(microbatches)};
         for (std::size_t m = 0; m < row.start.size(); ++m)
             row.start[m] = pass.start + static_cast<int>(m) * block.interval;
         lanes[block.deviceOfStage[pass.stage]].rows.push_back(std::move(row));
@@ -47,10 +43,10 @@ UnitGrid::UnitGrid(const BuildingBlock& block, int microbatches) : lanes(static_
 
 void UnitGrid::linkInputs()
 {
-    std::size_t stages = 0;
+    int stages = 0;
     for (const Lane& lane : lanes)
         for (const Row& row : lane.rows)
-            stages = std::max(stages, static_cast<std::size_t>(row.stage) + 1);
+            stages = std::max(stages, row.stage + 1);
     std::vector<std::pair<int, int>> forward(stages, {-1, -1}), gradient(stages, {-1, -1});
     for (std::size_t d = 0; d < lanes.size(); ++d)
         for (std::size_t r = 0; r < lanes[d].rows.size(); ++r) {
@@ -60,14 +56,13 @@ void UnitGrid::linkInputs()
         }
     for (Lane& lane : lanes)
         for (Row& row : lane.rows) {
-            const auto s = static_cast<std::size_t>(row.stage);
             std::pair<int, int> source{-1, -1};
             if (row.op == Op::W)
-                source = gradient[s];
-            else if (row.op == Op::F && s > 0)
-                source = forward[s - 1];
+                source = gradient[row.stage];
+            else if (row.op == Op::F && row.stage > 0)
+                source = forward[row.stage - 1];
             else if (row.op != Op::F)
-                source = s + 1 < stages ? gradient[s + 1] : forward[s];
+                source = row.stage + 1 < stages ? gradient[row.stage + 1] : forward[row.stage];
             std::tie(row.sourceDevice, row.sourceRow) = source;
         }
 }
@@ -76,16 +71,14 @@ void UnitGrid::squeeze()
 {
     std::vector<int> free(lanes.size(), 0);
     eachByTime([&](const Place& place) {
-        const auto d = static_cast<std::size_t>(place.device);
-        const auto m = static_cast<std::size_t>(place.microbatch);
-        Row& row = lanes[d].rows[place.row];
-        int start = free[d];
+        Row& row = lanes[place.device].rows[place.row];
+        int start = free[place.device];
         if (row.sourceDevice >= 0) {
             const Row& source = lanes[row.sourceDevice].rows[row.sourceRow];
-            start = std::max(start, source.start[m] + source.length);
+            start = std::max(start, source.start[place.microbatch] + source.length);
         }
-        row.start[m] = start;
-        free[d] = start + row.length;
+        row.start[place.microbatch] = start;
+        free[place.device] = start + row.length;
     });
 }
 
@@ -166,9 +159,9 @@ std::vector<std::vector<Block>> UnitGrid::order() const
                 ++t;
                 continue;
             }
-            const auto r = static_cast<std::size_t>(cells[t]);
+            const std::size_t r = cells[t];
             order[d].push_back({lanes[d].rows[r].op, lanes[d].rows[r].stage, next[r]++});
-            t += static_cast<std::size_t>(lanes[d].rows[r].length);
+            t += lanes[d].rows[r].length;
         }
     }
     return order;
@@ -176,7 +169,7 @@ std::vector<std::vector<Block>> UnitGrid::order() const
 
 std::vector<std::int16_t> cellsOf(const UnitGrid::Lane& lane)
 {
-    std::vector<std::int16_t> cells(static_cast<std::size_t>(lane.end()), -1);
+    std::vector<std::int16_t> cells(lane.end(), -1);
     std::int16_t* const first = cells.data();
     for (std::size_t r = 0; r < lane.rows.size(); ++r)
         for (int i = 0; i < lane.rows[r].length; ++i)

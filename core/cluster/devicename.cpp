@@ -23,8 +23,7 @@ bool isCpu(const DeviceSpec& device)
 
 std::string deviceName(const Cluster& cluster, int device)
 {
-    const bool cpu = device >= 0 && static_cast<std::size_t>(device) < cluster.devices.size()
-                     && isCpu(cluster.devices[static_cast<std::size_t>(device)]);
+    const bool cpu = device >= 0 && device < std::ssize(cluster.devices) && isCpu(cluster.devices[device]);
     return (cpu ? "CPU " : "GPU ") + std::to_string(device);
 }
 

@@ -114,7 +114,7 @@ std::string hostGapsText(const Design& design)
 {
     Nanoseconds least = std::numeric_limits<Nanoseconds>::max(), most = 0;
     for (int device = 0; device < design.schedule.devices(); ++device)
-        for (const Block& block : design.schedule.order[static_cast<std::size_t>(device)]) {
+        for (const Block& block : design.schedule.order[device]) {
             const Nanoseconds gap = design.costs.hostGap(block.op, device);
             least = std::min(least, gap);
             most = std::max(most, gap);

@@ -54,8 +54,7 @@ bool Costs::hasParts() const
 
 Nanoseconds Costs::hostGap(Op op, int device) const
 {
-    const auto index = static_cast<std::size_t>(device);
-    return index < hostGaps.size() ? hostGaps[index].before[indexOf(op)] : 0;
+    return static_cast<std::size_t>(device) < hostGaps.size() ? hostGaps[device].before[indexOf(op)] : 0;
 }
 
 bool Costs::hasHostGaps() const
@@ -121,7 +120,7 @@ Costs uniformCosts(const DeviceWorth& worth, int stages, int chunks)
     stage.savedUntilWeightGrad = worth.savedForWeightGrad / (chunks * worth.pieces);
     stage.savedUntilInputGrad = worth.saved / (chunks * worth.pieces) - stage.savedUntilWeightGrad;
     Costs costs;
-    costs.stages.assign(static_cast<std::size_t>(stages), stage);
+    costs.stages.assign(stages, stage);
     costs.link.latency = worth.transfer;
     return costs;
 }

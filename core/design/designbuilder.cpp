@@ -69,7 +69,7 @@ int stagesPerDevice(const DesignRequest& request)
     return 1;
 }
 
-/// What a family needs to know before there is a schedule: the stages it will have, when they can be told.
+/// What a family needs before there is a schedule: its stages, where their number is known.
 int expectedStages(const DesignRequest& request)
 {
     const Family* family = findFamily(request.family);
@@ -170,7 +170,7 @@ Cluster listedCluster(const DesignRequest& request, const ModelShape& shape)
                     "give --transfer T, or --cluster PRESET");
     Cluster cluster;
     cluster.name = device.name;
-    cluster.devices.assign(static_cast<std::size_t>(request.devices), device);
+    cluster.devices.assign(request.devices, device);
     return cluster;
 }
 
@@ -374,7 +374,7 @@ Design withoutRecompute(const DesignRequest& request)
     }
     takeOverlapFactor(request, design.costs);
     design.cluster.name = "given";
-    design.cluster.devices.resize(static_cast<std::size_t>(design.schedule.devices()), DeviceSpec{.name = "device"});
+    design.cluster.devices.resize(design.schedule.devices(), DeviceSpec{.name = "device"});
     design.cluster.link.name = "given";
     design.cluster.link.latency = design.costs.link.latency;
     if (design.workload) {

@@ -27,7 +27,7 @@ Shares sharesOnMembers(const sharding::SharedStage& shared)
             wholeState += graph.node(t).elements() * graph.stateBytesPerParameter;
         else
             wholeKept += graph.bytesOf(t);
-    const auto members = static_cast<std::size_t>(shared.machine.devices());
+    const std::size_t members = shared.machine.devices();
     Shares shares{std::vector<double>(members, 0.0), std::vector<double>(members, 0.0)};
     for (const sharding::ShardingInstruction& instruction : shared.plan.program.instructions) {
         const bool state = !instruction.computes() && instruction.action == sharding::Action::Load

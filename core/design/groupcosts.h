@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What a stage costs that a group of devices holds together: the costs that the pipeline sees instead of a single
-// device's. Times are those of the synthesised program (sharding/sharedstage.h), whose members wait for each other at
-// its collectives. Bytes are the workload's own, times the share that the program leaves on a device; the lane of a
-// group shows its fullest member in terms of the smallest memory, separately for what stays all the time and for
-// activations: with members of one size that is a member's bytes, otherwise no less than any member needs.
+// The costs of a stage that a group of devices holds together, in the form of a single device's costs. Times are those
+// of the synthesised program (sharding/sharedstage.h), whose members wait for each other at its collectives. Bytes are
+// the workload's own, times the share that the program leaves on a device; the lane of a group shows its fullest member
+// in terms of the smallest memory, separately for what stays all the time and for activations: with members of one size
+// that is a member's bytes, otherwise no less than any member needs.
 #pragma once
 
 #include "core/design/costs.h"

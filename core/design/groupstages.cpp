@@ -75,7 +75,7 @@ Bytes inProportion(Bytes own, Bytes planned, Bytes stated)
 
 PassParts onePart(Nanoseconds time, int members)
 {
-    return {{std::vector<Nanoseconds>(static_cast<std::size_t>(members), time)}, {}, {}};
+    return {{std::vector<Nanoseconds>(members, time)}, {}, {}};
 }
 
 /// A group of one, so that every stage has a plan.
@@ -96,16 +96,14 @@ struct Held {
 std::vector<Held> heldBy(const sharding::Theory& theory, const sharding::Property& property)
 {
     const sharding::Shape& shape = theory.graph().node(property.tensor).shape;
-    std::vector<Held> held(static_cast<std::size_t>(theory.machine().devices()),
-                           {std::vector<std::int64_t>(shape.size(), 0), shape});
+    std::vector<Held> held(theory.machine().devices(), {std::vector<std::int64_t>(shape.size(), 0), shape});
     if (property.relation.kind != sharding::RelationKind::Gather)
         return held;
-    const auto dim = static_cast<std::size_t>(property.relation.dim);
     std::int64_t first = 0;
     const std::vector<std::int64_t> lengths = shardLengths(theory, property.tensor, property.relation);
     for (std::size_t m = 0; m < held.size(); ++m) {
-        held[m].first[dim] = first;
-        held[m].length[dim] = lengths[m];
+        held[m].first[property.relation.dim] = first;
+        held[m].length[property.relation.dim] = lengths[m];
         first += lengths[m];
     }
     return held;
@@ -163,8 +161,8 @@ std::vector<BoundaryPiece> piecesBetween(const std::vector<Held>& has, bool whol
 /// have all.
 StageEdge edgeBetween(const GroupStages& groups, int from, int to, bool skip)
 {
-    const sharding::SharedStage& sender = groups.plans[static_cast<std::size_t>(from)];
-    const sharding::SharedStage& receiver = groups.plans[static_cast<std::size_t>(to)];
+    const sharding::SharedStage& sender = groups.plans[from];
+    const sharding::SharedStage& receiver = groups.plans[to];
     const sharding::Theory senders(sender.graph, sender.machine, sender.plan.ratios);
     const sharding::Theory receivers(receiver.graph, receiver.machine, receiver.plan.ratios);
     const sharding::Property has = handOver(sender).before.front(), wants = receivedLoad(receiver).after;
@@ -193,7 +191,7 @@ sharding::Property storedAs(const sharding::SharedStage& stage, int tensor)
 class SumMaker {
 public:
     SumMaker(const GroupStages& groups, int root, int other, int gradientBytes)
-        : m_root(groups.plans[static_cast<std::size_t>(root)]), m_other(groups.plans[static_cast<std::size_t>(other)]),
+        : m_root(groups.plans[root]), m_other(groups.plans[other]),
           m_roots(m_root.graph, m_root.machine, m_root.plan.ratios),
           m_others(m_other.graph, m_other.machine, m_other.plan.ratios), m_bytes(gradientBytes), m_sum{root, other, {}}
     {
@@ -223,14 +221,14 @@ void addSums(const Design& design, GroupStages& groups)
         for (const SharedParameter& shared : design.dataflow.shared) {
             const int root = groups.copyOf(shared.rootStage, r), other = groups.copyOf(shared.otherStage, r);
             SumMaker maker(groups, root, other, bytes);
-            maker.add(groups.plans[static_cast<std::size_t>(root)].graph.find(sharding::embeddingName),
-                      groups.plans[static_cast<std::size_t>(other)].graph.find(sharding::headName));
+            maker.add(groups.plans[root].graph.find(sharding::embeddingName),
+                      groups.plans[other].graph.find(sharding::headName));
             groups.sums.push_back(maker.take());
         }
     for (const ReplicaPair& pair : replicaPairs(design.schedule.replicas()))
         for (int s = 0; s < groups.perReplica; ++s) {
             SumMaker maker(groups, groups.copyOf(s, pair.root), groups.copyOf(s, pair.other), bytes);
-            const sharding::TensorGraph& graph = groups.plans[static_cast<std::size_t>(s)].graph;
+            const sharding::TensorGraph& graph = groups.plans[s].graph;
             for (int tensor = 0; tensor < graph.size(); ++tensor)
                 if (graph.node(tensor).leaf == sharding::Leaf::Parameter)
                     maker.add(tensor, tensor);
@@ -242,11 +240,7 @@ void addSums(const Design& design, GroupStages& groups)
 sharding::StatedPlan planOfCopy(const Design& design, int stage, int replica)
 {
     sharding::StatedPlan plan = planOfStage(design, stage);
-    const auto groupOf = [&](int of) {
-        return design.cluster
-            .devices[static_cast<std::size_t>(design.schedule.placement(of)[static_cast<std::size_t>(stage)])]
-            .group;
-    };
+    const auto groupOf = [&](int of) { return design.cluster.devices[design.schedule.placement(of)[stage]].group; };
     const auto first = groupOf(0), own = groupOf(replica);
     if (first == own || (first && own && *first == *own))
         return plan;
@@ -262,7 +256,7 @@ void takeStatedCosts(const Design& design, const StageCosts& whole, std::size_t 
     const StageCosts& stated = design.costs.stages[stage];
     StageCosts planned = whole;
     applyGroupCosts(groups.plans[stage], *group, planned);
-    for (std::size_t copy = stage; copy < groups.stages.size(); copy += static_cast<std::size_t>(groups.perReplica)) {
+    for (std::size_t copy = stage; copy < groups.stages.size(); copy += groups.perReplica) {
         GroupStage& own = groups.stages[copy];
         if (own.members.size() == 1)
             continue;
@@ -311,7 +305,7 @@ bool hasGroups(const Design& design)
 {
     const auto isGroup = [&](int device) {
         return device >= 0 && device < static_cast<int>(design.cluster.devices.size())
-               && design.cluster.devices[static_cast<std::size_t>(device)].group != nullptr;
+               && design.cluster.devices[device].group != nullptr;
     };
     for (int r = 0; r < design.schedule.replicas(); ++r) {
         const std::vector<int>& placed = design.schedule.placement(r);
@@ -355,12 +349,11 @@ Diagnostics whyNoMembers(const Design& design)
     if (!design.dataflow.skips.empty() && static_cast<int>(design.layersPerStage.size()) == schedule.stages()) {
         Costs whole;
         applyBytes(*design.workload, design.layersPerStage, schedule.recompute, whole);
-        refuse(std::any_of(design.dataflow.skips.begin(), design.dataflow.skips.end(),
-                           [&](const SkipConnection& skip) {
-                               return skip.bytes != whole.stages[static_cast<std::size_t>(skip.fromStage)].output;
-                           }),
-               "dataflow.skips", "in groups a skip connection carries what its stage hands on, and \"bytes\" differ",
-               "state the bytes of the stage's output");
+        refuse(
+            std::any_of(design.dataflow.skips.begin(), design.dataflow.skips.end(),
+                        [&](const SkipConnection& skip) { return skip.bytes != whole.stages[skip.fromStage].output; }),
+            "dataflow.skips", "in groups a skip connection carries what its stage hands on, and \"bytes\" differ",
+            "state the bytes of the stage's output");
     }
     const auto holdsLayers = [](int count) { return count > 0; };
     const std::vector<int>& layers = design.layersPerStage;
@@ -386,7 +379,7 @@ GroupStages groupStages(const Design& design)
         throw Error(std::move(why));
     GroupStages groups;
     for (int device = 0; device < design.schedule.devices(); ++device) {
-        const DeviceSpec& spec = design.cluster.devices.at(static_cast<std::size_t>(device));
+        const DeviceSpec& spec = design.cluster.devices.at(device);
         groups.membersOfDevice.push_back(spec.group ? static_cast<int>(spec.group->devices.size()) : 1);
         groups.linkInside.push_back(spec.group ? linkCosts(spec.group->link) : LinkCosts{});
     }
@@ -397,9 +390,9 @@ GroupStages groupStages(const Design& design)
     for (int r = 0; r < design.schedule.replicas(); ++r) {
         int first = 0;
         for (int s = 0; s < groups.perReplica; ++s) {
-            const int device = design.schedule.placement(r)[static_cast<std::size_t>(s)];
-            const DeviceSpec& spec = design.cluster.devices[static_cast<std::size_t>(device)];
-            const int count = design.layersPerStage.at(static_cast<std::size_t>(s));
+            const int device = design.schedule.placement(r)[s];
+            const DeviceSpec& spec = design.cluster.devices[device];
+            const int count = design.layersPerStage.at(s);
             groups.deviceOfCopy.push_back(device);
             groups.plans.push_back(
                 known.plan(*design.workload, first, count, spec.group ? spec : alone(spec), planOfCopy(design, s, r)));
@@ -408,9 +401,9 @@ GroupStages groupStages(const Design& design)
     }
     for (int copy = 0; copy < static_cast<int>(groups.plans.size()); ++copy) {
         const int members = groups.membersOf(copy);
-        const auto s = static_cast<std::size_t>(copy % groups.perReplica);
+        const std::size_t s = copy % groups.perReplica;
         const StageCosts& costs = design.costs.stages[s];
-        const sharding::SharedStage& shared = groups.plans[static_cast<std::size_t>(copy)];
+        const sharding::SharedStage& shared = groups.plans[copy];
         GroupStage& stage = groups.stages.emplace_back();
         for (const Op op : allOps)
             stage.passes[indexOf(op)] = onePart(costs.*timeField(op), members);
@@ -426,7 +419,7 @@ GroupStages groupStages(const Design& design)
         }
         stage.members = members > 1 ? memberCosts(shared, whole.stages[s]) : std::vector<StageCosts>{costs};
     }
-    for (std::size_t s = 0; s < static_cast<std::size_t>(groups.perReplica); ++s)
+    for (int s = 0; s < groups.perReplica; ++s)
         takeStatedCosts(design, whole.stages[s], s, groups);
     for (int r = 0; r < design.schedule.replicas(); ++r) {
         for (int s = 0; s + 1 < groups.perReplica; ++s)
@@ -436,7 +429,7 @@ GroupStages groupStages(const Design& design)
                 edgeBetween(groups, groups.copyOf(skip.fromStage, r), groups.copyOf(skip.toStage, r), true));
     }
     for (StageEdge& edge : groups.edges) {
-        const auto s = static_cast<std::size_t>(edge.from % groups.perReplica);
+        const std::size_t s = edge.from % groups.perReplica;
         for (std::vector<BoundaryPiece>* pieces : {&edge.output, &edge.gradients})
             for (BoundaryPiece& piece : *pieces)
                 piece.bytes = inProportion(piece.bytes, whole.stages[s].output, design.costs.stages[s].output);

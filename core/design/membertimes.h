@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What it takes the members of a group to exchange what their layers say (workload/parallelism.h), over links that
-// follow from where they stand (cluster/nodes.h). Collectives run as rings, or as measured ones of the cluster; so
-// much of each is hidden behind computing as Parallelism::overlap says.
+// The time of the collectives between the members of a group (workload/parallelism.h), over the links that follow from
+// their places in the cluster (cluster/nodes.h). A collective costs what a ring does, or what was measured of the
+// cluster's; Parallelism::overlap is the share of it that is hidden behind computing.
 #pragma once
 
 #include "core/cluster/nodes.h"

@@ -35,7 +35,7 @@ Design designFromModel(const NewDesign& choice)
     parameters.devices = all;
     // Families that search want the times of a device; the plain split over the devices gives them.
     if (devices > 0 && devices <= static_cast<int>(choice.workload.layers.size())) {
-        std::vector<int> deviceOfStage(static_cast<std::size_t>(devices));
+        std::vector<int> deviceOfStage(devices);
         for (int d = 0; d < devices; ++d)
             deviceOfStage[d] = d;
         const Costs plain =

@@ -137,8 +137,8 @@ template<typename Choice>
 std::vector<Choice> inProportion(const std::vector<Choice>& ofStage, int stages)
 {
     std::vector<Choice> result;
-    for (std::size_t s = 0; !ofStage.empty() && s < static_cast<std::size_t>(stages); ++s)
-        result.push_back(ofStage[s * ofStage.size() / static_cast<std::size_t>(stages)]);
+    for (int s = 0; !ofStage.empty() && s < stages; ++s)
+        result.push_back(ofStage[s * ofStage.size() / stages]);
     return result;
 }
 
@@ -288,10 +288,10 @@ double workOfStage(const Design& design, std::size_t stage, double (Layer::*work
 {
     std::size_t first = 0;
     for (std::size_t s = 0; s < stage; ++s)
-        first += static_cast<std::size_t>(design.layersPerStage[s]);
+        first += design.layersPerStage[s];
     double sum = 0;
     for (int layer = 0; layer < design.layersPerStage[stage]; ++layer)
-        sum += (design.workload->layers[first + static_cast<std::size_t>(layer)].*work)();
+        sum += (design.workload->layers[first + layer].*work)();
     return sum;
 }
 
@@ -377,7 +377,7 @@ Design withSchedule(const Design& original, Schedule schedule, std::vector<int> 
         design.plans.clear();
         design.layersPerStage.clear();
     }
-    fitHostGaps(design.costs.hostGaps, static_cast<std::size_t>(design.schedule.devices()));
+    fitHostGaps(design.costs.hostGaps, design.schedule.devices());
     if (isNamedByTitle(original))
         design.name = titleOf(design);
     return design;
@@ -405,10 +405,9 @@ Design withDevices(const Design& base, int devices)
 {
     Design design = base;
     Cluster& cluster = design.cluster;
-    const auto count = static_cast<std::size_t>(devices);
-    if (cluster.devices.empty() || cluster.devices.size() == count)
+    if (cluster.devices.empty() || std::ssize(cluster.devices) == devices)
         return design;
-    cluster.devices.resize(count, DeviceSpec(cluster.devices.back()));
+    cluster.devices.resize(devices, DeviceSpec(cluster.devices.back()));
     cluster.gpus.clear();
     std::erase_if(cluster.linkOfPair,
                   [&](const auto& entry) { return std::max(entry.first.first, entry.first.second) >= devices; });

@@ -33,10 +33,10 @@ std::vector<std::span<const Layer>> layersOfStages(const Workload& workload, con
         if (count < 1)
             throw Error("layers_per_stage", fmt::format("a stage has {} layers", count),
                         "give every stage at least one");
-        if (begin + static_cast<std::size_t>(count) > workload.layers.size())
+        if (begin + count > workload.layers.size())
             break;
-        stages.push_back(std::span(workload.layers).subspan(begin, static_cast<std::size_t>(count)));
-        begin += static_cast<std::size_t>(count);
+        stages.push_back(std::span(workload.layers).subspan(begin, count));
+        begin += count;
     }
     if (begin != workload.layers.size() || stages.size() != layersPerStage.size()) {
         std::int64_t sum = 0;
@@ -72,7 +72,7 @@ std::int64_t parametersOf(std::span<const Layer> layers)
 
 void fillAutogradBytes(const Workload& workload, std::span<const Layer> layers, StageCosts& stage)
 {
-    const auto begin = static_cast<std::size_t>(layers.data() - workload.layers.data());
+    const std::size_t begin = layers.data() - workload.layers.data();
     const AutogradStage held = autogradStage(workload.layers, begin, layers.size());
     stage.savedUntilInputGrad = held.untilInputGrad;
     stage.savedUntilWeightGrad = held.untilWeightGrad;
@@ -205,7 +205,7 @@ void fillTimes(std::span<const Layer> layers, const Layer& attention, const Devi
 const DeviceSpec& deviceOf(const Cluster& cluster, const std::vector<int>& deviceOfStage, std::size_t stage)
 {
     const int device = deviceOfStage[stage];
-    if (device < 0 || static_cast<std::size_t>(device) >= cluster.devices.size())
+    if (device < 0 || device >= std::ssize(cluster.devices))
         throw Error(fmt::format("stage {}", stage),
                     fmt::format("is placed on device {} of a cluster with {} devices", device, cluster.devices.size()),
                     "place it on an existing device");
@@ -327,7 +327,7 @@ Costs formulaCosts(const Workload& workload, const std::vector<int>& layersPerSt
             shareOut(workload, static_cast<int>(stages[stage].data() - workload.layers.data()), layersPerStage[stage],
                      device, deviceOfStage[stage], stage < plans.size() ? plans[stage] : sharding::StatedPlan{},
                      known ? *known : own, costs.stages[stage]);
-        if (stage == 0 && workload.shape.autograd) { // nobody wants its input's gradient: autogradstage.h
+        if (stage == 0 && workload.shape.autograd) { // autograd skips its input's gradient: autogradstage.h
             costs.stages[0].inputGrad = stages[0].front().inputGradTime;
             costs.stages[0].weightGrad = costs.stages[0].backward;
         }

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// Reads, checks and re-derives stated plans stage by stage; a plan that is asked for without instructions comes from
+// the synthesis of core/sharding. The cost is the synthesis's.
 #include "core/design/stageplans.h"
 
 #include "core/base/diagnostic.h"
@@ -97,13 +99,13 @@ Design withPlans(const Design& base, std::vector<sharding::StatedPlan> plans)
 std::vector<sharding::StatedPlan> plansOf(const Design& design)
 {
     std::vector<sharding::StatedPlan> plans = design.plans;
-    plans.resize(static_cast<std::size_t>(design.schedule.stages()));
+    plans.resize(design.schedule.stages());
     return plans;
 }
 
 void checkStage(const Design& design, int stage)
 {
-    if (!design.workload || design.layersPerStage.size() != static_cast<std::size_t>(design.schedule.stages()))
+    if (!design.workload || std::ssize(design.layersPerStage) != design.schedule.stages())
         noGroup("the design has no model whose layers could be shared out");
     if (stage < 0 || stage >= design.schedule.stages())
         throw Error("--stage", fmt::format("there is no stage {}", stage),
@@ -116,24 +118,23 @@ void checkStage(const Design& design, int stage)
 
 sharding::StatedPlan planOfStage(const Design& design, int stage)
 {
-    const auto at = static_cast<std::size_t>(stage);
-    return at < design.plans.size() ? design.plans[at] : sharding::StatedPlan{};
+    return stage < std::ssize(design.plans) ? design.plans[stage] : sharding::StatedPlan{};
 }
 
 const DeviceSpec* groupOfStage(const Design& design, int stage)
 {
     if (stage < 0 || stage >= design.schedule.stages())
         return nullptr;
-    const int device = design.schedule.deviceOfStage[static_cast<std::size_t>(stage)];
+    const int device = design.schedule.deviceOfStage[stage];
     if (device < 0 || device >= static_cast<int>(design.cluster.devices.size()))
         return nullptr;
-    const DeviceSpec& spec = design.cluster.devices[static_cast<std::size_t>(device)];
+    const DeviceSpec& spec = design.cluster.devices[device];
     return spec.group ? &spec : nullptr;
 }
 
 std::vector<sharding::StatedPlan> carriedPlans(const Design& base, const Design& design)
 {
-    const auto stages = static_cast<std::size_t>(design.schedule.stages());
+    const std::size_t stages = design.schedule.stages();
     std::vector<sharding::StatedPlan> plans;
     for (std::size_t s = 0; !base.plans.empty() && design.workload && s < stages; ++s) {
         sharding::StatedPlan& plan = plans.emplace_back();
@@ -152,11 +153,10 @@ std::vector<sharding::StatedPlan> carriedPlans(const Design& base, const Design&
 Design withPlan(const Design& base, int stage, sharding::StatedPlan plan)
 {
     checkStage(base, stage);
-    const auto at = static_cast<std::size_t>(stage);
-    sharding::checkPlan(plan, *base.workload, firstLayer(base.layersPerStage, at), base.layersPerStage[at],
+    sharding::checkPlan(plan, *base.workload, firstLayer(base.layersPerStage, stage), base.layersPerStage[stage],
                         *groupOfStage(base, stage)->group);
     std::vector<sharding::StatedPlan> plans = plansOf(base);
-    plans[at] = std::move(plan);
+    plans[stage] = std::move(plan);
     return withPlans(base, std::move(plans));
 }
 
@@ -170,11 +170,10 @@ Design withStrategy(const Design& base, sharding::Strategy strategy, std::option
         if (!stage && !groupOfStage(base, s))
             continue;
         checkStage(base, s);
-        const auto at = static_cast<std::size_t>(s);
         const sharding::SharedStage& shared =
-            known.plan(*base.workload, firstLayer(base.layersPerStage, at), base.layersPerStage[at],
+            known.plan(*base.workload, firstLayer(base.layersPerStage, s), base.layersPerStage[s],
                        *groupOfStage(base, s), {strategy, ratios, {}}, stop);
-        plans[at] = sharding::statedPlan(shared.plan, shared.graph, strategy);
+        plans[s] = sharding::statedPlan(shared.plan, shared.graph, strategy);
         any = true;
     }
     if (!any)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // A step as an animation: an HTML page that needs nothing beside itself and shows a picture up to a time that moves,
-// with a button, a slider and the time in words. What lies ahead is veiled, so nothing is drawn a second time.
+// with a button, a slider and the time in words. The part after that time is covered by a veil, so the picture is drawn
+// once.
 #pragma once
 
 #include "core/exchange/timelinepicture.h"

@@ -102,7 +102,7 @@ public:
                     placeOf(*begin).first,
                     fmt::format("{}stage {} has blocks, stage {} has none", placeOf(*begin).second, stage, expected),
                     "stages are numbered from 0 without gaps");
-            placement.resize(static_cast<std::size_t>(stage) + 1, begin->device);
+            placement.resize(stage + 1, begin->device);
             begin = end;
         }
         m_faults.raise();
@@ -122,9 +122,8 @@ private:
     /// Line, and "cell 5: ".
     std::pair<int, std::string> placeOf(const Placed& p) const
     {
-        const auto device = static_cast<std::size_t>(p.device);
-        return {m_imported.lines[device],
-                fmt::format("cell {} ({}): ", m_imported.cells[device][p.index], toString(p.block))};
+        return {m_imported.lines[p.device],
+                fmt::format("cell {} ({}): ", m_imported.cells[p.device][p.index], toString(p.block))};
     }
 
     void fault(const Placed& p, const std::string& what, std::string hint)
@@ -233,10 +232,10 @@ void locate(const Diagnostic& diagnostic, const ImportedOrder& imported, CellFau
     int line = 0;
     std::string cell;
     if (device >= 0 && device < static_cast<int>(imported.lines.size())) {
-        const auto d = static_cast<std::size_t>(device);
-        line = imported.lines[d];
-        if (position >= 0 && position < static_cast<int>(imported.cells[d].size()))
-            cell = fmt::format("cell {} ({}): ", imported.cells[d][position], toString(imported.order[d][position]));
+        line = imported.lines[device];
+        if (position >= 0 && position < static_cast<int>(imported.cells[device].size()))
+            cell = fmt::format("cell {} ({}): ", imported.cells[device][position],
+                               toString(imported.order[device][position]));
     }
     if (cell.empty() && !diagnostic.where.empty())
         cell = diagnostic.where + ": ";

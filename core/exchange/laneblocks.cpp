@@ -116,7 +116,7 @@ Lane laneOf(const Program& program, const Timeline& timeline, const TimeScale& s
 
 std::vector<Lane> lanesOf(const Program& program, const Timeline& timeline, const TimeScale& scale, int devices)
 {
-    std::vector<std::vector<TaskId>> tasksOf(static_cast<std::size_t>(devices));
+    std::vector<std::vector<TaskId>> tasksOf(devices);
     const auto add = [&](int device, TaskId id) {
         if (device >= 0 && device < devices)
             tasksOf[device].push_back(id);

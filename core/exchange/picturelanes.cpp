@@ -52,7 +52,7 @@ LaneForms formsOf(const Lane& lane, const LabelSizes& sizes)
     std::array<std::vector<double>, opCount> widths;
     for (const LaneShape& shape : lane.shapes)
         if (shape.task != none && !shape.isReduction())
-            widths[static_cast<std::size_t>(shape.colour)].push_back(shape.to - shape.from);
+            widths[shape.colour].push_back(shape.to - shape.from);
     LaneForms forms;
     forms.fill(LabelForm::None);
     for (std::size_t op = 0; op < widths.size(); ++op) {
@@ -198,8 +198,7 @@ void drawLane(const PictureScene& scene, SvgWriter& svg, const PictureBand& band
             svg.outline({lane.shapes[i].from + 0.5, ground.y - 1.5, width - 1, ground.height + 3}, scene.theme.text, 1,
                         3);
     for (int colour = 0; colour <= opCount; ++colour)
-        svg.filledPath(plain[colour], scene.grey ? greyOfNarrowBlocks[static_cast<std::size_t>(colour)]
-                                                 : scene.theme.colourOf(colour));
+        svg.filledPath(plain[colour], scene.grey ? greyOfNarrowBlocks[colour] : scene.theme.colourOf(colour));
     svg.filledPath(slower, scene.theme.bad);
 }
 
@@ -262,9 +261,9 @@ void drawLanes(const PictureScene& scene, SvgWriter& svg, const PictureBand& ban
                       : std::vector<Lane>{};
     for (int device = 0; device < band.devices; ++device) {
         const double top = band.lanesTop + device * band.laneHeight;
-        drawLane(scene, svg, band, view, lanes[static_cast<std::size_t>(device)], top);
+        drawLane(scene, svg, band, view, lanes[device], top);
         if (view.outlined)
-            drawPredictedOutlines(scene, svg, band, outlines[static_cast<std::size_t>(device)], top);
+            drawPredictedOutlines(scene, svg, band, outlines[device], top);
     }
 }
 

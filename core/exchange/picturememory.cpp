@@ -75,10 +75,9 @@ MemoryScale scaleOf(const PictureScene& scene, const PictureBand& band)
     Bytes highest = 1, limit = 0;
     for (const PictureView& view : band.views)
         for (int device = 0; device < band.devices; ++device) {
-            const auto index = static_cast<std::size_t>(device);
-            highest = std::max(highest, view.program().devices[index].peakBytes);
-            if (view.measured && index < view.shown().memory.size())
-                for (const MemorySample& sample : view.shown().memory[index])
+            highest = std::max(highest, view.program().devices[device].peakBytes);
+            if (view.measured && device < std::ssize(view.shown().memory))
+                for (const MemorySample& sample : view.shown().memory[device])
                     highest = std::max(highest, sample.bytes);
             limit = std::max(limit, scene.limitOf(view, device));
         }
@@ -119,7 +118,6 @@ void drawMemory(const PictureScene& scene, SvgWriter& svg, const PictureBand& ba
     const MemoryScale scale = scaleOf(scene, band);
     const Bytes mark = markOf(scale.top);
     for (int device = 0; device < band.devices; ++device) {
-        const auto index = static_cast<std::size_t>(device);
         const double rowTop = band.memoryTop + device * band.memoryHeight;
         const double inset = band.memoryHeight >= 40 ? 6 : band.memoryHeight >= 20 ? 3 : 1;
         const Rectangle area{view.scale.left, rowTop + inset, view.scale.width, band.memoryHeight - 2 * inset};
@@ -127,7 +125,7 @@ void drawMemory(const PictureScene& scene, SvgWriter& svg, const PictureBand& ba
             return area.bottom() - static_cast<double>(bytes) / scale.top * area.height;
         };
         svg.fill(area, theme.panel, 2);
-        drawCurves(scene, svg, view, index, area, scale);
+        drawCurves(scene, svg, view, device, area, scale);
         const Bytes limit = scene.limitOf(view, device);
         if (scale.limitFits && limit > 0)
             svg.line(area.x, yOf(limit), area.right(), yOf(limit), theme.bad, 1, "4 3");

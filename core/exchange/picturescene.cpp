@@ -232,7 +232,7 @@ int chunkOf(const Program& program, const Task& task)
         for (std::size_t stage = 0; stage < std::min(stages, placement.size()); ++stage)
             before += placement[stage] == task.device;
     };
-    const auto stage = static_cast<std::size_t>(std::max(0, task.stage));
+    const std::size_t stage = std::max(0, task.stage);
     if (task.replica == 0) {
         count(program.deviceOfStage, stage);
         return before;
@@ -251,9 +251,8 @@ int chunkOf(const Program& program, const Task& task)
 
 Bytes PictureScene::limitOf(const PictureView& view, int device) const
 {
-    const auto index = static_cast<std::size_t>(device);
     const std::vector<DeviceSpec>& devices = view.panel->design->cluster.devices;
-    return index < devices.size() ? devices[index].memory : 0;
+    return device < std::ssize(devices) ? devices[device].memory : 0;
 }
 
 PictureScene makePictureScene(const std::vector<PicturePanel>& panels, const PictureOptions& options)

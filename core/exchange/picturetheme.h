@@ -18,7 +18,7 @@ struct PictureTheme {
     std::string_view reduction;
 
     /// Of an Op as a number; of a reduction for opCount.
-    std::string_view colourOf(int op) const { return op < opCount ? blocks[static_cast<std::size_t>(op)] : reduction; }
+    std::string_view colourOf(int op) const { return op < opCount ? blocks[op] : reduction; }
     std::string_view colourOf(Op op) const { return blocks[indexOf(op)]; }
 };
 

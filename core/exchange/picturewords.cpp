@@ -169,7 +169,7 @@ void drawLaneName(const PictureScene& scene, SvgWriter& svg, const PictureBand& 
     const PictureView& view = band.views.front();
     svg.text(16, top + 20, shownDevice(band.views.front(), device), {13, theme.text, false, true});
     svg.text(16, top + 34, stagesOn(view.program(), device), {11, theme.dim});
-    const Program::Device& held = view.program().devices[static_cast<std::size_t>(device)];
+    const Program::Device& held = view.program().devices[device];
     const Bytes limit = scene.limitOf(view, device);
     const bool over = limit > 0 && held.peakBytes > limit;
     const std::string memory =
@@ -193,7 +193,7 @@ void drawMemoryName(const PictureScene& scene, SvgWriter& svg, const PictureBand
         return;
     }
     const PictureView& view = band.views.front();
-    const Bytes peak = view.program().devices[static_cast<std::size_t>(device)].peakBytes;
+    const Bytes peak = view.program().devices[device].peakBytes;
     const Bytes limit = scene.limitOf(view, device);
     const double middle = top + band.memoryHeight / 2;
     svg.text(scene.margin, middle - 3, shownDevice(band.views.front(), device),
@@ -337,7 +337,7 @@ bool headingFitsOneLine(const PictureScene& scene, const PictureView& view)
 
 std::string memoryText(const PictureScene& scene, const PictureView& view, int device)
 {
-    std::string peak = formatSize(view.program().devices[static_cast<std::size_t>(device)].peakBytes);
+    std::string peak = formatSize(view.program().devices[device].peakBytes);
     const Bytes limit = scene.limitOf(view, device);
     if (limit == 0)
         return peak;

@@ -3,12 +3,14 @@
 // by building a Program from the rows. O(actions log actions).
 #include "core/exchange/pytorchcomms.h"
 
+#include "core/base/indexed.h"
 #include "core/predict/evaluator.h"
 #include "core/program/overlaps.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <utility>
 
@@ -25,19 +27,13 @@ template<class Value, int kinds>
 class PassTable {
 public:
     PassTable(int stages, int microbatches, Value initial)
-        : m_stages(static_cast<std::size_t>(stages)), m_microbatches(static_cast<std::size_t>(microbatches)),
-          m_values(kinds * m_stages * m_microbatches, initial)
     {
+        m_ofKind.fill(ByStageAndMicrobatch<Value>(stages, microbatches, initial));
     }
-    Value& at(int kind, int stage, int microbatch)
-    {
-        return m_values[(static_cast<std::size_t>(kind) * m_stages + static_cast<std::size_t>(stage)) * m_microbatches
-                        + static_cast<std::size_t>(microbatch)];
-    }
+    Value& at(int kind, StageIndex stage, MicrobatchIndex microbatch) { return m_ofKind[kind](stage, microbatch); }
 
 private:
-    std::size_t m_stages, m_microbatches;
-    std::vector<Value> m_values;
+    std::array<ByStageAndMicrobatch<Value>, kinds> m_ofKind;
 };
 
 constexpr int gradientKind(bool gradient)

@@ -2,6 +2,8 @@
 // Inserts and checks the cells around transfers, one pass per row with a map of pending sends. O(actions log actions).
 #include "core/exchange/pytorchwaits.h"
 
+#include "core/base/indexed.h"
+
 #include <fmt/format.h>
 
 #include <cstdint>
@@ -19,11 +21,10 @@ using Type = PytorchAction::Type;
 /// By what a rank receives it knows that the sender is done with what it was sent before.
 class Arrivals {
 public:
-    Arrivals(const PytorchRows& rows, const Schedule& schedule)
-        : m_microbatches(schedule.microbatches), m_stages(schedule.stages())
+    Arrivals(const PytorchRows& rows, const Schedule& schedule) : m_stages(schedule.stages())
     {
-        for (std::vector<Place>* places : {&m_sent[0], &m_sent[1], &m_used[0], &m_used[1]})
-            places->resize(static_cast<std::size_t>(m_stages) * static_cast<std::size_t>(m_microbatches));
+        for (Places* places : {&m_sent[0], &m_sent[1], &m_used[0], &m_used[1]})
+            *places = Places(m_stages, schedule.microbatches);
         for (std::size_t rank = 0; rank < rows.size(); ++rank)
             for (std::size_t i = 0; i < rows[rank].size(); ++i)
                 note(rows[rank][i], {static_cast<std::int64_t>(rank), static_cast<std::int64_t>(i)});
@@ -44,32 +45,28 @@ public:
     }
 
 private:
+    using Places = ByStageAndMicrobatch<Place>;
+
     void note(const PytorchAction& a, Place place)
     {
         if (a.isSend())
-            m_sent[a.carriesGradient()][cell(a.stage, a)] = place;
+            m_sent[a.carriesGradient()](a.stage, a.microbatch) = place;
         else if (a.type == Type::F && a.stage > 0)
-            m_used[0][cell(a.stage - 1, a)] = place;
+            m_used[0](a.stage - 1, a.microbatch) = place;
         else if (a.isBackward() && a.stage + 1 < m_stages)
-            m_used[1][cell(a.stage + 1, a)] = place;
+            m_used[1](a.stage + 1, a.microbatch) = place;
     }
 
-    std::size_t cell(int stage, const PytorchAction& a) const
+    Place at(const Places& places, int stage, const PytorchAction& a) const
     {
-        return static_cast<std::size_t>(stage) * static_cast<std::size_t>(m_microbatches)
-               + static_cast<std::size_t>(a.microbatch);
+        return stage < 0 || stage >= m_stages ? Place{} : places(stage, a.microbatch);
     }
 
-    Place at(const std::vector<Place>& places, int stage, const PytorchAction& a) const
-    {
-        return stage < 0 || stage >= m_stages ? Place{} : places[cell(stage, a)];
-    }
-
-    int m_microbatches, m_stages;
-    std::vector<Place> m_sent[2], m_used[2]; ///< of outputs and of gradients, by the stage that makes them
+    int m_stages;
+    Places m_sent[2], m_used[2]; ///< of outputs and of gradients, by the stage that makes them
 };
 
-/// The sends of one rank that nobody has waited for.
+/// The sends of one rank whose waits are still missing.
 class Outstanding {
 public:
     explicit Outstanding(const Arrivals& arrivals) : m_arrivals(arrivals) {}
@@ -120,7 +117,7 @@ private:
 std::vector<PytorchAction> completed(const std::vector<PytorchAction>& row, const Arrivals& arrivals,
                                      const Schedule& schedule, PytorchVersion version)
 {
-    const auto stages = static_cast<std::size_t>(schedule.stages());
+    const std::size_t stages = schedule.stages();
     std::vector<std::uint8_t> gathered(stages, 0);
     std::vector<int> backwardsLeft(stages, schedule.microbatches);
     std::vector<PytorchAction> result, due;
@@ -131,7 +128,6 @@ std::vector<PytorchAction> completed(const std::vector<PytorchAction>& row, cons
             result.push_back({Type::Unshard, a.stage, -1});
     for (std::size_t i = 0; i < row.size(); ++i) {
         const PytorchAction& a = row[i];
-        const auto stage = static_cast<std::size_t>(a.stage);
         result.push_back(a);
         if (version >= PytorchVersion::V2_15) {
             if (a.isSend())
@@ -139,7 +135,7 @@ std::vector<PytorchAction> completed(const std::vector<PytorchAction>& row, cons
             else if (a.isCompute())
                 outstanding.arrived(a, due);
         }
-        if ((a.type == Type::B || a.type == Type::W) && --backwardsLeft[stage] == 0) {
+        if ((a.type == Type::B || a.type == Type::W) && --backwardsLeft[a.stage] == 0) {
             if (version >= PytorchVersion::V2_10)
                 due.push_back({Type::ReduceGrad, a.stage, -1});
             if (version >= PytorchVersion::V2_15)

@@ -91,7 +91,7 @@ Imported importSailLines(std::string_view text, const std::string& source)
             cells.push_back(cell);
         }
     }
-    if (lines.size() > static_cast<std::size_t>(maxDevices))
+    if (std::ssize(lines) > maxDevices)
         faults.add(0, fmt::format("{} lines", lines.size()),
                    fmt::format("at most {} devices are possible", maxDevices));
     faults.raise();
@@ -100,9 +100,8 @@ Imported importSailLines(std::string_view text, const std::string& source)
     const int devices = static_cast<int>(lines.size());
     ImportedOrder blocks;
     for (int device = 0; device < devices; ++device) {
-        const auto d = static_cast<std::size_t>(device);
-        blocks.addDevice(numbers[d]);
-        for (const Cell& cell : lines[d]) {
+        blocks.addDevice(numbers[device]);
+        for (const Cell& cell : lines[device]) {
             const bool second = vShape && (cell.op == Op::F ? cell.lower : cell.lower == lowerIsSecond);
             blocks.add({cell.op, second ? 2 * devices - 1 - device : device, cell.microbatch}, cell.number);
         }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Configurations for the two training programs that load a PyTorch schedule CSV: torchtitan (a Python function that
-// changes a configuration of its) and NVIDIA NeMo Automodel (a YAML fragment). They name the CSV (pytorch-csv; both
+// changes one of its configurations) and NVIDIA NeMo Automodel (a YAML fragment). They name the CSV (pytorch-csv; both
 // read compute_only), the number of ranks and microbatches, and which modules each stage holds.
 #pragma once
 

@@ -23,12 +23,12 @@ public:
             for (int stage = 0; stage < devices; ++stage) {
                 Lane& lane = m_lanes.emplace_back();
                 lane.blocks = alternate(stage, m_half, std::min(devices - stage, m_half));
-                lane.forwardEnd.assign(static_cast<std::size_t>(m_half), notYet);
+                lane.forwardEnd.assign(m_half, notYet);
                 lane.backwardEnd = lane.forwardEnd;
             }
-        order.resize(static_cast<std::size_t>(devices));
+        order.resize(devices);
         for (auto& blocks : order)
-            blocks.reserve(static_cast<std::size_t>(microbatches) * 2);
+            blocks.reserve(2 * microbatches);
     }
 
     void run()
@@ -70,12 +70,12 @@ private:
         if (here.next == here.blocks.size())
             return {};
         const Block& block = here.blocks[here.next];
-        const auto m = static_cast<std::size_t>(block.microbatch);
         int ready = 0;
         if (block.op == Op::F)
-            ready = stage == 0 ? 0 : lane(replica, stage - 1).forwardEnd[m];
+            ready = stage == 0 ? 0 : lane(replica, stage - 1).forwardEnd[block.microbatch];
         else
-            ready = stage == m_devices - 1 ? here.forwardEnd[m] : lane(replica, stage + 1).backwardEnd[m];
+            ready = stage == m_devices - 1 ? here.forwardEnd[block.microbatch]
+                                           : lane(replica, stage + 1).backwardEnd[block.microbatch];
         return ready <= slot ? Choice{block.op == Op::F ? 1 : 0, block.microbatch, replica} : Choice{};
     }
 

@@ -122,7 +122,7 @@ Schedule makeDualPipe(const FamilyParameters& p)
     Schedule schedule;
     schedule.deviceOfStage = linearPlacement(p.devices);
     schedule.replicaPlacements = {reversed(schedule.deviceOfStage)};
-    schedule.order.resize(static_cast<std::size_t>(p.devices));
+    schedule.order.resize(p.devices);
     const int half = p.microbatches / 2;
     for (int device = 0; device < p.devices; ++device) {
         const DualLane::Direction down{device, 0, 0}, up{p.devices - 1 - device, half, 1};
@@ -150,7 +150,7 @@ Schedule makeDualPipeV(const FamilyParameters& p)
     schedule.deviceOfStage = linearPlacement(p.devices);
     for (int device = p.devices; device-- > 0;)
         schedule.deviceOfStage.push_back(device);
-    schedule.order.resize(static_cast<std::size_t>(p.devices));
+    schedule.order.resize(p.devices);
     for (int device = 0; device < p.devices; ++device) {
         DualLane lane({{{device, 0, 0}, {2 * p.devices - 1 - device, 0, 0}}}, schedule.order[device],
                       schedule.overlaps);

@@ -4,6 +4,7 @@
 // No device keeps more activations than 1F1B's p microbatches: a forward waits when it would take the room that the
 // oldest microbatch still needs, which therefore always gets through. A forward counts one unit and a backward two.
 // O(blocks x log(microbatches in flight)).
+#include "core/base/indexed.h"
 #include "core/families/orders.h"
 
 #include <fmt/format.h>
@@ -45,16 +46,14 @@ class WaveRun {
 public:
     WaveRun(int devices, int microbatches, int waves)
         : m_devices(devices), m_microbatches(microbatches), m_stages(2 * devices * waves),
-          m_inFlight((3 * devices + 1) / 2), m_finished(static_cast<std::size_t>(microbatches), false),
-          m_live(static_cast<std::size_t>(devices), 0),
-          m_forwards(static_cast<std::size_t>(microbatches) * static_cast<std::size_t>(devices), 0),
-          m_ready(static_cast<std::size_t>(devices)), m_busy(static_cast<std::size_t>(devices), false)
+          m_inFlight((3 * devices + 1) / 2), m_finished(microbatches, false), m_live(devices),
+          m_forwards(microbatches, devices), m_ready(devices), m_busy(devices, false)
     {
-        schedule.order.resize(static_cast<std::size_t>(devices));
+        schedule.order.resize(devices);
         for (int s = 0; s < m_stages; ++s)
             schedule.deviceOfStage.push_back(deviceOf(s));
         // Backwards first, and of either kind the later leg.
-        m_place.resize(2 * static_cast<std::size_t>(m_stages));
+        m_place.resize(2 * m_stages);
         for (const int kind : {1, 0})
             for (int leg = (kind + 1) * m_stages; leg-- > kind * m_stages;) {
                 std::vector<ReadyLeg>& ready = m_ready[deviceOf(stageOf(leg))];
@@ -71,7 +70,7 @@ public:
         std::vector<int> wake;
         for (int now = 1; m_running > 0; ++now) {
             wake.clear();
-            std::vector<Step>& done = m_endsAt[static_cast<std::size_t>(now) % m_endsAt.size()];
+            std::vector<Step>& done = m_endsAt[now % m_endsAt.size()];
             for (const Step& step : done) {
                 m_busy[step.device] = false;
                 wake.push_back(step.device);
@@ -103,28 +102,26 @@ private:
 
     void arrive(int microbatch, int leg) { m_ready[deviceOf(stageOf(leg))][m_place[leg]].push(microbatch); }
 
-    void begin(int device, int now)
+    void begin(DeviceIndex device, int now)
     {
-        const auto d = static_cast<std::size_t>(device);
-        ReadyLeg* const ready = m_busy[d] ? nullptr : chooseLeg(d);
+        ReadyLeg* const ready = m_busy[device] ? nullptr : chooseLeg(device);
         if (ready == nullptr)
             return;
         const int microbatch = ready->pop();
         const bool isForward = ready->leg < m_stages;
-        m_busy[d] = true;
+        m_busy[device] = true;
         if (isForward) {
-            ++m_live[d];
-            ++m_forwards[static_cast<std::size_t>(microbatch) * static_cast<std::size_t>(m_devices) + d];
+            ++m_live[device];
+            ++m_forwards(microbatch, device);
         }
-        m_endsAt[static_cast<std::size_t>(now + (isForward ? 1 : 2)) % m_endsAt.size()].push_back(
-            {device, microbatch, ready->leg});
+        m_endsAt[(now + (isForward ? 1 : 2)) % m_endsAt.size()].push_back({device, microbatch, ready->leg});
         ++m_running;
-        schedule.order[d].push_back({isForward ? Op::F : Op::B, stageOf(ready->leg), microbatch});
+        schedule.order[device].push_back({isForward ? Op::F : Op::B, stageOf(ready->leg), microbatch});
     }
 
     /// The most urgent leg of which the oldest microbatch may run. All that are younger than the oldest of all wait
     /// alike, so behind a forward that must wait only that one may come, which heads its leg.
-    ReadyLeg* chooseLeg(std::size_t device)
+    ReadyLeg* chooseLeg(DeviceIndex device)
     {
         bool oldestOnly = false;
         for (ReadyLeg& ready : m_ready[device]) {
@@ -139,13 +136,12 @@ private:
     }
 
     /// Every microbatch but the oldest leaves the memory that the oldest still needs on this device.
-    bool fits(std::size_t device, int microbatch) const
+    bool fits(DeviceIndex device, int microbatch) const
     {
         const int chunks = m_stages / m_devices;
         if (microbatch == m_oldest)
             return true;
-        const int ahead = m_forwards[static_cast<std::size_t>(m_oldest) * static_cast<std::size_t>(m_devices) + device];
-        return m_live[device] + chunks - ahead < chunks * m_devices;
+        return m_live[device] + chunks - m_forwards(m_oldest, device) < chunks * m_devices;
     }
 
     void nextOldest(int finished, std::vector<int>& wake)
@@ -163,12 +159,12 @@ private:
     int m_inFlight; ///< largest number of microbatches in flight: 1.5 times 1F1B's p fills the waves well
     int m_admitted = 0;
     int m_oldest = 0; ///< microbatch in flight
-    std::vector<bool> m_finished;
-    std::vector<int> m_live;                    ///< activations per device
-    std::vector<int> m_forwards;                ///< [microbatch][device] done
-    std::vector<std::vector<ReadyLeg>> m_ready; ///< per device, the most urgent leg first
-    std::vector<std::size_t> m_place;           ///< per leg: where in its device's list
-    std::vector<bool> m_busy;
+    ByMicrobatch<bool> m_finished;
+    ByDevice<int> m_live;                                       ///< activations
+    IndexedTable<MicrobatchIndex, DeviceIndex, int> m_forwards; ///< done
+    ByDevice<std::vector<ReadyLeg>> m_ready;                    ///< the most urgent leg first
+    std::vector<std::size_t> m_place;                           ///< per leg: where in its device's list
+    ByDevice<bool> m_busy;
     std::array<std::vector<Step>, 3> m_endsAt; ///< by time modulo 3: a pass takes two units at most
     int m_running = 0;
 };

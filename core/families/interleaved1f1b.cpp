@@ -16,7 +16,7 @@ struct Slot {
     int chunk, microbatch;
 };
 
-/// The order in which a device meets its (chunk, microbatch) pairs; the last group may be shorter.
+/// The order in which a device runs its (chunk, microbatch) pairs; the last group may be shorter.
 std::vector<Slot> slots(int chunks, int microbatches, int group)
 {
     std::vector<Slot> table;

@@ -64,7 +64,7 @@ void LaneBuilder::rest(Op op)
 std::vector<Block> alternate(int stage, int microbatches, int warmUp)
 {
     std::vector<Block> blocks;
-    blocks.reserve(static_cast<std::size_t>(microbatches) * 2);
+    blocks.reserve(2 * microbatches);
     LaneBuilder lane(blocks, stage, microbatches);
     for (int i = 0; i < warmUp; ++i)
         lane.next(Op::F);
@@ -78,7 +78,7 @@ std::vector<Block> alternate(int stage, int microbatches, int warmUp)
 std::vector<Block> zeroBubble(int stage, int microbatches, int warmUp, int delay)
 {
     std::vector<Block> blocks;
-    blocks.reserve(static_cast<std::size_t>(microbatches) * 3);
+    blocks.reserve(3 * microbatches);
     LaneBuilder lane(blocks, stage, microbatches);
     for (int i = 0; i < warmUp; ++i)
         lane.next(Op::F);

@@ -35,7 +35,7 @@ void placeWeights(Cells& cells)
 {
     unsigned taken = 0;
     for (int pass = forwardFirst; pass <= gradientBack; ++pass)
-        taken |= 1u << cells[static_cast<std::size_t>(pass)];
+        taken |= 1u << cells[pass];
     for (const VPass weight : {weightFirst, weightBack}) {
         int cell = cells[weight - 2];
         while (taken & (1u << cell))
@@ -54,11 +54,11 @@ bool fillCells(std::vector<Cells>& cells, int firstDistance, int secondDistance,
         unsigned taken = 0;
         for (int pass = forwardFirst; pass <= gradientBack; ++pass) {
             const bool down = pass == forwardFirst || pass == gradientFirst;
-            const int cell = modulo(cells[d - 1][static_cast<std::size_t>(pass)] + (down ? distance : -1));
+            const int cell = modulo(cells[d - 1][pass] + (down ? distance : -1));
             if (taken & (1u << cell))
                 return false;
             taken |= 1u << cell;
-            cells[d][static_cast<std::size_t>(pass)] = cell;
+            cells[d][pass] = cell;
         }
         placeWeights(cells[d]);
     }
@@ -75,12 +75,11 @@ Stamp stampOf(const std::vector<Cells>& cells)
     for (int pass = forwardFirst; pass <= gradientBack; ++pass)
         for (int i = 0; i < devices; ++i) {
             const bool down = pass == forwardFirst || pass == gradientFirst;
-            const auto d = static_cast<std::size_t>(down ? i : devices - 1 - i);
-            const auto k = static_cast<std::size_t>(pass);
-            now = next(now, cells[d][k]);
-            stamp[d][k] = now++;
+            const std::size_t d = down ? i : devices - 1 - i;
+            now = next(now, cells[d][pass]);
+            stamp[d][pass] = now++;
             if (pass >= gradientFirst)
-                stamp[d][k + 2] = next(now, cells[d][k + 2]);
+                stamp[d][pass + 2] = next(now, cells[d][pass + 2]);
         }
     return stamp;
 }
@@ -107,12 +106,12 @@ VLanes repeat(const Stamp& stamp, int microbatches)
     for (const auto& at : stamp) {
         const int begin = *std::min_element(at.begin(), at.end());
         const int end = *std::max_element(at.begin(), at.end()) + interval * (microbatches - 1) + 1;
-        cells.assign(static_cast<std::size_t>(end - begin), vIdle);
+        cells.assign(end - begin, vIdle);
         for (std::uint8_t pass = 0; pass < vPasses; ++pass)
             for (int m = 0; m < microbatches; ++m)
                 cells[at[pass] - begin + interval * m] = pass;
         VLanes::Lane& lane = lanes.lanes.emplace_back();
-        lane.reserve(static_cast<std::size_t>(microbatches) * vPasses);
+        lane.reserve(vPasses * microbatches);
         std::copy_if(cells.begin(), cells.end(), std::back_inserter(lane),
                      [](std::uint8_t pass) { return pass != vIdle; });
     }
@@ -143,17 +142,16 @@ public:
           m_reorder(p.devices, p.microbatches, m_limit)
     {
         m_times = unitTimes(p.devices);
-        m_cells.resize(static_cast<std::size_t>(p.devices));
+        m_cells.resize(p.devices);
         for (int d = 0; d < p.devices; ++d) {
-            const auto i = static_cast<std::size_t>(d);
-            const StageTimes& own = m_stageTimes[i];
-            const StageTimes& back = m_stageTimes[m_stageTimes.size() - 1 - i];
-            m_times[forwardFirst][i] = own.forward;
-            m_times[forwardBack][i] = back.forward;
-            m_times[gradientFirst][i] = back.inputGrad;
-            m_times[gradientBack][i] = own.inputGrad;
-            m_times[weightFirst][i] = back.weightGrad;
-            m_times[weightBack][i] = own.weightGrad;
+            const StageTimes& own = m_stageTimes[d];
+            const StageTimes& back = m_stageTimes[m_stageTimes.size() - 1 - d];
+            m_times[forwardFirst][d] = own.forward;
+            m_times[forwardBack][d] = back.forward;
+            m_times[gradientFirst][d] = back.inputGrad;
+            m_times[gradientBack][d] = own.inputGrad;
+            m_times[weightFirst][d] = back.weightGrad;
+            m_times[weightBack][d] = own.weightGrad;
             m_ideal = std::max(m_ideal, m_microbatches
                                             * (own.forward + own.inputGrad + own.weightGrad + back.forward
                                                + back.inputGrad + back.weightGrad));

@@ -51,7 +51,7 @@ std::vector<std::vector<Block>> VLanes::blocks() const
 VTimes unitTimes(int devices)
 {
     VTimes times;
-    times.fill(std::vector<Nanoseconds>(static_cast<std::size_t>(devices), 1));
+    times.fill(std::vector<Nanoseconds>(devices, 1));
     return times;
 }
 
@@ -59,21 +59,18 @@ std::optional<Nanoseconds> VClock::run(const VLanes& lanes, const VTimes& times,
                                        std::vector<std::vector<int>>* start)
 {
     const int devices = lanes.devices, last = devices - 1;
-    const auto microbatches = static_cast<std::size_t>(lanes.microbatches);
+    const std::size_t microbatches = lanes.microbatches;
     // Ends of a leg, device by device; a microbatch that is not done yet has none.
     for (auto& ends : m_end)
-        ends.assign(static_cast<std::size_t>(devices) * microbatches, notDone);
+        ends.assign(devices * microbatches, notDone);
     if (start != nullptr)
         start->resize(static_cast<std::size_t>(devices));
-    m_devices.resize(static_cast<std::size_t>(devices));
+    m_devices.resize(devices);
     for (int i = 0; i < devices; ++i) {
-        const auto d = static_cast<std::size_t>(i);
         // A leg depends on the same leg of a neighbour or, where the V turns, on the previous leg of this device.
-        const auto at = [&](std::uint8_t leg, int owner) {
-            return m_end[leg].data() + static_cast<std::size_t>(owner) * microbatches;
-        };
+        const auto at = [&](std::uint8_t leg, int owner) { return m_end[leg].data() + owner * microbatches; };
         const bool top = i == 0, turn = i == last;
-        Device& device = m_devices[d];
+        Device& device = m_devices[i];
         device = {};
         device.source = {top ? nullptr : at(forwardFirst, i - 1),
                          turn ? at(forwardFirst, i) : at(forwardBack, i + 1),
@@ -84,25 +81,24 @@ std::optional<Nanoseconds> VClock::run(const VLanes& lanes, const VTimes& times,
         const Nanoseconds fromAbove = top ? 0 : transfer, fromBelow = turn ? 0 : transfer;
         device.delay = {fromAbove, fromBelow, fromAbove, fromBelow, 0, 0};
         for (std::uint8_t pass = 0; pass < vPasses; ++pass)
-            device.duration[pass] = times[pass][d];
+            device.duration[pass] = times[pass][i];
         for (std::uint8_t leg = 0; leg <= gradientBack; ++leg)
             device.end[leg] = at(leg, i);
         if (start != nullptr)
-            (*start)[d].resize(lanes.lanes[d].size());
+            (*start)[i].resize(lanes.lanes[i].size());
     }
 
     // A device runs until it waits for a neighbour; sweeps down and up the V resume it.
     const auto advance = [&](int number) {
-        const auto d = static_cast<std::size_t>(number);
-        Device& device = m_devices[d];
+        Device& device = m_devices[number];
         if (device.waitsFor != nullptr && *device.waitsFor == notDone)
             return false;
         device.waitsFor = nullptr;
-        const std::size_t begin = device.next, size = lanes.lanes[d].size();
+        const std::size_t begin = device.next, size = lanes.lanes[number].size();
         std::size_t i = begin;
         Nanoseconds free = device.free;
-        const std::uint8_t* const lane = lanes.lanes[d].data();
-        int* const starts = start != nullptr ? (*start)[d].data() : nullptr;
+        const std::uint8_t* const lane = lanes.lanes[number].data();
+        int* const starts = start != nullptr ? (*start)[number].data() : nullptr;
         for (; i < size; ++i) {
             const std::uint8_t pass = lane[i];
             const std::size_t m = device.count[pass];

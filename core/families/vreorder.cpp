@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // The reordering steps of arXiv 2405.15362, section 4, on lanes of one byte per pass: warm-up, cool-down, idle cells,
 // then W. Filling an idle cell costs O(legs + distance of the moved forward); the other steps are O(passes).
+#include "core/base/indexed.h"
 #include "core/families/vlanes.h"
 
 #include <algorithm>
@@ -57,7 +58,7 @@ void VReorder::reorderWarmUp(VLanes& lanes, int peak) const
         int back = std::min({d + 1, peak / 2, lanes.microbatches});
         int first = std::min(peak - back, lanes.microbatches);
         VLanes::Lane begin;
-        begin.reserve(static_cast<std::size_t>(split - lane.begin()));
+        begin.reserve(split - lane.begin());
         const auto put = [&](std::uint8_t pass) {
             if (left[pass] > 0) {
                 --left[pass];
@@ -75,7 +76,7 @@ void VReorder::reorderWarmUp(VLanes& lanes, int peak) const
             if (back-- > 0)
                 put(forwardBack);
         }
-        while (begin.size() < static_cast<std::size_t>(split - lane.begin())) {
+        while (std::ssize(begin) < split - lane.begin()) {
             const std::size_t before = begin.size();
             put(gradientFirst);
             put(weightFirst);
@@ -152,8 +153,8 @@ bool VReorder::reorderCoolDown(VLanes& lanes)
         const auto place = [&](int time, std::uint8_t pass) {
             if (time < 0)
                 return false;
-            if (static_cast<std::size_t>(time) >= lane.size())
-                lane.resize(static_cast<std::size_t>(time) + 1, vIdle);
+            if (time >= std::ssize(lane))
+                lane.resize(time + 1, vIdle);
             std::uint8_t& cell = lane[time];
             if (cell != vIdle)
                 return false;
@@ -168,7 +169,7 @@ bool VReorder::reorderCoolDown(VLanes& lanes)
                 return false;
 
         const auto lastWeight = std::find_if(lane.rbegin(), lane.rend(), isWeightGrad);
-        const std::size_t free = static_cast<std::size_t>(lane.rend() - lastWeight); // first cell after the last W
+        const std::size_t free = lane.rend() - lastWeight; // first cell after the last W
         int owedFirst = 0, owedBack = 0;
         for (std::size_t t = 0; t < lane.size(); ++t) {
             const std::uint8_t pass = lane[t];
@@ -218,31 +219,26 @@ void VReorder::toLanes(const Cells& cells, VLanes& lanes) const
 void VReorder::fillHoles(Cells& cells, int peak) const
 {
     const int last = m_devices - 1;
-    const auto microbatches = static_cast<std::size_t>(m_microbatches);
     const std::size_t width = cells.front().size();
     std::vector<std::array<int, vPasses>> count(cells.size(), std::array<int, vPasses>{});
-    std::array<std::vector<int>, gradientBack + 1> at; // cell of each leg, [device x microbatches]
-    for (auto& cellsOfLeg : at)
-        cellsOfLeg.resize(cells.size() * microbatches);
+    std::array<IndexedTable<DeviceIndex, MicrobatchIndex, int>, gradientBack + 1> at; // cell of each leg
+    at.fill({m_devices, m_microbatches});
     std::vector<int> alive(cells.size(), 0);
 
     const auto mayRun = [&](std::uint8_t pass, int device, int hole) {
-        const auto d = static_cast<std::size_t>(device);
-        const int m = count[d][pass];
+        const int m = count[device][pass];
         if (isWeightGrad(pass))
-            return count[d][pass - 2] > m;
+            return count[device][pass - 2] > m;
         const bool down = pass == forwardFirst || pass == gradientFirst;
         const int source = down ? device - 1 : device < last ? device + 1 : -1;
-        if (source >= 0) {
-            const auto s = static_cast<std::size_t>(source);
-            return count[s][pass] > m && at[pass][s * microbatches + static_cast<std::size_t>(m)] < hole;
-        }
-        return pass == forwardFirst || count[d][pass - 1] > m;
+        if (source >= 0)
+            return count[source][pass] > m && at[pass](source, m) < hole;
+        return pass == forwardFirst || count[device][pass - 1] > m;
     };
     const auto settle = [&](std::uint8_t pass, std::size_t d, std::size_t cell) {
         const int m = count[d][pass]++;
         if (pass <= gradientBack)
-            at[pass][d * microbatches + static_cast<std::size_t>(m)] = static_cast<int>(cell);
+            at[pass](d, m) = static_cast<int>(cell);
         alive[d] += pass <= forwardBack ? 1 : isWeightGrad(pass) ? -1 : 0;
     };
 

@@ -135,7 +135,7 @@ Schedule makeWorkers(const FamilyParameters& p, WeightRule rule)
     if (p.layout != WorkerLayout::Pipeline && p.layout != WorkerLayout::Single)
         schedule.dataParallelDevices = turns;
     schedule.shardedStates = p.layout == WorkerLayout::Sharded;
-    std::vector<std::vector<Timed>> lanes(static_cast<std::size_t>(p.devices));
+    std::vector<std::vector<Timed>> lanes(p.devices);
     const auto place = [&](std::int64_t time, int rank, const Block& block) {
         lanes[schedule.deviceOf(block)].push_back({time, rank, block});
     };

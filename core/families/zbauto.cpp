@@ -2,6 +2,7 @@
 // ZB-1p, ZB-2p and everything between (arXiv 2401.10241, section 3.1): one greedy pass over the microbatches places F
 // and I as early as memory allows and lets W fill the gaps. Three yes-or-no choices of the greedy make eight schedules;
 // the one of least span wins. Each is O(devices x microbatches).
+#include "core/base/indexed.h"
 #include "core/families/orders.h"
 #include "core/families/searchinputs.h"
 
@@ -49,13 +50,13 @@ struct Lane {
 
 class Greedy {
 public:
-    Greedy(const Problem& problem, const Choices& choices) : m_problem(problem), m_choices(choices)
+    Greedy(const Problem& problem, const Choices& choices)
+        : m_problem(problem), m_choices(choices), m_lanes(problem.stages)
     {
-        m_lanes.resize(static_cast<std::size_t>(problem.stages));
         for (Lane& l : m_lanes) {
-            l.ops.reserve(static_cast<std::size_t>(problem.microbatches) * 3);
-            l.forwardEnd.reserve(static_cast<std::size_t>(problem.microbatches));
-            l.inputGradEnd.reserve(static_cast<std::size_t>(problem.microbatches));
+            l.ops.reserve(3 * problem.microbatches);
+            l.forwardEnd.reserve(problem.microbatches);
+            l.inputGradEnd.reserve(problem.microbatches);
         }
     }
 
@@ -79,10 +80,10 @@ public:
             longest = std::max(longest, l.end - l.firstStart);
         return longest;
     }
-    std::vector<Lane> takeLanes() { return std::move(m_lanes); }
+    ByStage<Lane> takeLanes() { return std::move(m_lanes); }
 
 private:
-    Lane& lane(int stage) { return m_lanes[stage]; }
+    Lane& lane(StageIndex stage) { return m_lanes[stage]; }
     Nanoseconds time(Op op, int stage) const { return m_problem.time(op, stage); }
 
     /// Arrival time of the input of this stage's next F or I.
@@ -228,7 +229,7 @@ private:
 
     const Problem& m_problem;
     Choices m_choices;
-    std::vector<Lane> m_lanes;
+    ByStage<Lane> m_lanes;
     Nanoseconds m_maxBubble = 0;
 };
 
@@ -241,7 +242,7 @@ Schedule makeAutomatic(const FamilyParameters& p)
 {
     const Problem problem{p.devices, p.microbatches, passTimes(p, 1), p.transfer, ActivationSteps(p, 1)};
     std::optional<Nanoseconds> bestSpan;
-    std::vector<Lane> best;
+    ByStage<Lane> best;
     for (const bool stopBeforeBubble : {true, false})
         for (const bool preferBackward : {true, false})
             for (const bool fillGreedily : {true, false}) {
@@ -260,7 +261,7 @@ Schedule makeAutomatic(const FamilyParameters& p)
     schedule.firstStageMaySplit = true;
     for (int s = 0; s < p.devices; ++s) {
         std::vector<Block>& order = schedule.order.emplace_back();
-        order.reserve(static_cast<std::size_t>(p.microbatches) * 3);
+        order.reserve(3 * p.microbatches);
         LaneBuilder builder(order, s, p.microbatches);
         for (const Op op : best[s].ops)
             builder.next(op);

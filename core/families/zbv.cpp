@@ -18,7 +18,7 @@ std::vector<Block> handcraftedLane(int device, int devices, int microbatches)
     const int full = std::max(2 * devices - 1, microbatches);
     const int down = device, up = 2 * devices - 1 - device;
     std::vector<Block> blocks;
-    blocks.reserve(static_cast<std::size_t>(full) * 6);
+    blocks.reserve(6 * full);
     LaneBuilder first(blocks, down, full), second(blocks, up, full);
     for (int i = 0; i < 2 * (devices - device) - 1; ++i)
         first.next(Op::F);

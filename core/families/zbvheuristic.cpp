@@ -4,6 +4,8 @@
 // × microbatches) per run.
 #include "core/families/zbvheuristic.h"
 
+#include "core/base/indexed.h"
+
 #include <algorithm>
 #include <array>
 #include <limits>
@@ -57,15 +59,14 @@ class Run {
 public:
     /// `approved`: bubbles per device of an earlier run, which this one may have as well; or empty.
     Run(const VProblem& problem, VChoices choices, const std::vector<Nanoseconds>& approved)
-        : m_problem(problem), m_choices(choices), m_approved(approved),
-          m_lanes(static_cast<std::size_t>(problem.devices))
+        : m_problem(problem), m_choices(choices), m_approved(approved), m_lanes(problem.devices)
     {
         if (!approved.empty())
             m_maxApproved = *std::max_element(approved.begin(), approved.end());
         for (VLane& l : m_lanes) {
-            l.blocks.reserve(static_cast<std::size_t>(problem.microbatches) * 6);
+            l.blocks.reserve(6 * problem.microbatches);
             for (auto& ends : l.end)
-                ends.reserve(static_cast<std::size_t>(problem.microbatches));
+                ends.reserve(problem.microbatches);
         }
     }
 
@@ -101,8 +102,8 @@ public:
     }
 
 private:
-    VLane& lane(int device) { return m_lanes[device]; }
-    const VLane& lane(int device) const { return m_lanes[device]; }
+    VLane& lane(DeviceIndex device) { return m_lanes[device]; }
+    const VLane& lane(DeviceIndex device) const { return m_lanes[device]; }
     int last() const { return m_problem.devices - 1; }
 
     /// The neighbour that a leg comes from; -1 where the leg begins.
@@ -118,14 +119,14 @@ private:
         const int from = source(leg, device);
         if (from < 0)
             return notYet;
-        const auto m = static_cast<std::size_t>(lane(device).count(leg));
+        const std::size_t m = lane(device).count(leg);
         return m < lane(from).end[leg].size() ? lane(from).end[leg][m] : notYet;
     }
 
     void put(Leg leg, int device)
     {
         VLane& l = lane(device);
-        const auto m = static_cast<std::size_t>(l.count(leg));
+        const std::size_t m = l.count(leg);
         const std::int64_t step = leg < gradientDown ? m_problem.memory.forward : m_problem.memory.inputGrad;
         const bool ready = (leg == forwardDown || l.end[leg - 1].size() > m)
                            && (source(leg, device) < 0 || madeAt(leg, device) != notYet);
@@ -276,7 +277,7 @@ private:
     VChoices m_choices;
     const std::vector<Nanoseconds>& m_approved;
     Nanoseconds m_maxApproved = 0;
-    std::vector<VLane> m_lanes;
+    ByDevice<VLane> m_lanes;
     Nanoseconds m_maxBubble = 0;
     bool m_fits = true;
 };
@@ -306,7 +307,7 @@ std::optional<VOrder> refined(const VProblem& problem, VChoices choices)
 
 std::vector<int> vPlacement(int devices)
 {
-    std::vector<int> deviceOfStage(2 * static_cast<std::size_t>(devices));
+    std::vector<int> deviceOfStage(2 * devices);
     for (int s = 0; s < 2 * devices; ++s)
         deviceOfStage[s] = std::min(s, 2 * devices - 1 - s);
     return deviceOfStage;

@@ -41,12 +41,12 @@ Cluster readClusterFile(const std::string& path, int devices)
         throw Error(path, fmt::format("it has {} devices, and {} are wanted", known, devices),
                     "measure more devices, or take fewer: a measured machine has those that it has");
     if (devices > 0 && devices < known) {
-        cluster.devices.resize(static_cast<std::size_t>(devices));
+        cluster.devices.resize(devices);
         std::erase_if(cluster.linkOfPair, [devices](const auto& entry) {
             return entry.first.first >= devices || entry.first.second >= devices;
         });
         if (!cluster.gpus.empty())
-            cluster.gpus.resize(static_cast<std::size_t>(devices));
+            cluster.gpus.resize(devices);
     }
     return cluster;
 }

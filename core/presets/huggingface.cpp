@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// A table of architectures says which keys each reads and what holds where a key is missing; one pass over the file
+// then fills the shape, and every key that changes the maths but has no formula here is a fault. The defaults are those
+// of the transformers library's configuration classes.
 #include "core/presets/huggingface.h"
 
 #include "core/json/objectreader.h"

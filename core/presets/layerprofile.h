@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The layers of a model as somebody measured them, one by one (executor/torch/torchprofile.h) or in a recorded run
+// The layers of a model as they were measured, one by one (executor/torch/torchprofile.h) or in a recorded run
 // (traces/analysis/layerranges.h), with how far each varied and which numbers are estimates; and the two files that
 // `profile` writes of them, both for --model.
 #pragma once

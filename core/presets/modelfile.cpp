@@ -191,8 +191,7 @@ ModelFile readLayerTable(std::string_view text, const std::string& name)
         }
         const auto cell = [&](Column column) -> const TextCell& { return line.cells[*columns[column]]; };
         const auto parsed = [&](const TextCell& from, std::string_view name, auto parse) -> std::int64_t {
-            const std::string_view unit =
-                titleOf(lines.front().cells[static_cast<std::size_t>(from.number - 1)].text).unit;
+            const std::string_view unit = titleOf(lines.front().cells[from.number - 1].text).unit;
             try {
                 if (!unit.empty() && isPlainNumber(from.text))
                     return parse(std::string(from.text) + std::string(unit), name);

@@ -187,7 +187,7 @@ Cluster PresetLibrary::cluster(std::string_view name, int devices) const
             group.finish();
             if (!diagnostics.empty())
                 break;
-            cluster.devices.insert(cluster.devices.end(), static_cast<std::size_t>(count),
+            cluster.devices.insert(cluster.devices.end(), count,
                                    shared ? groupOf(clusterName, name) : device(deviceName));
         }
         if (groups->empty())
@@ -207,7 +207,7 @@ Cluster PresetLibrary::cluster(std::string_view name, int devices) const
         const std::vector<DeviceSpec> own = cluster.devices;
         cluster.devices.clear();
         for (int i = 0; i < devices; ++i)
-            cluster.devices.push_back(own[static_cast<std::size_t>(i) % own.size()]);
+            cluster.devices.push_back(own[i % own.size()]);
     }
     return cluster;
 }

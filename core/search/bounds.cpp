@@ -74,7 +74,7 @@ private:
 
     void collectStages(Patience& patience)
     {
-        m_stages.resize(static_cast<std::size_t>(m_model.stages));
+        m_stages.resize(m_model.stages);
         for (int s = 0; s < m_model.stages; ++s)
             for (int m = 0; m < m_model.microbatches; ++m) {
                 patience.spend(1);
@@ -97,7 +97,7 @@ private:
     /// In one pass for all devices: of millions of tasks a pass takes a good part of a second.
     void collectWork(Patience& patience)
     {
-        m_work.resize(static_cast<std::size_t>(m_model.devices), 0);
+        m_work.resize(m_model.devices, 0);
         m_weightGrads = m_work;
         for (const SearchTask& task : m_model.tasks) {
             patience.spend(1);

@@ -48,22 +48,20 @@ std::vector<std::pair<std::int32_t, std::int32_t>> openPairs(const SearchModel& 
     std::vector<std::vector<bool>> before(model.tasks.size(), std::vector<bool>(model.tasks.size(), false));
     std::vector<bool> done(model.tasks.size(), false);
     std::function<void(std::int32_t)> visit = [&](std::int32_t t) {
-        const auto self = static_cast<std::size_t>(t);
-        if (done[self])
+        if (done[t])
             return;
-        done[self] = true;
+        done[t] = true;
         const auto take = [&](std::int32_t other) {
             if (other < 0)
                 return;
             visit(other);
-            const auto o = static_cast<std::size_t>(other);
             for (std::size_t i = 0; i < model.tasks.size(); ++i)
-                before[self][i] = before[self][i] || before[o][i];
-            before[self][o] = true;
+                before[t][i] = before[t][i] || before[other][i];
+            before[t][other] = true;
         };
-        take(model.tasks[self].input);
-        take(model.tasks[self].local);
-        take(predecessor[self]);
+        take(model.tasks[t].input);
+        take(model.tasks[t].local);
+        take(predecessor[t]);
         for (const ExtraInput& extra : model.extrasOf(t))
             take(extra.input);
     };
@@ -349,7 +347,7 @@ private:
     Ticks m_ticks;
     Aim m_aim;
     Incumbent& m_incumbent;
-    std::vector<Bytes> m_capacity;
+    ByDevice<Bytes> m_capacity;
     Slice m_slice[2];
     std::unique_ptr<Gecode::BAB<Orders>> m_engine[2];
     Nanoseconds m_from = Incumbent::noValue; ///< the best when the engines began

@@ -12,9 +12,9 @@ namespace pipewright {
 
 ExactSearch::ExactSearch(const SearchModel& model, const SearchOptions& options, Incumbent& incumbent)
     : m_model(model), m_options(options), m_incumbent(incumbent), m_inputs(model.tasks.size()),
-      m_predecessor(model.tasks.size(), -1), m_end(model.tasks.size(), 0),
-      m_free(static_cast<std::size_t>(model.devices), 0), m_first(m_free.size(), -1), m_left(m_free.size(), 0),
-      m_placed(model.tasks.size(), 0), m_live(m_free.size(), 0), m_unusedSpace(model.capacity), m_lanes(m_free.size())
+      m_predecessor(model.tasks.size(), -1), m_end(model.tasks.size(), 0), m_free(model.devices, 0),
+      m_first(m_free.size(), -1), m_left(m_free.size(), 0), m_placed(model.tasks.size(), 0), m_live(m_free.size(), 0),
+      m_unusedSpace(model.capacity), m_lanes(m_free.size())
 {
     for (std::size_t t = 0; t < model.tasks.size(); ++t) {
         const SearchTask& task = model.tasks[t];
@@ -93,7 +93,7 @@ bool ExactSearch::hopeless(std::int32_t id, Nanoseconds start) const
     const Nanoseconds best = m_incumbent.best();
     const bool span = m_options.objective == SearchObjective::Span;
     const Nanoseconds begin = m_begin < 0 ? start : m_begin; // start of the step, as blocks are placed by start time
-    const auto own = static_cast<std::size_t>(m_model.tasks[id].device);
+    const std::size_t own = m_model.tasks[id].device;
     for (std::size_t d = 0; d < m_free.size(); ++d) {
         const Nanoseconds first = !span ? begin : d == own && m_first[d] < 0 ? start : m_first[d];
         if (first < 0)
@@ -133,23 +133,22 @@ void ExactSearch::branch(std::size_t placed, Nanoseconds from)
     std::sort(choices.begin(), choices.end());
     for (const auto& [start, id] : choices) {
         const SearchTask& task = m_model.tasks[id];
-        const auto d = static_cast<std::size_t>(task.device);
-        if (m_live[d] + task.taken + task.passing > m_model.capacity[d] || hopeless(id, start))
+        if (m_live[task.device] + task.taken + task.passing > m_model.capacity[task.device] || hopeless(id, start))
             continue;
-        const Nanoseconds freeBefore = m_free[d], firstBefore = m_first[d];
+        const Nanoseconds freeBefore = m_free[task.device], firstBefore = m_first[task.device];
         m_begin = placed == 0 ? start : m_begin;
         m_placed[id] = 1;
-        m_end[id] = m_free[d] = start + task.duration;
-        m_first[d] = firstBefore < 0 ? start : firstBefore;
-        m_left[d] -= task.duration;
-        m_live[d] += task.taken - task.freed;
-        m_lanes[d].push_back(id);
+        m_end[id] = m_free[task.device] = start + task.duration;
+        m_first[task.device] = firstBefore < 0 ? start : firstBefore;
+        m_left[task.device] -= task.duration;
+        m_live[task.device] += task.taken - task.freed;
+        m_lanes[task.device].push_back(id);
         branch(placed + 1, start);
-        m_lanes[d].pop_back();
-        m_live[d] -= task.taken - task.freed;
-        m_left[d] += task.duration;
-        m_first[d] = firstBefore;
-        m_free[d] = freeBefore;
+        m_lanes[task.device].pop_back();
+        m_live[task.device] -= task.taken - task.freed;
+        m_left[task.device] += task.duration;
+        m_first[task.device] = firstBefore;
+        m_free[task.device] = freeBefore;
         m_placed[id] = 0;
         m_begin = placed == 0 ? -1 : m_begin;
         if (m_cut)

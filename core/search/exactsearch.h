@@ -34,7 +34,8 @@ private:
     std::vector<Nanoseconds> m_end, m_free, m_first,
         m_left; ///< per task; per device: free from, first start, work left
     std::vector<std::uint8_t> m_placed;
-    std::vector<Bytes> m_live, m_unusedSpace;
+    std::vector<Bytes> m_live;
+    ByDevice<Bytes> m_unusedSpace;
     Lanes m_lanes;
     Nanoseconds m_begin = -1; ///< start of the first block; -1: none is placed
     std::int64_t m_nodes = 0;

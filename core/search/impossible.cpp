@@ -158,7 +158,7 @@ Diagnostics whyImpossible(const Design& design, const SearchModel& model, const 
 {
     Diagnostics diagnostics;
     if (limit.factor) {
-        for (std::size_t d = 0; d < model.capacity.size(); ++d) {
+        for (const DeviceIndex d : model.capacity.indices()) {
             const Bytes least = ofOneMicrobatch(model, d, patience);
             const auto unit = static_cast<Bytes>(static_cast<double>(model.capacity[d]) / *limit.factor);
             if (least <= model.capacity[d])
@@ -166,7 +166,7 @@ Diagnostics whyImpossible(const Design& design, const SearchModel& model, const 
             const double needed =
                 unit > 0 ? static_cast<double>(least) / static_cast<double>(unit) : 1.0 / model.devices;
             diagnostics.push_back(
-                {Severity::Error, fmt::format("device {}", d),
+                {Severity::Error, fmt::format("device {}", int{d}),
                  fmt::format("one microbatch alone keeps the activations of {} stage{} until its gradient is done, and "
                              "{:.4g}x does not hold them",
                              model.stagesOfDevice[d].size(), model.stagesOfDevice[d].size() == 1 ? "" : "s",
@@ -176,15 +176,15 @@ Diagnostics whyImpossible(const Design& design, const SearchModel& model, const 
     } else {
         const Design one = oneMicrobatch(design);
         const Prediction prediction = predict(one);
-        for (std::size_t d = 0; d < model.limitOfDevice.size(); ++d) {
+        for (const DeviceIndex d : model.limitOfDevice.indices()) {
             const Bytes limitHere = model.limitOfDevice[d];
             if (model.capacity[d] == SearchModel::noCapacity)
                 continue;
-            const MemoryPeak peak = memoryPeak(prediction.program, prediction.timeline, static_cast<int>(d));
+            const MemoryPeak peak = memoryPeak(prediction.program, prediction.timeline, d);
             if (peak.peak <= limitHere)
                 continue;
             diagnostics.push_back(
-                {Severity::Error, fmt::format("device {}", d),
+                {Severity::Error, fmt::format("device {}", int{d}),
                  fmt::format("it needs at least {} for one microbatch, {} more than the limit of {}: {}",
                              formatSize(peak.peak), formatSize(peak.peak - limitHere), formatSize(limitHere),
                              describeParts(peak)),

@@ -28,7 +28,7 @@ Incumbent::Incumbent(const Design& design, const SearchModel& model, const Searc
 {
 }
 
-bool Incumbent::offer(const Lanes& lanes, Nanoseconds promised, const char* source, std::vector<Bytes>& capacity)
+bool Incumbent::offer(const Lanes& lanes, Nanoseconds promised, const char* source, ByDevice<Bytes>& capacity)
 {
     // The model is a relaxation: the prediction is never better than the promised value.
     if (promised >= m_best.load() || !lanesAllowed(m_model, lanes))
@@ -43,8 +43,9 @@ bool Incumbent::offer(const Lanes& lanes, Nanoseconds promised, const char* sour
         return false; // a deadlock through values that the model leaves out
     }
     bool fits = true;
-    for (std::size_t d = 0; m_model.exactBytes && d < capacity.size(); ++d)
-        if (m_model.capacity[d] != SearchModel::noCapacity && metrics.devices[d].peakBytes > m_model.limitOfDevice[d]) {
+    for (const DeviceIndex d : capacity.indices())
+        if (m_model.exactBytes && m_model.capacity[d] != SearchModel::noCapacity
+            && metrics.devices[d].peakBytes > m_model.limitOfDevice[d]) {
             capacity[d] = std::min(capacity[d], lanePeak(m_model, lanes[d]))
                           - (metrics.devices[d].peakBytes - m_model.limitOfDevice[d]);
             fits = false;

@@ -19,7 +19,7 @@ public:
 
     /// Predicts lanes whose promised value beats the best and keeps them if the prediction does too. Where they exceed
     /// the limit (buffers of values in flight), `capacity` of that device shrinks by the excess.
-    bool offer(const Lanes& lanes, Nanoseconds promised, const char* source, std::vector<Bytes>& capacity);
+    bool offer(const Lanes& lanes, Nanoseconds promised, const char* source, ByDevice<Bytes>& capacity);
     /// A lower bound proved by exhausting the alternatives.
     void proveBound(Nanoseconds bound, std::string why);
 

@@ -9,11 +9,10 @@ namespace pipewright {
 
 LaneTimes::LaneTimes(const SearchModel& model)
     : m_model(model), m_start(model.tasks.size()), m_end(model.tasks.size()), m_done(model.tasks.size()),
-      m_next(static_cast<std::size_t>(model.devices)), m_waiter(model.tasks.size()),
-      m_nextWaiter(static_cast<std::size_t>(model.devices)), m_sequence(model.tasks.size()),
-      m_free(static_cast<std::size_t>(model.devices))
+      m_next(model.devices), m_waiter(model.tasks.size()), m_nextWaiter(model.devices), m_sequence(model.tasks.size()),
+      m_free(model.devices)
 {
-    m_runnable.reserve(static_cast<std::size_t>(model.devices));
+    m_runnable.reserve(model.devices);
 }
 
 bool LaneTimes::run(const Lanes& lanes)
@@ -28,11 +27,11 @@ bool LaneTimes::run(const Lanes& lanes)
     const bool extras = !m_model.extras.empty();
     std::size_t ran = 0;
     while (!m_runnable.empty()) {
-        const auto d = static_cast<std::size_t>(m_runnable.back());
+        const std::size_t d = m_runnable.back();
         m_runnable.pop_back();
         const std::vector<std::int32_t>& lane = lanes[d];
         for (std::uint32_t& i = m_next[d]; i < lane.size(); ++i) {
-            const auto id = static_cast<std::size_t>(lane[i]);
+            const std::size_t id = lane[i];
             const SearchTask& task = m_model.tasks[id];
             Nanoseconds start = std::max(m_free[d], task.earliest);
             std::int32_t missing = -1;

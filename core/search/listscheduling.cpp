@@ -52,10 +52,9 @@ std::vector<int> lockRanks(const SearchModel& model)
 } // namespace
 
 PolicyRunner::PolicyRunner(const SearchModel& model)
-    : m_model(model), m_sequence(static_cast<std::size_t>(3 * model.stages)), m_next(m_sequence.size()),
-      m_end(model.tasks.size()), m_started(model.tasks.size()), m_wakes(model.tasks.size()),
-      m_live(static_cast<std::size_t>(model.devices)), m_backwardSpace(m_live.size(), 0), m_free(m_live.size()),
-      m_wake(m_live.size()), m_lanes(m_live.size())
+    : m_model(model), m_sequence(3 * model.stages), m_next(m_sequence.size()), m_end(model.tasks.size()),
+      m_started(model.tasks.size()), m_wakes(model.tasks.size()), m_live(model.devices),
+      m_backwardSpace(m_live.size(), 0), m_free(m_live.size()), m_wake(m_live.size()), m_lanes(m_live.size())
 {
     for (int s = 0; s < model.stages; ++s)
         for (int m = 0; m < model.microbatches; ++m) {
@@ -83,7 +82,7 @@ Policy PolicyRunner::initial(double share, int more) const
     Policy policy;
     const int bottom = m_model.stages - 1;
     Nanoseconds away = 0; // from the end of F to the start of B, of the first microbatch
-    policy.ahead.assign(static_cast<std::size_t>(m_model.stages), 1);
+    policy.ahead.assign(m_model.stages, 1);
     for (int s = bottom; s >= 0; --s) {
         const auto task = [&](std::int32_t id) -> const SearchTask& { return m_model.tasks[id]; };
         if (s < bottom)
@@ -98,8 +97,8 @@ Policy PolicyRunner::initial(double share, int more) const
 
 PolicyRunner::Head PolicyRunner::head(int stage, int kind) const
 {
-    const auto index = static_cast<std::size_t>(3 * stage + kind);
-    if (static_cast<std::size_t>(m_next[index]) >= m_sequence[index].size())
+    const std::size_t index = 3 * stage + kind;
+    if (m_next[index] >= std::ssize(m_sequence[index]))
         return {};
     Head head{m_sequence[index][m_next[index]], 0, true};
     const SearchTask& task = m_model.tasks[head.task];
@@ -124,28 +123,27 @@ PolicyRunner::Head PolicyRunner::head(int stage, int kind) const
 bool PolicyRunner::fits(int stage, std::int32_t id, int kind, Bytes live) const
 {
     const SearchTask& task = m_model.tasks[id];
-    const auto d = static_cast<std::size_t>(task.device);
     if (kind != forwardKind)
-        return live + task.taken + task.passing <= m_model.capacity[d];
+        return live + task.taken + task.passing <= m_model.capacity[task.device];
     // The microbatch must be able to finish: memory for its later stages on this device and for a backward.
     Bytes later = 0;
-    for (const int s : m_model.stagesOfDevice[d])
+    for (const int s : m_model.stagesOfDevice[task.device])
         if (s > stage)
             later += m_model.tasks[m_model.forward(s, task.microbatch)].taken;
-    return live + task.taken + later + std::max(task.passing, m_backwardSpace[d]) <= m_model.capacity[d];
+    return live + task.taken + later + std::max(task.passing, m_backwardSpace[task.device])
+           <= m_model.capacity[task.device];
 }
 
 PolicyRunner::Choice PolicyRunner::choose(const Policy& policy, int device, Nanoseconds now)
 {
-    const auto d = static_cast<std::size_t>(device);
-    const std::vector<int>& stages = m_model.stagesOfDevice[d];
+    const std::vector<int>& stages = m_model.stagesOfDevice[device];
     Head forward, backward, weight; // the preferred ready one of each kind
     Nanoseconds nextForward = unknown, nextBackward = unknown, nextAny = unknown;
     bool blocked = false, owesMuch = false; // a ready F waits for memory, or for a W
     for (const int s : stages) {
         const auto counted = [&](int kind) { return m_next[3 * s + kind]; };
         if (const Head f = head(s, forwardKind); f.task >= 0 && f.known) {
-            if (!fits(s, f.task, forwardKind, m_live[d]))
+            if (!fits(s, f.task, forwardKind, m_live[device]))
                 blocked = blocked || f.ready <= now;
             else if (counted(forwardKind) - counted(backwardKind) < policy.ahead[s]) {
                 if (f.ready > now)
@@ -155,7 +153,7 @@ PolicyRunner::Choice PolicyRunner::choose(const Policy& policy, int device, Nano
             }
         }
         if (const Head b = head(s, backwardKind); b.task >= 0 && b.known) {
-            if (!fits(s, b.task, backwardKind, m_live[d]))
+            if (!fits(s, b.task, backwardKind, m_live[device]))
                 blocked = blocked || b.ready <= now;
             else if (b.ready > now)
                 nextBackward = std::min(nextBackward, b.ready);
@@ -165,7 +163,7 @@ PolicyRunner::Choice PolicyRunner::choose(const Policy& policy, int device, Nano
         if (const Head w = head(s, weightKind); w.task >= 0 && w.known) {
             if (w.ready > now)
                 nextAny = std::min(nextAny, w.ready);
-            else if (fits(s, w.task, weightKind, m_live[d]) && weight.task < 0)
+            else if (fits(s, w.task, weightKind, m_live[device]) && weight.task < 0)
                 weight = w;
             owesMuch = owesMuch || counted(backwardKind) - counted(weightKind) > policy.owed;
         }
@@ -194,14 +192,13 @@ PolicyRunner::Choice PolicyRunner::choose(const Policy& policy, int device, Nano
 void PolicyRunner::start(std::int32_t id, Nanoseconds now)
 {
     const SearchTask& task = m_model.tasks[id];
-    const auto d = static_cast<std::size_t>(task.device);
     const int kind = task.op == Op::F ? forwardKind : task.op == Op::W ? weightKind : backwardKind;
     ++m_next[3 * task.stage + kind];
     m_started[id] = 1;
     m_end[id] = now + task.duration;
-    m_live[d] += task.taken - task.freed;
-    m_lanes[d].push_back(id);
-    m_free[d] = m_wake[d] = now + task.duration;
+    m_live[task.device] += task.taken - task.freed;
+    m_lanes[task.device].push_back(id);
+    m_free[task.device] = m_wake[task.device] = now + task.duration;
     for (const std::int32_t other : m_wakes[id])
         m_wake[other] = std::min(m_wake[other], std::max(now, m_free[other]));
 }
@@ -216,7 +213,7 @@ std::optional<Lanes> PolicyRunner::run(const Policy& policy, const std::function
     for (std::vector<std::int32_t>& lane : m_lanes)
         lane.clear();
     for (std::size_t done = 0; done < m_model.tasks.size();) {
-        const auto d = static_cast<std::size_t>(std::min_element(m_wake.begin(), m_wake.end()) - m_wake.begin());
+        const std::size_t d = std::min_element(m_wake.begin(), m_wake.end()) - m_wake.begin();
         const Nanoseconds now = m_wake[d];
         if (now == unknown)
             return std::nullopt;

@@ -155,7 +155,7 @@ private:
         std::vector<Cut> cuts;
         if (!m_options.moveLayers || layers < stages)
             return cuts;
-        std::vector<int> names(static_cast<std::size_t>(m_design.schedule.devices()));
+        std::vector<int> names(m_design.schedule.devices());
         std::iota(names.begin(), names.end(), 0);
         std::int64_t count = 1;
         for (std::int64_t i = 1; i < stages && count <= mostCutsToTry; ++i)
@@ -251,7 +251,7 @@ private:
             return;
         }
         const SearchModel model(design, m_options.search.limit);
-        std::vector<double> work(static_cast<std::size_t>(model.devices), 0);
+        std::vector<double> work(model.devices, 0);
         for (const SearchTask& task : model.tasks)
             work[task.device] += 1e-9 * static_cast<double>(task.duration);
         cut.unevenness = std::inner_product(work.begin(), work.end(), work.begin(), 0.0);
@@ -347,7 +347,7 @@ void refuse(const Design& design, const PartitionOptions& options)
     if (!design.schedule.pins.empty())
         throw Error("schedule.pins", "pins hold blocks of stages that are cut anew",
                     "remove the pins, or search the order alone");
-    if (design.cluster.devices.size() < static_cast<std::size_t>(design.schedule.devices()))
+    if (std::ssize(design.cluster.devices) < design.schedule.devices())
         throw Error("cluster", "it describes fewer devices than the schedule has", "name a device or a cluster");
     const SearchModel searchable(design, options.search.limit); // throws for kinds that cannot be searched
     withPlacement(design, design.schedule.deviceOfStage, design.layersPerStage);

@@ -53,7 +53,7 @@ bool ProofByParts::begin()
         return false;
     std::vector<Nanoseconds> begins, ends;
     for (int m = 0; m < count; ++m) {
-        const auto last = static_cast<std::size_t>(lastOf(m_model, m));
+        const std::size_t last = lastOf(m_model, m);
         begins.push_back(times.starts()[m_model.forward(0, m)]);
         ends.push_back(times.starts()[last] + m_model.tasks[last].duration);
     }

@@ -23,7 +23,7 @@ Design withMicrobatches(const Design& design, int microbatches)
     other.schedule.microbatches = microbatches;
     other.schedule.pins.clear();
     if (!other.costs.microbatches.empty())
-        other.costs.microbatches.assign(static_cast<std::size_t>(microbatches), design.costs.microbatches.front());
+        other.costs.microbatches.assign(microbatches, design.costs.microbatches.front());
     placeInTurn(other.schedule);
     return other;
 }
@@ -45,13 +45,13 @@ std::optional<Lanes> repeated(const SearchModel& few, const Lanes& lanes, const 
     const int copies = (many.microbatches - few.microbatches) / period;
     if ((many.microbatches - few.microbatches) % period != 0)
         return std::nullopt;
-    const auto passes = static_cast<std::size_t>(3 * few.stages);
+    const std::size_t passes = 3 * few.stages;
     std::vector<int> next(passes, 0); // microbatches are renumbered in ascending order
     Lanes result(lanes.size());
     for (std::size_t d = 0; d < lanes.size(); ++d) {
         const std::vector<std::int32_t>& lane = lanes[d];
-        const auto from = static_cast<std::size_t>(
-            std::find_if(lane.begin(), lane.end(), [&](std::int32_t t) { return starts[t] >= cut; }) - lane.begin());
+        const std::size_t from =
+            std::find_if(lane.begin(), lane.end(), [&](std::int32_t t) { return starts[t] >= cut; }) - lane.begin();
         const std::size_t length =
             lane.size() / static_cast<std::size_t>(few.microbatches) * static_cast<std::size_t>(period);
         if (from + length > lane.size())

@@ -46,7 +46,7 @@ void runThreads(const Design& design, const SearchModel& model, const SearchOpti
     // With millions of blocks a piece of work between two questions takes seconds. What the longest took so far, of any
     // thread, the next may take too: it is only begun where there is time for it.
     std::atomic<double> longest{0};
-    std::vector<std::exception_ptr> failures(static_cast<std::size_t>(options.threads));
+    std::vector<std::exception_ptr> failures(options.threads);
     std::vector<std::jthread> threads;
     const auto work = [&](int index) {
         double asked = incumbent.seconds();

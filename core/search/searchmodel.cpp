@@ -42,8 +42,7 @@ void refuseUnknownKinds(const Design& design)
             "costs.stages",
             fmt::format("costs of {} stages for a schedule of {}", design.costs.stages.size(), schedule.stages()),
             "give one entry per stage");
-    if (!design.costs.microbatches.empty()
-        && design.costs.microbatches.size() != static_cast<std::size_t>(schedule.microbatches))
+    if (!design.costs.microbatches.empty() && std::ssize(design.costs.microbatches) != schedule.microbatches)
         throw Error("costs.microbatches", "the scales do not fit the microbatches",
                     "give one entry per microbatch, or none");
     for (const StageCosts& stage : design.costs.stages)
@@ -61,15 +60,15 @@ SearchModel::SearchModel(const Design& design, const MemoryLimit& limit, std::sp
     microbatches = design.schedule.microbatches;
     devices = design.schedule.devices();
     deviceOfStage = design.schedule.deviceOfStage;
-    stagesOfDevice.resize(static_cast<std::size_t>(devices));
-    updates.assign(static_cast<std::size_t>(devices), 0);
+    stagesOfDevice = ByDevice<std::vector<int>>(devices);
+    updates = ByDevice<Nanoseconds>(devices);
     hostGaps = design.costs.hasHostGaps();
     for (int d = 0; d < devices; ++d)
         firstGap.push_back(design.costs.hostGap(Op::F, d));
     for (int s = 0; s < stages; ++s) {
-        const auto d = static_cast<std::size_t>(design.schedule.deviceOfStage[s]);
+        const DeviceIndex d = design.schedule.deviceOfStage[s];
         stagesOfDevice[d].push_back(s);
-        updates[d] += design.costs.stages[s].update + design.costs.hostGap(Op::U, design.schedule.deviceOfStage[s]);
+        updates[d] += design.costs.stages[s].update + design.costs.hostGap(Op::U, d);
     }
     addTasks(design, patience);
     addInputs(design, patience);
@@ -97,19 +96,18 @@ Nanoseconds recomputeTime(const Design& design, int stage, int microbatch)
 void SearchModel::addTasks(const Design& design, Patience& patience)
 {
     // Placed blocks determine whether their backward is split.
-    const std::size_t cells = static_cast<std::size_t>(stages) * static_cast<std::size_t>(microbatches);
-    std::vector<std::uint8_t> split(cells, design.schedule.backward == BackwardStyle::Split);
+    ByStageAndMicrobatch<std::uint8_t> split(stages, microbatches, design.schedule.backward == BackwardStyle::Split);
     for (const std::vector<Block>& lane : design.schedule.order)
         for (const Block& block : lane)
             if (isBackward(block.op) && block.stage >= 0 && block.stage < stages && block.microbatch >= 0
                 && block.microbatch < microbatches)
-                split[cell(block.stage, block.microbatch)] = block.op != Op::B;
-    m_first.resize(cells);
-    tasks.reserve(3 * cells);
+                split(block.stage, block.microbatch) = block.op != Op::B;
+    m_first = ByStageAndMicrobatch<std::int32_t>(stages, microbatches);
+    tasks.reserve(3 * split.size());
     for (int s = 0; s < stages; ++s)
         for (int m = 0; m < microbatches; ++m) {
             const auto first = static_cast<std::int32_t>(tasks.size());
-            m_first[cell(s, m)] = first;
+            m_first(s, m) = first;
             patience.spend(1);
             const auto add = [&](Op op, std::int32_t local) {
                 SearchTask& task = tasks.emplace_back();
@@ -123,7 +121,7 @@ void SearchModel::addTasks(const Design& design, Patience& patience)
                 task.local = local;
             };
             add(Op::F, -1);
-            if (split[cell(s, m)] != 0) {
+            if (split(s, m) != 0) {
                 add(Op::I, first);
                 add(Op::W, first + 1);
             } else {
@@ -167,7 +165,7 @@ void SearchModel::addMemory(const Design& design, const MemoryLimit& limit, Pati
 {
     const Costs& costs = design.costs;
     const bool byFactor = limit.factor.has_value();
-    std::vector<Bytes> persistent(static_cast<std::size_t>(devices), 0), savedOnDevice(persistent);
+    ByDevice<Bytes> persistent(devices), savedOnDevice(devices);
     Bytes known = 0;
     for (int d = 0; d < devices; ++d)
         for (const int s : stagesOfDevice[d]) {
@@ -221,17 +219,17 @@ void SearchModel::addMemory(const Design& design, const MemoryLimit& limit, Pati
         }
     }
     exactBytes = !byFactor;
-    capacity.assign(static_cast<std::size_t>(devices), noCapacity);
-    limitOfDevice.assign(static_cast<std::size_t>(devices), 0);
-    for (std::size_t d = 0; d < capacity.size(); ++d) {
+    capacity = ByDevice<Bytes>(devices, noCapacity);
+    limitOfDevice = ByDevice<Bytes>(devices);
+    for (const DeviceIndex d : capacity.indices()) {
         if (byFactor) {
             const auto unit =
                 static_cast<double>(known == 0 ? static_cast<Bytes>(stagesOfDevice[d].size()) : savedOnDevice[d]);
             // 1.15 x 20 is 23, although 1.15 is a little less in binary.
             capacity[d] = limitOfDevice[d] =
                 static_cast<Bytes>(std::floor(std::min(*limit.factor * devices * unit * (1 + 1e-12), 4e18)));
-        } else if (const Bytes bytes =
-                       limit.bytes.value_or(d < design.cluster.devices.size() ? design.cluster.devices[d].memory : 0);
+        } else if (const Bytes bytes = limit.bytes.value_or(
+                       d < std::ssize(design.cluster.devices) ? design.cluster.devices[d].memory : 0);
                    limit.bytes || bytes > 0) {
             limitOfDevice[d] = bytes;
             capacity[d] = bytes - persistent[d];
@@ -255,7 +253,7 @@ void SearchModel::lock(const Schedule& schedule, std::span<const Block> locked)
     }
 }
 
-std::int32_t SearchModel::weightGrad(int stage, int microbatch) const
+std::int32_t SearchModel::weightGrad(StageIndex stage, MicrobatchIndex microbatch) const
 {
     const std::int32_t back = backward(stage, microbatch);
     return tasks[back].op == Op::I ? back + 1 : -1;

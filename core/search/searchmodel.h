@@ -6,6 +6,7 @@
 // measured. Building is O(blocks).
 #pragma once
 
+#include "core/base/indexed.h"
 #include "core/design/design.h"
 
 #include <cstdint>
@@ -86,26 +87,29 @@ public:
     std::vector<SearchTask> tasks; ///< per stage and microbatch: F, then B or I and W
     std::vector<ExtraInput> extras;
     std::vector<int> deviceOfStage;
-    std::vector<std::vector<int>> stagesOfDevice; ///< ascending
-    std::vector<Bytes> capacity;                  ///< per device, for the tasks' bytes; noCapacity: unlimited
-    std::vector<Nanoseconds> updates;             ///< per device, after its last block
-    std::vector<Nanoseconds> firstGap;            ///< per device, before its first block, which is a forward
-    std::vector<Bytes> limitOfDevice;             ///< as given, with persistent bytes; for a factor only activations
-    bool hostGaps = false;                        ///< the costs have some
+    ByDevice<std::vector<int>> stagesOfDevice; ///< ascending
+    ByDevice<Bytes> capacity;                  ///< for the tasks' bytes; noCapacity: unlimited
+    ByDevice<Nanoseconds> updates;             ///< after the device's last block
+    ByDevice<Nanoseconds> firstGap;            ///< before its first block, which is a forward
+    ByDevice<Bytes> limitOfDevice;             ///< as given, with persistent bytes; for a factor only activations
+    bool hostGaps = false;                     ///< the costs have some
     bool exactBytes = false; ///< the limit is on all bytes: the prediction decides, `capacity` is a guide
     int stages = 0, microbatches = 0, devices = 0;
     static constexpr Bytes noCapacity = Bytes{1} << 62;
 
     /// Not part of the time of the device that the objective counts: the gap before the first block of the step, or of
     /// the device.
-    Nanoseconds lead(SearchObjective objective, int device) const
+    Nanoseconds lead(SearchObjective objective, DeviceIndex device) const
     {
-        return firstGap[objective == SearchObjective::Span ? device : deviceOfStage.front()];
+        return firstGap[objective == SearchObjective::Span ? device : DeviceIndex(deviceOfStage.front())];
     }
-    std::int32_t forward(int stage, int microbatch) const { return m_first[cell(stage, microbatch)]; }
-    std::int32_t backward(int stage, int microbatch) const { return forward(stage, microbatch) + 1; } ///< I or B
-    std::int32_t weightGrad(int stage, int microbatch) const; ///< -1: a full backward
-    std::int32_t taskOf(const Block& block) const;            ///< -1: none
+    std::int32_t forward(StageIndex stage, MicrobatchIndex microbatch) const { return m_first(stage, microbatch); }
+    std::int32_t backward(StageIndex stage, MicrobatchIndex microbatch) const ///< I or B
+    {
+        return forward(stage, microbatch) + 1;
+    }
+    std::int32_t weightGrad(StageIndex stage, MicrobatchIndex microbatch) const; ///< -1: a full backward
+    std::int32_t taskOf(const Block& block) const;                               ///< -1: none
     std::int32_t consumerOf(std::int32_t task) const; ///< the task along the chain that takes its value; -1: none
     std::span<const ExtraInput> extrasOf(std::int32_t task) const;
 
@@ -115,17 +119,12 @@ public:
     Schedule scheduleOf(const Lanes& lanes, const Schedule& like) const;
 
 private:
-    std::size_t cell(int stage, int microbatch) const
-    {
-        return static_cast<std::size_t>(stage) * static_cast<std::size_t>(microbatches)
-               + static_cast<std::size_t>(microbatch);
-    }
     void addTasks(const Design& design, Patience& patience);
     void addInputs(const Design& design, Patience& patience);
     void addMemory(const Design& design, const MemoryLimit& limit, Patience& patience);
     void lock(const Schedule& schedule, std::span<const Block> locked);
 
-    std::vector<std::int32_t> m_first; ///< per stage and microbatch
+    ByStageAndMicrobatch<std::int32_t> m_first;
 };
 
 /// Start times of lanes when every task runs as early as possible.

@@ -7,10 +7,10 @@ namespace pipewright {
 std::vector<std::int32_t> symmetricPredecessors(const SearchModel& model)
 {
     std::vector<std::int32_t> before(model.tasks.size(), -1);
-    std::vector<std::int32_t> first(static_cast<std::size_t>(passRanks * model.stages), -1), last(first);
+    std::vector<std::int32_t> first(passRanks * model.stages, -1), last(first);
     for (std::size_t t = 0; t < model.tasks.size(); ++t) {
         const SearchTask& task = model.tasks[t];
-        const auto slot = static_cast<std::size_t>(passRanks * task.stage + passRank(task.op));
+        const std::size_t slot = passRanks * task.stage + passRank(task.op);
         if (first[slot] < 0)
             first[slot] = static_cast<std::int32_t>(t);
         const SearchTask& like = model.tasks[first[slot]];

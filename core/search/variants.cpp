@@ -53,7 +53,7 @@ std::vector<Block> inStyle(const std::vector<Block>& blocks, BackwardStyle style
 /// The first 0, 1, 2, 4, … and all stages fully; and all of them selectively, where the model has an attention core.
 std::vector<std::vector<Recompute>> choicesFor(const Design& design)
 {
-    const auto stages = static_cast<std::size_t>(design.schedule.stages());
+    const std::size_t stages = design.schedule.stages();
     std::vector<std::vector<Recompute>> choices;
     for (std::size_t count = 0;; count = std::min(stages, std::max<std::size_t>(1, 2 * count))) {
         choices.emplace_back(count == 0 ? 0 : stages, Recompute::None);

@@ -97,7 +97,7 @@ void WindowSearch::cut(const Lanes& lanes, Nanoseconds from, Nanoseconds to)
             part.live += task.taken - task.freed;
         }
         if (part.from > 0) {
-            const auto last = static_cast<std::size_t>(lane[part.from - 1]);
+            const std::size_t last = lane[part.from - 1];
             part.free = m_start[last] + m_model.tasks[last].duration;
         }
         for (std::size_t i = part.from; i < part.to; ++i) {
@@ -280,14 +280,13 @@ void WindowSearch::branch(std::size_t placed, Lanes& lanes)
         m_orders[lane].push_back(piece.task);
         readyBefore.clear();
         for (const auto& [later, delay] : piece.followers) {
-            const auto f = static_cast<std::size_t>(later);
-            readyBefore.push_back(m_ready[f]);
-            m_ready[f] = std::max(m_ready[f], part.free + delay);
-            --m_pending[f];
+            readyBefore.push_back(m_ready[later]);
+            m_ready[later] = std::max(m_ready[later], part.free + delay);
+            --m_pending[later];
         }
         branch(placed + 1, lanes);
         for (std::size_t i = piece.followers.size(); i-- > 0;) {
-            const auto f = static_cast<std::size_t>(piece.followers[i].first);
+            const std::size_t f = piece.followers[i].first;
             m_ready[f] = readyBefore[i];
             ++m_pending[f];
         }

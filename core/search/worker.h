@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // One thread of a search: its share of the starting points, then rounds of rules and local search around the best
-// schedule until told to stop.
+// schedule until it is stopped.
 #pragma once
 
 #include "core/search/constraintsearch.h"
@@ -57,7 +57,7 @@ private:
     int m_index;
     std::mt19937_64 m_random;
     std::unique_ptr<Tools> m_tools;
-    std::vector<Bytes> m_capacity;                   ///< for the tools' model, until there is one
+    ByDevice<Bytes> m_capacity;                      ///< for the tools' model, until there is one
     std::unique_ptr<ConstraintSearch> m_constraints; ///< on one thread, until finished
     std::unique_ptr<ProofByParts> m_parts;           ///< likewise, for designs with too many blocks
     struct Scored {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What a stage of measured layers holds when PyTorch's autograd and its pipelining run it, which is decided otherwise
-// than tensor by tensor:
+// What a stage of measured layers holds when PyTorch's autograd and its pipelining run it. That does not follow tensor
+// by tensor, but from these rules:
 //   - A backward in two halves keeps the graph from the topmost weight down, with all that it saved, until W. So only
 //     what layers above the last weight kept goes with I.
 //   - From I until W the stage holds its input and the gradients of its input and of its output, and the gradients
 //     between its layers where a weight gradient starts from them.
-//   - The first stage's input wants no gradient, so its I does nothing and its W does the full backward.
+//   - The first stage's input requires no gradient, so its I does nothing and its W does the full backward.
 //   - A full backward lets go of each layer as it passes through it.
 // Of what is in flight between stages, what the Program counts as received or to be sent is left out here.
 #pragma once

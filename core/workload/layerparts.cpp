@@ -202,7 +202,7 @@ void addExperts(const ModelShape& shape, Layer& layer)
     Keeper keep = keeper(shape, layer);
 
     addLinear(layer, tokens, {"router", shape.hidden, shape.experts, shape.routerBias && shape.expertBias});
-    if (shape.routerBias && !shape.expertBias) // added for the choice alone, and no gradient's business
+    if (shape.routerBias && !shape.expertBias) // added for the choice of experts alone, without a gradient
         addParameter(layer, "router.correction", 1, shape.experts, Start::Zero);
     keep.untilWeightGrad("router.input", tokens * shape.hidden);
     keep.add("router.probabilities", tokens * shape.experts, 4, Lifetime::UntilInputGrad);

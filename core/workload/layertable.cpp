@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// balancedPartition() is the linear partition problem by dynamic programming over (stages, layers): O(stages x
+// layers^2) at worst, and less since a last stage that is longer than the best so far ends the inner loop.
 #include "core/workload/layertable.h"
 
 #include <fmt/format.h>
@@ -104,8 +106,8 @@ std::vector<int> balancedPartition(const std::vector<Layer>& layers, int stages)
         upTo.push_back(upTo.back() + layer.work());
     // longest[s][n]: the shortest longest stage of the first n layers in s + 1 stages; begins[s][n]: its last stage's.
     const auto width = static_cast<std::size_t>(count) + 1;
-    std::vector<std::vector<double>> longest(static_cast<std::size_t>(stages), std::vector<double>(width, 0));
-    std::vector<std::vector<int>> begins(static_cast<std::size_t>(stages), std::vector<int>(width, 0));
+    std::vector<std::vector<double>> longest(stages, std::vector<double>(width, 0));
+    std::vector<std::vector<int>> begins(stages, std::vector<int>(width, 0));
     longest[0] = upTo;
     for (std::size_t s = 1; s < longest.size(); ++s)
         for (int n = static_cast<int>(s) + 1; n <= count; ++n) {
@@ -122,11 +124,11 @@ std::vector<int> balancedPartition(const std::vector<Layer>& layers, int stages)
             }
             longest[s][n] = best;
         }
-    std::vector<int> partition(static_cast<std::size_t>(stages));
+    std::vector<int> partition(stages);
     int end = count;
     for (int s = stages - 1; s >= 0; --s) {
-        const int begin = s == 0 ? 0 : begins[static_cast<std::size_t>(s)][end];
-        partition[static_cast<std::size_t>(s)] = end - begin;
+        const int begin = s == 0 ? 0 : begins[s][end];
+        partition[s] = end - begin;
         end = begin;
     }
     return partition;

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// Divides the work, parameters and bytes of each part of a layer by the degree that splits it, and adds the collectives
+// that the cited papers place around it. O(tensors of the layer).
 #include "core/workload/parallelism.h"
 
 #include <fmt/format.h>

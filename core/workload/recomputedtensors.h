@@ -19,7 +19,8 @@ namespace pipewright {
 /// Throws Error for stages that are to recompute what the model does not keep.
 void checkRecompute(const ModelShape& shape, const std::vector<Recompute>& ofStage);
 
-/// Is it R that writes this tensor for the backward, and not F? Nobody but I writes what is of lifetime FromInputGrad.
+/// Is it R that writes this tensor for the backward, and not F? Tensors of lifetime FromInputGrad are written by I
+/// only.
 bool isRecomputed(const SavedTensor& tensor, Recompute recompute, int sequencePieces);
 
 /// Bytes of a layer's tensors that R writes.

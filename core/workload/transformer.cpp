@@ -33,7 +33,7 @@ std::vector<Layer> layersOf(const ModelShape& shape)
         return tableLayers(shape);
     const ModelShape member = memberShape(shape);
     std::vector<Layer> layers;
-    layers.reserve(static_cast<std::size_t>(shape.layers) + 2);
+    layers.reserve(shape.layers + 2);
     layers.push_back(embeddingLayer(member));
     for (int index = 0; index < shape.layers; ++index)
         layers.push_back(repeatedLayer(member, index));
@@ -127,9 +127,9 @@ std::vector<int> evenPartition(const Workload& workload, int stages)
     // With more stages than repeated layers the head stands alone, and then the embedding, which has less work.
     const bool headAlone = stages > layers, embeddingAlone = stages > layers + 1;
     const int shared = stages - (headAlone ? 1 : 0) - (embeddingAlone ? 1 : 0);
-    std::vector<int> partition(static_cast<std::size_t>(shared), layers / shared);
+    std::vector<int> partition(shared, layers / shared);
     // The remainder goes to the stages nearest the middle, lower ones first among equals.
-    std::vector<int> byDistance(static_cast<std::size_t>(shared));
+    std::vector<int> byDistance(shared);
     std::iota(byDistance.begin(), byDistance.end(), 0);
     std::stable_sort(byDistance.begin(), byDistance.end(), [shared](int a, int b) {
         return std::abs(2 * a - (shared - 1)) < std::abs(2 * b - (shared - 1));

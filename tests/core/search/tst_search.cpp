@@ -233,7 +233,7 @@ private Q_SLOTS:
             const auto constraints = makeConstraintSearch(model, given, incumbent);
             if (!constraints)
                 QSKIP("built without Gecode");
-            std::vector<Bytes> room = model.capacity;
+            ByDevice<Bytes> room = model.capacity;
             QVERIFY(incumbent.offer(*first, 0, "one after the other", room));
             for (int slice = 0; slice < 1000 && constraints->resume([] { return false; }); ++slice) {
             }
@@ -267,7 +267,7 @@ private Q_SLOTS:
             if (!first || !lanesAllowed(model, *first))
                 continue;
             Incumbent incumbent(base, model, given, 0);
-            std::vector<Bytes> room = model.capacity;
+            ByDevice<Bytes> room = model.capacity;
             QVERIFY(incumbent.offer(*first, 0, "one after the other", room));
             ProofByParts parts(base, model, given, incumbent, 2);
             while (parts.resume([] { return false; })) {
@@ -291,7 +291,7 @@ private Q_SLOTS:
         const SearchModel model(base, given.limit);
         const SearchResult known = search(base, given);
         Incumbent incumbent(base, model, given, 0);
-        std::vector<Bytes> room = model.capacity;
+        ByDevice<Bytes> room = model.capacity;
         QVERIFY(incumbent.offer(*model.lanesOf(known.schedule), known.value, "known", room));
         ProofByParts parts(base, model, given, incumbent, 7);
         while (parts.resume([] { return false; })) {
