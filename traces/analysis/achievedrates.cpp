@@ -111,10 +111,9 @@ std::vector<AchievedRate> achievedRates(const Design& design, const Program& pro
         if (measured.start[t] == notRun)
             continue;
         const Nanoseconds time = measured.end[t] - measured.start[t];
-        if (task.kind == TaskKind::Compute && static_cast<std::size_t>(task.stage) < flops.size()) {
+        if (task.kind == TaskKind::Compute && task.stage < std::ssize(flops)) {
             const auto& scales = design.costs.microbatches;
-            const auto microbatch = static_cast<std::size_t>(task.microbatch);
-            const double scale = microbatch < scales.size() ? scales[microbatch].time : 1;
+            const double scale = task.microbatch < std::ssize(scales) ? scales[task.microbatch].time : 1;
             add(devices[task.device], scale * flops[task.stage].of(task.op), time);
         } else if (task.kind == TaskKind::Transfer) {
             double bytes = 0;

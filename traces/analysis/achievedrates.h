@@ -33,7 +33,7 @@ std::string nameOf(const AchievedRate& rate, const Cluster& cluster);
 std::string rateText(double perSecond, bool flops); ///< "1.53 TFLOP/s", "24.1 GB/s"
 
 /// The design whose model was at work: the trace's own where it holds one, else the given one, without its model when
-/// that is a built-in one, which stands where nobody named a model and which no other tool trains.
+/// that is a built-in one, which stands where no model was named and which no other tool trains.
 Design workedDesign(const TraceReader& trace, const Design& given);
 
 /// Matrix units of each device in model FLOPs (recomputation counts as time only), then every link that carried bytes,

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// Groups the measured times of the typical steps by stage and operation, by link and by device, and takes medians;
+// links are fitted by their own file (handoff.h). O(records log records).
 #include "traces/analysis/calibration.h"
 
 #include "core/base/diagnostic.h"
@@ -223,7 +225,7 @@ Calibration calibrate(const Design& design, const std::vector<NamedTrace>& trace
                       const std::optional<StepRange>& only)
 {
     const Program program = compile(design.schedule, design.costs, design.dataflow);
-    std::vector<StageSamples> stages(static_cast<std::size_t>(program.stages()));
+    std::vector<StageSamples> stages(program.stages());
     Samples reduce, makespans;
     Handoffs handoffs(program);
     HostGapSamples gaps(program, design.costs);

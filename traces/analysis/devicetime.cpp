@@ -133,9 +133,9 @@ public:
         if (device.finished > 0)
             addGap({m_any.until, to, DeviceTimeCause::HostGap, 0, 0, false}, to, device);
         auto& time = device.time;
-        time[static_cast<std::size_t>(DeviceTimeCause::Computing)] = m_compute.covered;
-        time[static_cast<std::size_t>(DeviceTimeCause::Communication)] = m_work.covered - m_compute.covered;
-        time[static_cast<std::size_t>(DeviceTimeCause::Copies)] = m_any.covered - m_work.covered;
+        time[indexOf(DeviceTimeCause::Computing)] = m_compute.covered;
+        time[indexOf(DeviceTimeCause::Communication)] = m_work.covered - m_compute.covered;
+        time[indexOf(DeviceTimeCause::Copies)] = m_any.covered - m_work.covered;
         device.communicating = m_communication.covered;
         device.copying = m_copies.covered;
         std::sort(device.gaps.begin(), device.gaps.end(), longer);
@@ -163,7 +163,7 @@ private:
                         : until - gap.start <= backToBackGap ? DeviceTimeCause::BackToBack
                                                              : DeviceTimeCause::Waiting;
         }
-        device.time[static_cast<std::size_t>(gap.cause)] += gap.end - gap.start;
+        device.time[indexOf(gap.cause)] += gap.end - gap.start;
         // A min-heap by length.
         std::vector<DeviceTime::Gap>& kept = device.gaps;
         if (kept.size() == DeviceTime::gapsKept) {
@@ -349,9 +349,9 @@ DeviceTimes deviceTimes(const StoredActivities& trace, const LaunchCalls& launch
     for (const auto& [which, ofDevice] : tracks) {
         DeviceTime& device = times.devices.emplace_back();
         std::tie(device.rank, device.device) = which;
-        const auto named = static_cast<std::size_t>(device.device);
         const std::string what = device.device == hostDevice ? "CPU" : fmt::format("GPU {}", device.device);
-        device.name = device.device >= 0 && named < trace.deviceNames.size() ? trace.deviceNames[named]
+        device.name = device.device >= 0 && device.device < std::ssize(trace.deviceNames)
+                          ? trace.deviceNames[device.device]
                       : trace.ranks > 1 ? fmt::format("rank {}, {}", device.rank, what)
                                         : what;
         HiddenTransfers own{trace.transfers.transfers, hidden, std::move(transfers[which])};

@@ -21,6 +21,10 @@ namespace pipewright {
 
 enum class DeviceTimeCause : std::uint8_t { Computing, Communication, Copies, HostGap, BackToBack, Waiting };
 inline constexpr int deviceTimeCauses = 6;
+constexpr std::size_t indexOf(DeviceTimeCause cause)
+{
+    return static_cast<std::size_t>(cause);
+}
 std::string_view nameOf(DeviceTimeCause cause);   ///< "host gap"
 std::string_view describe(DeviceTimeCause cause); ///< one sentence
 
@@ -52,7 +56,7 @@ struct DeviceTime {
     std::vector<Gap> gaps; ///< the longest, longest first, at most `gapsKept`
     static constexpr std::size_t gapsKept = 20;
 
-    Nanoseconds of(DeviceTimeCause cause) const { return time[static_cast<std::size_t>(cause)]; }
+    Nanoseconds of(DeviceTimeCause cause) const { return time[indexOf(cause)]; }
     Nanoseconds idle() const
     {
         return of(DeviceTimeCause::HostGap) + of(DeviceTimeCause::BackToBack) + of(DeviceTimeCause::Waiting);

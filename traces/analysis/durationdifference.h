@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What people are told of a comparison: a block's duration, measured less predicted, as a share of the predicted. The
-// errors of Comparison, which programs read, are of the prediction and shares of the measured.
+// The difference that a comparison shows: a block's duration, measured minus predicted, as a share of the predicted.
+// The errors of Comparison, which programs read, are of the prediction and shares of the measured.
 #pragma once
 
 #include "traces/analysis/comparison.h"

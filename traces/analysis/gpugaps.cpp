@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// Walks the kernels by start. An idle stretch of a device is cut from its beginning on: until the data was made, until
+// it arrived, until the launch, and what other slices of the GPU covered; the rest has no known cause. O(kernels log
+// kernels).
 #include "traces/analysis/gpugaps.h"
 
 #include <algorithm>
@@ -65,8 +68,8 @@ std::vector<GpuGaps> gpuGaps(const Program& program, const GpuWork& work, const 
     std::vector<std::set<std::pair<int, int>>> gpus(devices); // by process and number
     for (const GpuWork::Slice& slice : work.slices)
         if (computes(slice)) {
-            addTo(covers[static_cast<std::size_t>(slice.device)], std::max<Nanoseconds>(0, slice.start), slice.end);
-            gpus[static_cast<std::size_t>(slice.device)].emplace(slice.rank, slice.gpu);
+            addTo(covers[slice.device], std::max<Nanoseconds>(0, slice.start), slice.end);
+            gpus[slice.device].emplace(slice.rank, slice.gpu);
         }
     // All others on the same GPU, merged.
     std::vector<std::vector<Stretch>> others(devices);
@@ -86,10 +89,9 @@ std::vector<GpuGaps> gpuGaps(const Program& program, const GpuWork& work, const 
     for (const GpuWork::Slice& slice : work.slices) {
         if (!computes(slice))
             continue;
-        const auto d = static_cast<std::size_t>(slice.device);
-        GpuGaps& gaps = result[d];
+        GpuGaps& gaps = result[slice.device];
         gaps.recorded = true;
-        const Nanoseconds from = until[d], to = slice.start;
+        const Nanoseconds from = until[slice.device], to = slice.start;
         const bool first = slice.task < begun.size() && !begun[slice.task];
         if (to > from) {
             Nanoseconds at = from; // the gap is cut from its start on
@@ -105,14 +107,14 @@ std::vector<GpuGaps> gpuGaps(const Program& program, const GpuWork& work, const 
             }
             if (slice.launched != GpuWork::unknown)
                 take(slice.launched, gaps.host);
-            const Nanoseconds shared = coveredBetween(others[d], at, to);
+            const Nanoseconds shared = coveredBetween(others[slice.device], at, to);
             gaps.otherSlice += shared;
             if (first && shared > 0)
                 gaps.shared.push_back({slice.task, shared});
             gaps.other += to - at - shared;
         }
         gaps.running += std::max<Nanoseconds>(0, slice.end - std::max({from, slice.start, Nanoseconds{0}}));
-        until[d] = std::max(from, slice.end);
+        until[slice.device] = std::max(from, slice.end);
         if (first)
             begun[slice.task] = true;
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Link costs from the records of the transfers themselves: how long each was under way, and how long it was late though
-// its value was made, its target was free and what shared its wire had left. Whether anybody waited for it, and how
-// long the step took, has no part in it: what a waiting block still lacks when its value is there is a gap of the host
+// Link costs from the records of the transfers themselves: how long each took, and how late it began after its value
+// was made, its target was free and the transfers before it on the same wire had ended. Neither the blocks that wait
+// for it nor the length of the step count: a block that begins later than its value arrives has a gap of the host
 // (hostgaps.h).
 #pragma once
 

@@ -52,8 +52,7 @@ void HostGapSamples::add(const Timeline& timeline)
         const bool second = !m_partner.empty() && m_partner[t] != none && m_partner[t] < t;
         if ((task.kind == TaskKind::Compute || task.kind == TaskKind::Update) && replay.recorded(t) && !second
             && knowsInputs(t, timeline))
-            m_samples[static_cast<std::size_t>(task.device)][indexOf(task.op)].push_back(
-                std::max<Nanoseconds>(0, replay.lag[t] - memory[t]));
+            m_samples[task.device][indexOf(task.op)].push_back(std::max<Nanoseconds>(0, replay.lag[t] - memory[t]));
     }
 }
 

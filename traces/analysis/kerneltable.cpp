@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// One pass over the tracks with a sum per name and group, sorted at the end by time.
 #include "traces/analysis/kerneltable.h"
 
 #include "traces/store/kernelgroups.h"

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// Classifies each distinct name once, collects ranges and operators of the lowest rank, sorts them by start and nests
+// them with a stack per lane; the autograd engine's operators find their forward by PyTorch's sequence number. O(slices
+// log slices).
 #include "traces/analysis/layerslices.h"
 
 #include "core/base/diagnostic.h"

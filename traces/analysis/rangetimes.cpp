@@ -25,8 +25,8 @@ int innermostAt(const std::vector<Open>& ranges, Nanoseconds time)
     const auto after = std::upper_bound(ranges.begin(), ranges.end(), time,
                                         [](Nanoseconds t, const Open& range) { return t < range.start; });
     int at = static_cast<int>(after - ranges.begin()) - 1;
-    while (at >= 0 && ranges[static_cast<std::size_t>(at)].end <= time)
-        at = ranges[static_cast<std::size_t>(at)].parent;
+    while (at >= 0 && ranges[at].end <= time)
+        at = ranges[at].parent;
     return at;
 }
 
@@ -48,8 +48,8 @@ std::vector<RangeTime> rangeTimes(const StoredActivities& trace, Nanoseconds fro
                   [](const Open& a, const Open& b) { return std::tie(a.start, b.end) < std::tie(b.start, a.end); });
         int around = -1;
         for (std::size_t i = 0; i < ranges.size(); ++i) {
-            while (around >= 0 && ranges[static_cast<std::size_t>(around)].end <= ranges[i].start)
-                around = ranges[static_cast<std::size_t>(around)].parent;
+            while (around >= 0 && ranges[around].end <= ranges[i].start)
+                around = ranges[around].parent;
             ranges[i].parent = around;
             around = static_cast<int>(i);
             RangeTime& time = times[ranges[i].name];
@@ -69,7 +69,7 @@ std::vector<RangeTime> rangeTimes(const StoredActivities& trace, Nanoseconds fro
             const int at = call == LaunchCalls::unknown ? -1 : innermostAt(ranges->second, call);
             if (at < 0)
                 continue;
-            RangeTime& time = times[ranges->second[static_cast<std::size_t>(at)].name];
+            RangeTime& time = times[ranges->second[at].name];
             const bool communicates =
                 lane.communication || KernelGroups::standard().isCommunication(trace.strings[track.name[i]]);
             (communicates ? time.communication : time.computing) += track.end[i] - track.start[i];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What two runs of one schedule differ by without any prediction. An error of costs that were measured in the first,
-// seen in the second, is no error of the costs while it is below that.
+// By how much two runs of one schedule differ, without any prediction. Costs measured in the first run cannot predict
+// the second one better than that.
 #pragma once
 
 #include "traces/analysis/comparison.h"

@@ -118,7 +118,7 @@ WhatIf whatIf(const Program& program, const Replay& replay, const std::vector<st
 
 WhatIf inOtherOrder(const Program& program, const Replay& replay, const Program& other, const Costs& costs)
 {
-    if (other.stages() != program.stages() || costs.stages.size() != static_cast<std::size_t>(program.stages()))
+    if (other.stages() != program.stages() || std::ssize(costs.stages) != program.stages())
         throw Error("order",
                     fmt::format("it has {} stages, what was measured has {}", other.stages(), program.stages()),
                     "the other order must be of the same stages and microbatches");

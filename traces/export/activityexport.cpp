@@ -69,8 +69,7 @@ public:
     void forEachSlice(std::size_t track, Visit visit) const
     {
         const std::vector<Nanoseconds>& ends = m_trace.tracks[track].end; // sorted, as the slices are disjoint
-        std::size_t slice =
-            static_cast<std::size_t>(std::lower_bound(ends.begin(), ends.end(), m_stretch.start) - ends.begin());
+        std::size_t slice = std::lower_bound(ends.begin(), ends.end(), m_stretch.start) - ends.begin();
         for (; slice < ends.size() && shown(Place{track, slice}); ++slice)
             visit(Place{track, slice});
     }

@@ -143,7 +143,7 @@ std::string deviceTimeSvg(const DeviceTimes& times)
                   static_cast<int>(r) == times.straggler});
         double x = left;
         for (int cause = 0; cause < deviceTimeCauses; ++cause) {
-            const double part = plot * static_cast<double>(device.time[static_cast<std::size_t>(cause)]) / whole;
+            const double part = plot * static_cast<double>(device.time[cause]) / whole;
             if (part > 0)
                 svg.fill({x, y + 3, part, rowHeight - 6}, colourOf(static_cast<DeviceTimeCause>(cause)));
             x += part;

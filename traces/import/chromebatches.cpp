@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Batches stand in a queue in the file's order; a state says who has each. The lock guards the queue and the states, a
-// batch belongs to whoever works on it. O(bytes).
+// batch belongs to the thread that works on it. O(bytes).
 #include "traces/import/chromebatches.h"
 
 #include "traces/import/jsonevents.h"
@@ -117,7 +117,7 @@ struct ChromeBatches::Private {
         return work;
     }
 
-    /// The first batch that nobody has yet. False: there is none.
+    /// The first batch that no thread has taken yet. False: there is none.
     bool parseOne(std::unique_lock<std::mutex>& lock)
     {
         const auto found = std::find_if(m_queue.begin(), m_queue.end(),
@@ -129,7 +129,7 @@ struct ChromeBatches::Private {
         lock.unlock();
         try {
             work.parse();
-        } catch (...) { // of memory; the other thread meets with it too
+        } catch (...) { // of memory: the other thread fails likewise
             lock.lock();
             work.state = Work::State::Scanned;
             throw;

@@ -106,7 +106,7 @@ bool JsonEvents::scanValue(std::size_t limit)
             case ',':
                 if (depth == 0) { // a bare number or word ends here
                     m_textBegin = m_begin;
-                    m_textEnd = static_cast<std::size_t>(at - m_buffer.data());
+                    m_textEnd = at - m_buffer.data();
                     m_begin = m_textEnd;
                     return true;
                 }
@@ -114,7 +114,7 @@ bool JsonEvents::scanValue(std::size_t limit)
             default:
                 if (depth == 0) {
                     m_textBegin = m_begin;
-                    m_textEnd = static_cast<std::size_t>(at - m_buffer.data());
+                    m_textEnd = at - m_buffer.data();
                     m_begin = m_textEnd;
                     return true;
                 }
@@ -124,11 +124,11 @@ bool JsonEvents::scanValue(std::size_t limit)
         }
         if (done) {
             m_textBegin = m_begin;
-            m_textEnd = static_cast<std::size_t>(at - m_buffer.data());
+            m_textEnd = at - m_buffer.data();
             m_begin = m_textEnd;
             return true;
         }
-        offset = static_cast<std::size_t>(at - begin);
+        offset = at - begin;
         if (offset > limit) {
             m_tooLarge = true;
             return false;

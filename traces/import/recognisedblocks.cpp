@@ -89,7 +89,7 @@ private:
                     "Megatron's own ranges do not say of which microbatch they are, so no block is known",
                     "train with resources/examples/megatron_nvtx.py, which leaves ranges F0.3 and B0.3");
             if (!stock.refusal.empty())
-                m_data.report.warn("the blocks of its pipeline cannot be told apart: " + stock.refusal,
+                m_data.report.warn("the blocks of its pipeline cannot be recognised: " + stock.refusal,
                                    "run the schedule by PyTorch's _PipelineScheduleRuntime, which names them PP:0F3");
         }
         std::sort(m_ranges.begin(), m_ranges.end(), [&](const PipelineRange& a, const PipelineRange& b) {

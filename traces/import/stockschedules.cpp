@@ -176,7 +176,7 @@ private:
                                 [](const Activity* a, Nanoseconds start) { return a->start < start; });
     }
 
-    /// Returns why the rank's blocks cannot be told apart; empty when they can.
+    /// Returns why the rank's blocks cannot be recognised; empty when they can.
     std::string readRank(int rank, const Operators& operators)
     {
         const std::string name = "rank " + std::to_string(rank);

@@ -149,7 +149,7 @@ void readTracks(SQLite::Database& database, StoredActivities& stored, const std:
     const std::size_t most = std::min<std::size_t>({4, stored.tracks.size(), std::thread::hardware_concurrency()});
     parallelFor(std::max<std::size_t>(1, most), [&](std::size_t worker) {
         try {
-            if (worker == 0) { // the caller's thread, and the one that it is told in
+            if (worker == 0) { // the caller's thread, which reports progress
                 readSome(database, true);
             } else {
                 SQLite::Database own = openTraceDatabase(path);

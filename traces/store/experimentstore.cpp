@@ -17,7 +17,7 @@ namespace pipewright {
 
 namespace {
 
-constexpr int longestAddedValue = 1 << 20; ///< bytes: also of what defaults and checks of a stranger's tables compute
+constexpr int longestAddedValue = 1 << 20; ///< bytes: also of what defaults and checks of an untrusted table compute
 
 struct Column {
     std::string_view name, type;
@@ -116,7 +116,7 @@ ExperimentStore::ExperimentStore(const std::string& path)
     const std::string file = outputTarget(path); // an existing regular file is extended
     try {
         m_database = std::make_unique<SQLite::Database>(file, SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE);
-        limitDatabase(*m_database); // the file may be a stranger's
+        limitDatabase(*m_database); // the file may be untrusted
         sqlite3_limit(m_database->getHandle(), SQLITE_LIMIT_LENGTH, longestAddedValue);
         refusePrograms(*m_database);
         if (SQLite::Statement trigger(*m_database, "SELECT name FROM sqlite_master WHERE sql LIKE 'CREATE TRIGGER %'");

@@ -119,8 +119,7 @@ std::uint32_t GpuTables::laneOf(const GpuRecord& record)
     lane.thread = waits ? -1 : record.stream;
     lane.sortIndex = waits ? 1 : 0;
     lane.name = waits ? "waits" : "stream " + std::to_string(record.stream);
-    const int device =
-        waits || record.task >= m_deviceOfTask.size() ? -1 : m_deviceOfTask[static_cast<std::size_t>(record.task)];
+    const int device = waits || record.task >= m_deviceOfTask.size() ? -1 : m_deviceOfTask[record.task];
     const LaneKey key{record.rank, record.device, lane.thread, device};
     // What is outside of every block lies with the blocks of its stream, where any came before.
     if (device < 0)

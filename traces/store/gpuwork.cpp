@@ -43,7 +43,7 @@ std::unordered_map<std::uint64_t, Nanoseconds> callsOf(SQLite::Database& databas
                                       "WHERE step = ?1 AND correlationId IS NOT NULL");
     query.bind(1, step);
     while (query.executeStep()) {
-        const auto lane = static_cast<std::size_t>(query.getColumn(1).getInt64());
+        const std::size_t lane = query.getColumn(1).getInt64();
         const int rank = lane < lanes.size() ? lanes[lane].rank : 0;
         const Nanoseconds end = storedTime(query.getColumn(2));
         const auto [call, isNew] = calls.try_emplace(callOf(rank, query.getColumn(0).getInt64()), end);
@@ -100,7 +100,7 @@ GpuWork readGpuWork(SQLite::Database& database, const std::string& path, int ste
                 || task >= static_cast<std::int64_t>(ids.size()))
                 throw Error(path, "the trace is damaged: a record of an unknown lane, name or task");
             if (task >= 0)
-                slice.task = ids[static_cast<std::size_t>(task)];
+                slice.task = ids[task];
             slice.rank = lanes[slice.lane].rank;
             slice.device = lanes[slice.lane].device;
             slice.gpu = query.getColumn(4).getInt();

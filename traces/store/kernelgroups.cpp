@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// The first rule of which a part is in the kernel's name wins. O(rules) per name.
 #include "traces/store/kernelgroups.h"
 
 #include "core/base/textfile.h"
@@ -45,7 +46,7 @@ std::size_t KernelGroups::numberOf(const std::string& group)
 {
     const auto known = std::find(m_names.begin(), m_names.end(), group);
     if (known != m_names.end())
-        return static_cast<std::size_t>(known - m_names.begin());
+        return known - m_names.begin();
     m_names.push_back(group);
     return m_names.size() - 1;
 }
@@ -146,7 +147,7 @@ std::string shortKernelName(std::string_view kernel)
     std::string_view name = last.substr(0, last.find_first_of("<("));
     if (name.empty())
         name = last;
-    const auto before = kernel.substr(0, static_cast<std::size_t>(last.data() - kernel.data()));
+    const auto before = kernel.substr(0, last.data() - kernel.data());
     if (!before.ends_with(file))
         return std::string(name);
     const std::string_view path = before.substr(0, before.size() - file.size());

@@ -33,7 +33,7 @@ int authorise(void*, int action, const char* first, const char* second, const ch
     }
 }
 
-/// Ends a statement before it is done, from a thread of its own: SQLite asks nobody while count(*) follows the pages of
+/// Ends a statement before it is done, from another thread: SQLite calls no handler while count(*) follows the pages of
 /// a file, and a file can lead it round and round.
 class Watch {
 public:

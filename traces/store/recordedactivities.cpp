@@ -200,8 +200,8 @@ private:
             if (name < 0 || name >= static_cast<std::int64_t>(names.size()) || lane < 0
                 || lane >= static_cast<std::int64_t>(lanes.size()))
                 damaged("a record of an unknown name or lane");
-            add(lanes[static_cast<std::size_t>(lane)], table.kind, names[static_cast<std::size_t>(name)],
-                storedTime(query.getColumn(0)), storedTime(query.getColumn(1)), query.getColumn(4).getUInt());
+            add(lanes[lane], table.kind, names[name], storedTime(query.getColumn(0)), storedTime(query.getColumn(1)),
+                query.getColumn(4).getUInt());
         }
     }
 

@@ -309,7 +309,7 @@ Diagnostics TraceReader::whatMayBeMissing() const
 try {
     if (complete())
         return {};
-    const auto finished = static_cast<std::size_t>(d->m_database.execAndGet("SELECT count(1) FROM STEPS").getInt64());
+    const std::size_t finished = d->m_database.execAndGet("SELECT count(1) FROM STEPS").getInt64();
     std::string hint =
         "steps after these, the memory peaks of the whole run and the number of dropped records may be missing";
     // SQLite makes an empty log where there is none.

@@ -150,7 +150,7 @@ struct TraceWriter::Private {
                         "leave the trace in its place until the run has ended");
     }
 
-    /// Before an error is told. Of a file that is gone SQLite says that it cannot be opened, or read.
+    /// Before an error is reported. For a removed file SQLite says that it cannot be opened, or read.
     void giveUp()
     {
         m_failed = true;

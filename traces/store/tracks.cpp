@@ -127,10 +127,8 @@ std::size_t findVisible(const Track& track, Nanoseconds from, Nanoseconds to, in
 {
     if (pixels <= 0 || to <= from || track.size() == 0)
         return 0;
-    const auto first =
-        static_cast<std::size_t>(std::upper_bound(track.end.begin(), track.end.end(), from) - track.end.begin());
-    const auto last =
-        static_cast<std::size_t>(std::lower_bound(track.start.begin(), track.start.end(), to) - track.start.begin());
+    const std::size_t first = std::upper_bound(track.end.begin(), track.end.end(), from) - track.end.begin();
+    const std::size_t last = std::lower_bound(track.start.begin(), track.start.end(), to) - track.start.begin();
     if (first >= last)
         return 0;
     // The coarsest level with leastEach entries per pixel, read sequentially.

@@ -2,9 +2,8 @@
 // What a stretch of a trace adds up to, against a slow count.
 #include "testmain.h"
 #include "traces/analysis/activitysummary.h"
-#include "traces/store/activities.h"
+#include "traces/store/storedactivities.h"
 
-#include <QTemporaryDir>
 #include <QTest>
 
 #include <map>
@@ -14,14 +13,6 @@ using namespace pipewright;
 using namespace pipewright::test;
 
 namespace {
-
-StoredActivities stored(TraceData data)
-{
-    QTemporaryDir folder;
-    const std::string path = folder.filePath(QStringLiteral("trace.db")).toStdString();
-    writeActivities(path, data, {}, true);
-    return readActivities(path);
-}
 
 const NameSummary* named(const ActivitySummary& summary, const StoredActivities& trace, const std::string& name)
 {

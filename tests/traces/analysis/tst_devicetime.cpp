@@ -5,7 +5,7 @@
 #include "traces/analysis/achievedrates.h"
 #include "traces/analysis/devicetime.h"
 #include "traces/import/traceimport.h"
-#include "traces/store/activities.h"
+#include "traces/store/storedactivities.h"
 
 #include <QTemporaryDir>
 #include <QTest>
@@ -22,15 +22,6 @@ using namespace pipewright::test;
 namespace {
 
 using Cause = DeviceTimeCause;
-
-StoredActivities stored(TraceData data, int ranks = 1)
-{
-    QTemporaryDir folder;
-    const std::string path = folder.filePath(QStringLiteral("trace.db")).toStdString();
-    data.ranks = ranks;
-    writeActivities(path, data, {}, true);
-    return readActivities(path);
-}
 
 /// A host that launches, and a device's streams for work and for communication.
 struct Machine {

@@ -5,9 +5,8 @@
 #include "traces/analysis/devicetime.h"
 #include "traces/analysis/kerneltable.h"
 #include "traces/analysis/launchqueue.h"
-#include "traces/store/activities.h"
-#include "traces/store/activitystore.h"
 #include "traces/store/kernelgroups.h"
+#include "traces/store/storedactivities.h"
 
 #include <QTemporaryDir>
 #include <QTest>
@@ -18,14 +17,6 @@ using namespace pipewright;
 using namespace pipewright::test;
 
 namespace {
-
-StoredActivities stored(TraceData data)
-{
-    const QTemporaryDir folder;
-    const std::string path = folder.filePath(QStringLiteral("trace.db")).toStdString();
-    writeActivities(path, data, {}, true);
-    return readActivities(path);
-}
 
 /// Calls of 10 ns, kernels of 100, 200 and 300 ns behind one another.
 StoredActivities threeLaunches()

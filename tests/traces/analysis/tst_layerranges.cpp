@@ -8,7 +8,7 @@
 #include "traces/analysis/layerranges.h"
 #include "traces/analysis/layerslices.h"
 #include "traces/import/traceimport.h"
-#include "traces/store/activities.h"
+#include "traces/store/storedactivities.h"
 
 #include <QTemporaryDir>
 #include <QTest>
@@ -17,14 +17,6 @@ using namespace pipewright;
 using namespace pipewright::test;
 
 namespace {
-
-StoredActivities stored(TraceData data)
-{
-    const QTemporaryDir folder;
-    const std::string path = folder.filePath(QStringLiteral("trace.db")).toStdString();
-    writeActivities(path, data, {}, true);
-    return readActivities(path);
-}
 
 /// Three steps of an embedding, two blocks and a head: record_function around each, with the
 /// allocator's reports.

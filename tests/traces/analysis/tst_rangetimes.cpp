@@ -3,24 +3,14 @@
 // parts of a block as ranges of the host, computing on one stream, and the exchange between experts on another.
 #include "testmain.h"
 #include "traces/analysis/rangetimes.h"
-#include "traces/store/activities.h"
-#include "traces/store/activitystore.h"
+#include "traces/store/storedactivities.h"
 
-#include <QTemporaryDir>
 #include <QTest>
 
 using namespace pipewright;
 using namespace pipewright::test;
 
 namespace {
-
-StoredActivities stored(TraceData data)
-{
-    const QTemporaryDir folder;
-    const std::string path = folder.filePath(QStringLiteral("trace.db")).toStdString();
-    writeActivities(path, data, {}, true);
-    return readActivities(path);
-}
 
 /// Two overlapped pairs of a forward and a backward, 1000 ns apart; kernels run after their launch.
 StoredActivities dualPipeStep()

@@ -48,7 +48,7 @@ struct Written {
     {
         const ImportedTrace imported = import();
         for (const auto& [reason, entry] : imported.report.entries())
-            if (reason.find("cannot be told apart") != std::string::npos)
+            if (reason.find("cannot be recognised") != std::string::npos)
                 return reason;
         return {};
     }
