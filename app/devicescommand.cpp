@@ -300,7 +300,7 @@ Measured gpusToMeasure(int devices)
                                     [](const GpuShare& share) { return share.multiprocessors > 0; });
     measured.title = fmt::format("{} {} {}", count, sliced ? "slices of" : "x", cuda.devices.front().name);
     measured.wayBetween = [table = cuda.table, shares = choice.shares](int a, int b) {
-        const int first = shares[static_cast<std::size_t>(a)].gpu, second = shares[static_cast<std::size_t>(b)].gpu;
+        const int first = shares[a].gpu, second = shares[b].gpu;
         std::int32_t direct = 0;
         if (first == second)
             return std::string("memory of one GPU");

@@ -104,8 +104,9 @@ InlineDesign::InlineDesign(Command command, bool acceptFile)
                 "copies of the pipeline, each with M microbatches (as many as share out experts)")
         .typeName("N");
     group
-        .option("--overlap-exchanges", m_overlapExchanges,
-                "share of what these exchange that runs beside their computing, as far as there is any: 0 to 1 (0)")
+        .option(
+            "--overlap-exchanges", m_overlapExchanges,
+            "share of their communication that is hidden behind computing, where there is enough of that: 0 to 1 (0)")
         .typeName("SHARE");
     group.option("--nodes", m_nodes, "of a cluster of nodes: how many (the preset's)").typeName("N");
     group.option("--devices-per-node", m_devicesPerNode, "devices of a node").typeName("N");

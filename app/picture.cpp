@@ -79,7 +79,7 @@ void PictureChoice::addTo(Command command)
         .typeName("LENGTH");
     command
         .option("--colours", colours,
-                "light, dark, paper (on white; the default for .pdf), or grey (black on white, told apart by textures)")
+                "light, dark, paper (on white; the default for .pdf), or grey (black on white, with textures)")
         .typeName("NAME");
     command
         .option("--measured", measured,

@@ -98,7 +98,7 @@ std::string planText(const sharding::StatedPlan& plan)
 Json toJson(const Design& design, const Prediction& prediction, const OfMembers* ofMembers, const MemoryCheck& held)
 {
     const Parallelism parallel = parallelismOf(design);
-    const auto members = static_cast<std::size_t>(parallel.members());
+    const std::size_t members = parallel.members();
     const Program& program = prediction.program;
     const Metrics& metrics = ofMembers ? ofMembers->prediction.metrics : prediction.metrics;
     Json object;
@@ -111,7 +111,7 @@ Json toJson(const Design& design, const Prediction& prediction, const OfMembers*
             object["plans"].push_back({{"stage", s},
                                        {"strategy", nameOf(plan.strategy)},
                                        {"stated", !plan.program.empty()},
-                                       {"ratios", ofMembers->shares[static_cast<std::size_t>(s)]}});
+                                       {"ratios", ofMembers->shares[s]}});
         }
     }
     object["stages"] = program.stages();
@@ -245,7 +245,7 @@ void print(const Design& design, const Prediction& prediction, const OfMembers* 
     for (int s = 0; ofMembers && s < program.stages(); ++s)
         if (groupOfStage(design, s))
             printText("stage {}: plan {}; shares {:.3f}\n", s, planText(planOfStage(design, s)),
-                      fmt::join(ofMembers->shares[static_cast<std::size_t>(s)], " : "));
+                      fmt::join(ofMembers->shares[s], " : "));
     printText("\n");
     printText("makespan  {:>10}   idle / (devices x makespan)  {:>8}  rate_makespan\n",
               formatDuration(metrics.makespan), percent(metrics.rateMakespan));

@@ -59,10 +59,10 @@ std::vector<CounterPeak> memoryPeaks(const StoredActivities& trace, Nanoseconds 
         if (last == 0)
             continue;
         CounterPeak peak{counter.rank, counter.device, counter.name};
-        peak.first = peak.highest = counter.value[static_cast<std::size_t>(std::max<std::ptrdiff_t>(0, first - 1))];
+        peak.first = peak.highest = counter.value[std::max<std::ptrdiff_t>(0, first - 1)];
         peak.highestAt = from;
-        peak.last = counter.value[static_cast<std::size_t>(last) - 1];
-        for (auto i = static_cast<std::size_t>(first); i < static_cast<std::size_t>(last); ++i)
+        peak.last = counter.value[last - 1];
+        for (std::ptrdiff_t i = first; i < last; ++i)
             if (counter.value[i] > peak.highest) {
                 peak.highest = counter.value[i];
                 peak.highestAt = counter.time[i];

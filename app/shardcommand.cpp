@@ -114,7 +114,7 @@ Ratios parseRatios(std::string_view text, int segments)
         text.remove_prefix(std::min(slash + 1, text.size()));
     }
     if (ratios.size() == 1)
-        ratios.resize(static_cast<std::size_t>(segments), ratios.front());
+        ratios.resize(segments, ratios.front());
     return ratios;
 }
 
@@ -177,7 +177,7 @@ Json toJson(const ShardingProgram& program, const TensorGraph& graph, const Mach
         const Relation after = instruction.after.relation;
         Json entry{{"action", actionText(instruction, graph)}};
         if (instruction.computes())
-            entry["rule"] = rules()[static_cast<std::size_t>(instruction.rule)].text;
+            entry["rule"] = rules()[instruction.rule].text;
         entry["before"] = propertyText(instruction.before, graph);
         entry["after"] = propertyText({instruction.after}, graph);
         if (after.kind == RelationKind::Gather)

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// Runs each design over the same rows of data and evaluates it at the updates that were asked for. The cost is the
+// training's.
 #include "executor/experiment/experiment.h"
 
 #include "core/families/family.h"
@@ -73,7 +75,7 @@ Design withOptimizer(Design design, std::optional<Optimizer> rule)
 /// Per microbatch, the update that it feeds.
 std::vector<int> updateOfMicrobatch(const Program& program)
 {
-    std::vector<int> updates(static_cast<std::size_t>(program.microbatches), 0);
+    std::vector<int> updates(program.microbatches, 0);
     for (TaskId t = 0; program.versioned() && t < program.tasks.size(); ++t) {
         const Task& task = program.tasks[t];
         if (task.kind == TaskKind::Compute && task.op == Op::F && task.stage + 1 == program.stages())
@@ -102,7 +104,7 @@ public:
     void add(int microbatch, double loss, const Told& told)
     {
         const std::lock_guard lock(m_mutex);
-        const auto update = static_cast<std::size_t>(m_updateOf[microbatch]);
+        const std::size_t update = m_updateOf[microbatch];
         m_sums[update] += loss;
         if (++m_counts[update] == m_batch)
             told(m_first + static_cast<int>(update), m_sums[update] / m_batch);
@@ -216,6 +218,10 @@ Design sequentialReference(const Design& design)
     return reference;
 }
 
+namespace {
+
+/// One of the runs. It drives the runtime itself: what a `run` adds (recording, checks, ranks, dumps) is not wanted
+/// here.
 ExperimentRun trainOnce(const Design& given, std::uint64_t seed, const ExperimentOptions& options)
 {
     const Design design = preparedDesign(given, options);
@@ -280,6 +286,8 @@ ExperimentRun trainOnce(const Design& given, std::uint64_t seed, const Experimen
     result.heldBackAccuracy = evaluation.accuracy;
     return result;
 }
+
+} // namespace
 
 Experiment runExperiment(const std::vector<Design>& given, const ExperimentOptions& options)
 {

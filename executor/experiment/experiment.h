@@ -80,9 +80,6 @@ struct Experiment {
 /// them cannot be trained, with the reason, before any is.
 Experiment runExperiment(const std::vector<Design>& designs, const ExperimentOptions& options);
 
-/// One of its runs. Throws Error when the design cannot be trained, with the reason.
-ExperimentRun trainOnce(const Design& design, std::uint64_t seed, const ExperimentOptions& options);
-
 /// Plain training of the same model on one device, with updates of the same microbatches: the reference.
 Design sequentialReference(const Design& design);
 

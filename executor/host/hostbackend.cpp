@@ -76,12 +76,12 @@ public:
     void write(Stream&, Region to, const void* from) override
     {
         if (to.bytes > 0)
-            std::memcpy(to.data, from, static_cast<std::size_t>(to.bytes));
+            std::memcpy(to.data, from, to.bytes);
     }
     void read(Stream&, Region from, void* to) override
     {
         if (from.bytes > 0)
-            std::memcpy(to, from.data, static_cast<std::size_t>(from.bytes));
+            std::memcpy(to, from.data, from.bytes);
     }
     void fetch(Stream& stream, Region to, const Device&, Region from) override { read(stream, from, to.data); }
     std::unique_ptr<HostStore> createHostStore(Bytes bytes) override { return std::make_unique<HostCopies>(bytes); }
@@ -102,7 +102,7 @@ public:
     }
     std::string name() const override { return "host"; }
     int devices() const override { return static_cast<int>(m_devices.size()); }
-    Device& device(int index) override { return *m_devices.at(static_cast<std::size_t>(index)); }
+    Device& device(int index) override { return *m_devices.at(index); }
     std::unique_ptr<Link> createLink(int from, int, const LinkOptions& options) override
     {
         const Bytes storage = HostLink::storageFor(options);

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// Two lists under one mutex, matched by position; the copy itself is outside of it. O(1) per transfer beside the copy.
 #include "executor/host/hostlink.h"
 
 #include "executor/runtime/bus.h"
@@ -28,7 +29,7 @@ bool sameSizes(std::span<const Region> a, std::span<const Region> b)
 void copyBytes(std::byte* to, const std::byte* from, Bytes bytes)
 {
     if (bytes > 0)
-        std::memcpy(to, from, static_cast<std::size_t>(bytes));
+        std::memcpy(to, from, bytes);
 }
 
 void copyRegions(std::span<const Region> to, std::span<const Region> from)
@@ -82,7 +83,7 @@ HostLink::HostLink(const LinkOptions& options, std::unique_ptr<Allocation> stora
 {
     m_sends.reserve(options.postings);
     m_receives.reserve(options.postings);
-    m_freeSlots.reserve(static_cast<std::size_t>(options.storedSends));
+    m_freeSlots.reserve(options.storedSends);
     reset();
 }
 
@@ -91,7 +92,7 @@ void HostLink::reset()
     const std::lock_guard lock(m_mutex);
     m_sends.clear();
     m_receives.clear();
-    m_freeSlots.resize(static_cast<std::size_t>(m_options.storedSends));
+    m_freeSlots.resize(m_options.storedSends);
     std::iota(m_freeSlots.begin(), m_freeSlots.end(), 0);
     m_matched = 0;
     m_mismatch = false;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // A link between two threads of this process. Both sides append to a list each; the n-th of one matches
-// the n-th of the other, and whoever comes later copies (outside the lock, which is held for a few
-// instructions). With slots, a send that comes first is stored in one and its source is free at once;
-// when all slots are taken it simply stays posted. The slots lie in the sender's device, which counts them.
+// the n-th of the other, and the later of the two copies (outside the lock, which is held for a few instructions). With
+// slots, a send that comes first is stored in one and its source is free at once; when all slots are taken it simply
+// stays posted. The slots lie in the sender's device, which counts them.
 #pragma once
 
 #include "executor/host/hoststream.h"

@@ -83,7 +83,7 @@ void HostCopies::run(Lane& lane)
         const Nanoseconds start = std::max(steadyNow(), freeFrom);
         for (std::size_t i = 0; i < what.from.size(); ++i)
             if (what.from[i].bytes > 0)
-                std::memcpy(what.to[i].data, what.from[i].data, static_cast<std::size_t>(what.from[i].bytes));
+                std::memcpy(what.to[i].data, what.from[i].data, what.from[i].bytes);
         const Nanoseconds end = std::max(steadyNow(), start + what.atLeast);
         freeFrom = what.atLeast > 0 ? end : 0;
         lock.lock();

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// Medians of repeated timings: products of growing size alone and on all devices at once, copies, and round trips of a
+// small and a large message for every pair; then every two pairs beside each other, since pairs that slow one another
+// down share a bus. O(devices^4) round trips, 210 combinations for eight devices.
 #include "executor/machine/machinemeasure.h"
 
 #include "core/base/diagnostic.h"
@@ -68,9 +71,7 @@ public:
         std::vector<int> all;
         for (int d = 0; d < count; ++d)
             all.push_back(d);
-        const auto of = [&result](int d) -> MachineMeasurement::Device& {
-            return result.devices[static_cast<std::size_t>(d)];
-        };
+        const auto of = [&result](int d) -> MachineMeasurement::Device& { return result.devices[d]; };
         step("products on all devices together");
         onThreads(all, [&](int d, auto& together) { of(d).together = productRate(d, of(d).productSize, together); });
         step("copies on all devices together");

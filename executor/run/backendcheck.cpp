@@ -138,8 +138,7 @@ Diagnostics whyNotTrainable(const Design& design)
         Costs ofModel;
         applyBytes(*design.workload, design.layersPerStage, design.schedule.recompute, ofModel);
         for (const SkipConnection& skip : design.dataflow.skips)
-            if (const Bytes output = ofModel.stages[static_cast<std::size_t>(skip.fromStage)].output;
-                skip.bytes != output)
+            if (const Bytes output = ofModel.stages[skip.fromStage].output; skip.bytes != output)
                 why.push_back({Severity::Error, "dataflow.skips",
                                fmt::format("the skip connection from stage {} to stage {} carries {}, and the stage "
                                            "hands on {}",

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// Replays the accumulation order through SequentialTrainer and compares bit by bit. O(one training step) on the calling
+// thread.
 #include "executor/run/gradientcheck.h"
 
 #include <fmt/format.h>
@@ -22,7 +24,7 @@ AccumulationOrder accumulationOrder(const Program& program)
             if (instruction.kind != InstructionKind::Compute)
                 continue;
             const Task& task = program.tasks[instruction.task];
-            const auto share = static_cast<std::size_t>(task.replica * program.stages() + task.stage);
+            const std::size_t share = task.replica * program.stages() + task.stage;
             if (makesInputGrad(task.op))
                 order.inputGrad[share].push_back(task.microbatch);
             if (makesWeightGrad(task.op))
@@ -90,7 +92,7 @@ GradientCheck compareParameters(const TrainingWork& work, const LaggedTrainer& r
     };
     for (int stage = 0; stage < work.stages(); ++stage) {
         const std::span<const float> ours = work.parameters(stage), theirs = reference.parameters(stage);
-        const std::vector<float>& before = start[static_cast<std::size_t>(stage)].parameters;
+        const std::vector<float>& before = start[stage].parameters;
         if (ours.size() != theirs.size()) {
             addTensor(check, "stage " + std::to_string(stage), ours, theirs);
             continue;

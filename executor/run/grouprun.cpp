@@ -49,7 +49,7 @@ int devicesOfRun(const Design& design, const RunMeans& means)
     int devices = 0;
     const bool members = runsMembers(design, means);
     for (int d = 0; d < design.schedule.devices(); ++d) {
-        const DeviceSpec& spec = design.cluster.devices.at(static_cast<std::size_t>(d));
+        const DeviceSpec& spec = design.cluster.devices.at(d);
         devices += members && spec.group ? static_cast<int>(spec.group->devices.size()) : 1;
     }
     return devices;
@@ -86,8 +86,7 @@ GroupRun::GroupRun(const Design& given, bool trains, bool apart)
         const int first = stages.firstOf(static_cast<int>(group));
         int shown = first;
         for (int member = first; member < first + stages.membersOfDevice[group]; ++member)
-            if (members.program.devices[static_cast<std::size_t>(member)].peakBytes
-                > members.program.devices[static_cast<std::size_t>(shown)].peakBytes)
+            if (members.program.devices[member].peakBytes > members.program.devices[shown].peakBytes)
                 shown = member;
         shownMember.push_back(shown);
     }
@@ -95,7 +94,7 @@ GroupRun::GroupRun(const Design& given, bool trains, bool apart)
 
 std::string GroupRun::nameOf(int group, Backend& backend) const
 {
-    const int first = stages.firstOf(group), count = stages.membersOfDevice[static_cast<std::size_t>(group)];
+    const int first = stages.firstOf(group), count = stages.membersOfDevice[group];
     return count == 1 ? backend.device(first).name()
                       : fmt::format("{} members: {} {} {} to {}", count, backend.name(),
                                     backend.peers() ? "processes" : "threads", first, first + count - 1);
@@ -105,7 +104,7 @@ std::vector<Bytes> GroupRun::shownOf(const std::vector<Bytes>& ofMembers) const
 {
     std::vector<Bytes> shown;
     for (const int member : shownMember)
-        shown.push_back(ofMembers[static_cast<std::size_t>(member)]);
+        shown.push_back(ofMembers[member]);
     return shown;
 }
 
@@ -146,8 +145,8 @@ std::string GroupSink::nameOf(TaskId id) const
     const Program& program = m_run.members.program;
     const Task& task = program.tasks[id];
     const int copy = m_run.stages.copyOf(task.stage, task.replica);
-    const PassParts& pass = m_run.stages.stages[static_cast<std::size_t>(copy)].passes[indexOf(task.op)];
-    const auto part = static_cast<std::size_t>(program.partOfTask[id]);
+    const PassParts& pass = m_run.stages.stages[copy].passes[indexOf(task.op)];
+    const std::size_t part = program.partOfTask[id];
     if (task.kind == TaskKind::Collective)
         return std::string(sharding::nameOf(pass.kinds[part]));
     return fmt::format("part {} of {}", part + 1, pass.parts.size());
@@ -171,7 +170,7 @@ void GroupSink::append(const std::vector<TaskRecord>& records)
         const Task& own = m_run.members.program.tasks[record.task];
         if (own.kind == TaskKind::Compute || own.kind == TaskKind::Collective)
             for (int member = own.device; member <= std::max(own.device, own.peer); ++member)
-                if (m_run.stages.membersOfDevice[static_cast<std::size_t>(task.device)] > 1) {
+                if (m_run.stages.membersOfDevice[task.device] > 1) {
                     GpuRecord& part = parts.emplace_back();
                     part.step = record.step;
                     part.task = id;
@@ -197,8 +196,8 @@ void GroupSink::append(const std::vector<MemoryRecord>& records)
 {
     std::vector<MemoryRecord> shown;
     for (MemoryRecord record : records) {
-        const int group = m_run.members.program.groupOfDevice[static_cast<std::size_t>(record.device)];
-        if (m_run.shownMember[static_cast<std::size_t>(group)] != record.device)
+        const int group = m_run.members.program.groupOfDevice[record.device];
+        if (m_run.shownMember[group] != record.device)
             continue;
         record.device = group;
         shown.push_back(record);

@@ -36,7 +36,7 @@ public:
         case Architecture::Encoder: bert(); break;
         case Architecture::Vision: vit(); break;
         case Architecture::Classifier:
-        case Architecture::Table: break; // nobody publishes such
+        case Architecture::Table: break; // there are no published weights
         }
         const bool isNorm = m_name.ends_with(".gamma");
         for (PublishedPart& part : m_parts)

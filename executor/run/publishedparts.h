@@ -31,7 +31,7 @@ struct PublishedPart {
     float above = 0;   ///< by which ours are larger: Gemma's norms have their distance from 1
 };
 
-/// Of the parameter "layer 3/qkv.weight" of a model. Throws Error for a model that nobody publishes in such a layout: a
+/// Of the parameter "layer 3/qkv.weight" of a model. Throws Error for a model that is not published in such a layout: a
 /// classifier, a decoder between GPT-2 and Llama, a vision transformer whose patches are no squares of three colours.
 std::vector<PublishedPart> publishedParts(const ModelShape& shape, const Parameter& parameter);
 

@@ -106,8 +106,7 @@ void addPublished(Safetensors& file, const ModelShape& shape, const ParameterLay
                 continue;
             auto& [extents, values] = tensors[part.name];
             extents = part.shape;
-            values.resize(static_cast<std::size_t>(
-                std::accumulate(extents.begin(), extents.end(), std::int64_t{1}, std::multiplies<>())));
+            values.resize(std::accumulate(extents.begin(), extents.end(), std::int64_t{1}, std::multiplies<>()));
             forEachValue(part, parameter.in(parameters), std::span<float>(values),
                          [&](float ours, float& theirs) { theirs = ours - part.above; });
         }

@@ -289,7 +289,7 @@ private:
             fetchBuffers(kindOfParameters());
         if (m_dump)
             fetchBuffers(BufferKind::Gradients);
-        const auto self = static_cast<std::size_t>(m_peers->self());
+        const std::size_t self = m_peers->self();
         postSummary(*m_peers, {m_result.peakBytes[self], m_result.heldBytes[self], m_result.memory[self],
                                m_result.droppedRecords, m_result.recorder});
         m_peers->barrier();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The trace of a run, which may be lost without ending the run: a full disk or a file that somebody removed is told at
+// The trace of a run, which may be lost without ending the run: a full disk or a removed file is reported at
 // once, what would have been recorded from then on is dropped and counted, and the run goes on to its numbers.
 #pragma once
 
