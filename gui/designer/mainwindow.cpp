@@ -87,6 +87,16 @@ MainWindow::~MainWindow()
 
 void MainWindow::connectViews()
 {
+    connectActions();
+    connectPanels();
+    connectTimeline();
+    connectDocument();
+    connectRunErrors();
+    refresh();
+}
+
+void MainWindow::connectActions()
+{
     const auto on = [this](QAction* action, auto slot) { connect(action, &QAction::triggered, this, slot); };
     on(m_actions->newSchedule, &MainWindow::newSchedule);
     on(m_actions->open, &MainWindow::open);
@@ -96,7 +106,6 @@ void MainWindow::connectViews()
     on(m_actions->quit, &QWidget::close);
     on(m_actions->place, &MainWindow::placeNext);
     on(m_actions->buildingBlock, &MainWindow::editBlock);
-    connect(m_blockPreview, &BuildingBlockPreview::opened, this, &MainWindow::editBlock);
     on(m_actions->compare, &MainWindow::compare);
     on(m_actions->tradeOffs, &MainWindow::showTradeOffs);
     on(m_actions->experiment, &MainWindow::showExperiment);
@@ -108,7 +117,6 @@ void MainWindow::connectViews()
     on(m_actions->palette, &MainWindow::showPalette);
     on(m_actions->print, &MainWindow::print);
     on(m_actions->run, &MainWindow::run);
-    connect(m_run, &RunController::finished, this, &MainWindow::takeRun);
     on(m_actions->openOverlay, &MainWindow::openOverlay);
     on(m_actions->calibrate, &MainWindow::calibrateFromOverlay);
     on(m_actions->costsFrom, &MainWindow::chooseCosts);
@@ -133,8 +141,16 @@ void MainWindow::connectViews()
         if (const Diagnostics faults = m_tray->placeAll(); hasErrors(faults))
             complain(tr("Not every block could be placed"), proseText(faults));
     });
-
+    connect(m_actions->takeSuggestion, &QAction::triggered, m_suggestions, [this] { m_suggestions->take(0); });
     connect(m_actions->find, &QAction::triggered, m_topBar, &TopBar::showSearch);
+    for (QAction* action : {m_actions->clearOverlay, m_actions->calibrate, m_actions->traceLanes})
+        action->setEnabled(false); // there is no overlay yet
+}
+
+void MainWindow::connectPanels()
+{
+    connect(m_blockPreview, &BuildingBlockPreview::opened, this, &MainWindow::editBlock);
+    connect(m_run, &RunController::finished, this, &MainWindow::takeRun);
     connect(m_topBar, &TopBar::diagnosticsRequested, this, &MainWindow::showDiagnostics);
     connect(m_topBar, &TopBar::searched, this, &MainWindow::findBlock);
     connect(m_topBar, &TopBar::searchLeft, m_timeline, [this] { m_timeline->setFocus(); });
@@ -144,7 +160,16 @@ void MainWindow::connectViews()
     connect(m_families, &FamilyList::estimatesChanged, m_suggestions,
             [this] { m_suggestions->setEstimates(m_families->estimates()); });
     connect(m_suggestions, &SuggestionList::familyChosen, m_families, &FamilyList::switchTo);
-    connect(m_actions->takeSuggestion, &QAction::triggered, m_suggestions, [this] { m_suggestions->take(0); });
+    connect(&m_topBar->breadcrumb(), &Breadcrumb::opened, this, &MainWindow::openPart);
+    connect(m_memory, &MemoryPanel::pointedAt, m_timeline, &TimelineView::pointAt);
+    connect(m_memory, &MemoryPanel::hovered, m_numbers, &NumberBar::setHint);
+    connect(m_memory, &MemoryPanel::modeChanged, this, &MainWindow::refreshNumbers);
+    connect(m_differences, &EditDifferences::changed, this,
+            [this] { m_numbers->setChanges(m_differences->changes()); });
+}
+
+void MainWindow::connectTimeline()
+{
     // With the bytes that a run allocates, where it trains.
     m_timeline->memberForecast().setMaker([](const Design& design) {
         GroupRun run(design, whyNotTrainable(design).empty());
@@ -156,41 +181,27 @@ void MainWindow::connectViews()
     connect(m_timeline, &TimelineView::viewRangeChanged, this, &MainWindow::alignCharts);
     // They may have changed amid a layout, which does not lay out within itself what is given another size then.
     connect(m_timeline, &TimelineView::lanesChanged, this, &MainWindow::arrangeRows, Qt::QueuedConnection);
-    connect(&m_topBar->breadcrumb(), &Breadcrumb::opened, this, &MainWindow::openPart);
     connect(m_timeline, &TimelineView::readingsChanged, this, [this] {
         m_memory->setReadings(m_timeline->readings());
         m_bubbles->setReadings(m_timeline->readings());
-    });
-    connect(m_memory, &MemoryPanel::pointedAt, m_timeline, &TimelineView::pointAt);
-    connect(m_memory, &MemoryPanel::hovered, m_numbers, &NumberBar::setHint);
-    connect(m_memory, &MemoryPanel::modeChanged, this, &MainWindow::refreshNumbers);
-    connect(&m_document, &Document::sideChanged, this, [this] {
-        m_numbers->setHint({}); // it was about the other side
-        refreshNumbers();
     });
     connect(m_timeline, &TimelineView::previewChanged, this, [this] {
         m_differences->setPreview(m_timeline->isPreviewing(), m_timeline->preview());
         refreshNumbers();
     });
-    const auto refresh = [this] {
-        const bool complete = m_document.unplaced().empty();
-        showRunnable();
-        m_actions->place->setEnabled(!complete);
-        m_actions->completeRest->setEnabled(!complete);
-        m_numbers->setHint({}); // the hint was about the old schedule
-        showTitle();
-        m_actions->emptyTimeline->setEnabled(m_document.design().schedule.blocks() > 0);
+}
+
+void MainWindow::connectDocument()
+{
+    connect(&m_document, &Document::designChanged, this, &MainWindow::refresh);
+    connect(&m_document, &Document::sideChanged, this, [this] {
+        m_numbers->setHint({}); // it was about the other side
         refreshNumbers();
-        m_legend->showDesign(m_document.design(), m_document.prediction(), m_document.overlay() != nullptr);
-        arrangeRows();
-        alignCharts();
-    };
-    connect(&m_document, &Document::designChanged, this, refresh);
+    });
     connect(&m_document, &Document::selectionChanged, this, &MainWindow::refreshNumbers);
     connect(&m_document, &Document::overlayChanged, this, [this] {
-        m_actions->clearOverlay->setEnabled(m_document.overlay() != nullptr);
-        m_actions->calibrate->setEnabled(m_document.overlay() != nullptr);
-        m_actions->traceLanes->setEnabled(m_document.overlay() != nullptr);
+        for (QAction* action : {m_actions->clearOverlay, m_actions->calibrate, m_actions->traceLanes})
+            action->setEnabled(m_document.overlay() != nullptr);
         showGradients();
         refreshNumbers();
         m_legend->showDesign(m_document.design(), m_document.prediction(), m_document.overlay() != nullptr);
@@ -204,11 +215,13 @@ void MainWindow::connectViews()
             m_compare->setOpened(m_opened);
     });
     connect(m_document.undoStack(), &QUndoStack::cleanChanged, this, [this](bool clean) { setWindowModified(!clean); });
-    connect(m_differences, &EditDifferences::changed, this,
-            [this] { m_numbers->setChanges(m_differences->changes()); });
     connect(&m_document, &Document::workingChanged, this, [this] {
         m_numbers->setHint(m_document.isWorking() ? tr("Working out the times of this edit …") : QString());
     });
+}
+
+void MainWindow::connectRunErrors()
+{
     m_runErrors->setStretch([this] { return m_timeline->range().value_or(m_timeline->timeRange()); });
     connect(m_runErrors, &RunErrors::blocksChosen, this, [this](const std::vector<Block>& blocks) {
         m_timeline->selectBlocks(blocks);
@@ -223,10 +236,21 @@ void MainWindow::connectViews()
     connect(m_runErrors, &RunErrors::queryRequested, this, &MainWindow::queryOverlay);
     connect(m_runErrors, &RunErrors::failed, this,
             [this](const QString& why) { complain(tr("That is not possible"), why); });
-    m_actions->clearOverlay->setEnabled(false);
-    m_actions->calibrate->setEnabled(false);
-    m_actions->traceLanes->setEnabled(false);
-    refresh();
+}
+
+void MainWindow::refresh()
+{
+    const bool complete = m_document.unplaced().empty();
+    showRunnable();
+    m_actions->place->setEnabled(!complete);
+    m_actions->completeRest->setEnabled(!complete);
+    m_numbers->setHint({}); // the hint was about the old schedule
+    showTitle();
+    m_actions->emptyTimeline->setEnabled(m_document.design().schedule.blocks() > 0);
+    refreshNumbers();
+    m_legend->showDesign(m_document.design(), m_document.prediction(), m_document.overlay() != nullptr);
+    arrangeRows();
+    alignCharts();
 }
 
 void MainWindow::refreshNumbers()

@@ -181,6 +181,12 @@ private:
     void arrangeColumns(); ///< as wide as the window allows, until somebody drags a border
     void arrangeRows();    ///< likewise, and as the lanes need it
     void connectViews();
+    void connectActions();
+    void connectPanels();
+    void connectTimeline();
+    void connectDocument();
+    void connectRunErrors();
+    void refresh();        ///< after any change of the design
     void refreshNumbers(); ///< of the drag's preview while there is one
     void alignCharts();
     void refreshRecent();

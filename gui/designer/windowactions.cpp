@@ -9,8 +9,17 @@
 
 namespace pipewright {
 
-WindowActions::WindowActions(QUndoStack* stack, QWidget* window)
-    : QObject(window), newSchedule(nullptr), m_window(window)
+WindowActions::WindowActions(QUndoStack* stack, QWidget* window) : QObject(window), m_window(window)
+{
+    makeFileActions();
+    makeEditActions(stack);
+    makeExploreActions();
+    makeRunActions();
+    makeViewActions();
+    makeMenus();
+}
+
+void WindowActions::makeFileActions()
 {
     newSchedule = make(tr("New schedule…"), {QKeySequence::New},
                        tr("Model, devices and family, with the prediction while choosing"));
@@ -19,12 +28,23 @@ WindowActions::WindowActions(QUndoStack* stack, QWidget* window)
     saveAs =
         make(tr("Save as…"), {QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_S)}, tr("Write the design to another file"));
     picture = make(tr("Export picture…"), {QKeySequence(Qt::CTRL | Qt::Key_E)}, tr("The timeline as SVG, PNG or PDF"));
+    print =
+        make(tr("Print…"), {QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_E)}, tr("The timeline on paper, or as PDF"));
     quit = make(tr("Quit"), {QKeySequence(Qt::CTRL | Qt::Key_Q)}, tr("Close the designer"));
+    recordedRun = make(tr("See a recorded run"), {},
+                       tr("A small model's schedule with a real run of it laid over: what was measured beside what was "
+                          "predicted"));
+}
+
+void WindowActions::makeEditActions(QUndoStack* stack)
+{
     undo = stack->createUndoAction(this, tr("Undo"));
     undo->setShortcuts({QKeySequence(Qt::CTRL | Qt::Key_Z)});
     redo = stack->createRedoAction(this, tr("Redo"));
     redo->setShortcuts({QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_Z), QKeySequence(Qt::CTRL | Qt::Key_Y)});
-    window->addActions({undo, redo});
+    m_window->addActions({undo, redo});
+    history = make(tr("History…"), {QKeySequence(Qt::CTRL | Qt::Key_H)},
+                   tr("Every edit; a click goes back to the state before or after it"));
     place = make(tr("Place the next unplaced block"), {QKeySequence(Qt::Key_N)},
                  tr("At the first position where it can run"));
     completeRest = make(tr("Complete the rest"), {QKeySequence(Qt::CTRL | Qt::Key_P)},
@@ -34,6 +54,10 @@ WindowActions::WindowActions(QUndoStack* stack, QWidget* window)
     takeSuggestion = make(tr("Try the first suggestion"), {QKeySequence(Qt::Key_T)},
                           tr("Make the edit that the panel at the right suggests first"));
     find = make(tr("Find a block"), {QKeySequence(Qt::Key_Slash)}, tr("By name, such as F0.3"));
+}
+
+void WindowActions::makeExploreActions()
+{
     buildingBlock = make(tr("Building block…"), {QKeySequence(Qt::CTRL | Qt::Key_B)},
                          tr("Draw the passes of one microbatch and unroll them into a schedule"));
     compare = make(tr("Compare…"), {QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_C)},
@@ -51,12 +75,10 @@ WindowActions::WindowActions(QUndoStack* stack, QWidget* window)
                             tr("Search again for the order of these alone; all others keep theirs"));
     model = make(tr("Model and cluster…"), {QKeySequence(Qt::CTRL | Qt::Key_M)},
                  tr("Layers, their cut into stages, devices and links"));
-    history = make(tr("History…"), {QKeySequence(Qt::CTRL | Qt::Key_H)},
-                   tr("Every edit; a click goes back to the state before or after it"));
-    palette =
-        make(tr("Command palette…"), {QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_P)}, tr("Every command by its name"));
-    print =
-        make(tr("Print…"), {QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_E)}, tr("The timeline on paper, or as PDF"));
+}
+
+void WindowActions::makeRunActions()
+{
     run = make(tr("Run…"), {QKeySequence(Qt::CTRL | Qt::Key_R)}, tr("Run this schedule for real and record it"));
     openOverlay = make(tr("Overlay a recorded run…"), {QKeySequence(Qt::CTRL | Qt::Key_L)},
                        tr("Lay a trace over the prediction"));
@@ -70,9 +92,10 @@ WindowActions::WindowActions(QUndoStack* stack, QWidget* window)
                 "design, carried over to this one"));
     traceLanes = make(tr("Blocks and kernels of the run…"), {QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_K)},
                       tr("The overlaid run as lanes: blocks, below them what the GPUs ran, calls of the host, memory"));
-    recordedRun = make(tr("See a recorded run"), {},
-                       tr("A small model's schedule with a real run of it laid over: what was measured beside what was "
-                          "predicted"));
+}
+
+void WindowActions::makeViewActions()
+{
     const auto panel = [this](const QString& text, const QString& name, int number, const QString& tip) {
         QAction* action = make(text, {QKeySequence(Qt::ALT | static_cast<Qt::Key>(Qt::Key_0 + number))}, tip);
         action->setObjectName(name);
@@ -88,15 +111,20 @@ WindowActions::WindowActions(QUndoStack* stack, QWidget* window)
     overview = panel(tr("Overview"), QStringLiteral("overview"), 5, tr("All of the schedule, above the lanes"));
     legend = panel(tr("Legend"), QStringLiteral("legend"), 6, tr("What the signs in the lanes mean"));
     hints = make(tr("Show the hints again"), {}, tr("Drag a block, click idle time, run: where that is done"));
+    palette =
+        make(tr("Command palette…"), {QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_P)}, tr("Every command by its name"));
     diagnostics = make(tr("Conflicts"), {QKeySequence(Qt::CTRL | Qt::Key_D)},
                        tr("What stands in the way of running this schedule"));
     theme = make(tr("Light or dark"), {QKeySequence(Qt::CTRL | Qt::Key_T)},
                  tr("Switch between the light and the dark look"));
     shortcuts = make(tr("Shortcuts"), {QKeySequence(Qt::Key_Question), QKeySequence(QKeySequence::HelpContents)},
                      tr("Every shortcut"));
+}
 
-    fileMenu = new QMenu(tr("File"), window);
-    recentMenu = new QMenu(tr("Open recent"), window);
+void WindowActions::makeMenus()
+{
+    fileMenu = new QMenu(tr("File"), m_window);
+    recentMenu = new QMenu(tr("Open recent"), m_window);
     for (QAction* action : {newSchedule, open})
         fileMenu->addAction(action);
     fileMenu->addMenu(recentMenu);
@@ -106,7 +134,7 @@ WindowActions::WindowActions(QUndoStack* stack, QWidget* window)
         fileMenu->addAction(action);
     fileMenu->addSeparator();
     fileMenu->addAction(quit);
-    scheduleMenu = new QMenu(tr("Schedule"), window);
+    scheduleMenu = new QMenu(tr("Schedule"), m_window);
     for (QAction* action : {undo, redo, history})
         scheduleMenu->addAction(action);
     scheduleMenu->addSeparator();
@@ -114,13 +142,13 @@ WindowActions::WindowActions(QUndoStack* stack, QWidget* window)
         scheduleMenu->addAction(action);
     scheduleMenu->addSeparator();
     scheduleMenu->addAction(run);
-    exploreMenu = new QMenu(tr("Explore"), window);
+    exploreMenu = new QMenu(tr("Explore"), m_window);
     for (QAction* action : {model, search, improveSelection, buildingBlock, compare, tradeOffs, experiment, sharding})
         exploreMenu->addAction(action);
-    overlayMenu = new QMenu(tr("Overlay"), window);
+    overlayMenu = new QMenu(tr("Overlay"), m_window);
     for (QAction* action : {openOverlay, clearOverlay, calibrate, costsFrom, traceLanes})
         overlayMenu->addAction(action);
-    viewMenu = new QMenu(tr("View"), window);
+    viewMenu = new QMenu(tr("View"), m_window);
     viewMenu->addAction(palette);
     viewMenu->addAction(theme);
     viewMenu->addAction(shortcuts);
@@ -128,7 +156,7 @@ WindowActions::WindowActions(QUndoStack* stack, QWidget* window)
     viewMenu->addActions(panels());
     viewMenu->addAction(hints);
     viewMenu->addSeparator();
-    allMenu = new QMenu(tr("Menu"), window);
+    allMenu = new QMenu(tr("Menu"), m_window);
     for (QMenu* menu : {fileMenu, scheduleMenu, exploreMenu, overlayMenu, viewMenu})
         allMenu->addMenu(menu);
     allMenu->addSeparator();

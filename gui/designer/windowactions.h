@@ -83,6 +83,12 @@ public:
     QList<ShortcutList::Group> groups() const;
 
 private:
+    void makeFileActions();
+    void makeEditActions(QUndoStack* stack);
+    void makeExploreActions();
+    void makeRunActions();
+    void makeViewActions();
+    void makeMenus();
     QAction* make(const QString& text, const QList<QKeySequence>& keys, const QString& tip);
 
     QWidget* m_window;

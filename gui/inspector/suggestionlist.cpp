@@ -150,59 +150,76 @@ void SuggestionList::show(std::vector<Suggestion> suggestions)
 
 void SuggestionList::rebuild()
 {
+    makeCards();
+    showCards();
+    m_nothing->setVisible(m_document.selection() && m_document.prediction() && m_cards.empty());
+    m_nothing->setText(m_searching ? tr("Looking for edits that help …")
+                                   : tr("No move nearby shortens the step or lowers its memory peak."));
+}
+
+/// Of those that fit the devices' memory; null where it is the design's own, or gains too little.
+const FamilyEstimate* SuggestionList::betterFamily(Nanoseconds makespan) const
+{
+    const Design& design = m_document.design();
+    const FamilyEstimate* best = nullptr;
+    for (const std::optional<FamilyEstimate>& estimate : m_estimates) {
+        if (!estimate || !estimate->possible || families()[estimate->family].name == design.schedule.family)
+            continue;
+        const auto& devices = design.cluster.devices;
+        const bool fits =
+            devices.empty() || devices.front().memory <= 0 || estimate->peakBytes <= devices.front().memory;
+        if (fits && (!best || estimate->makespan < best->makespan))
+            best = &*estimate;
+    }
+    const bool complete = m_document.unplaced().empty();
+    return complete && best && share(best->makespan - makespan, makespan) <= -leastFamilyGain ? best : nullptr;
+}
+
+void SuggestionList::makeCards()
+{
     m_cards.clear();
     const Prediction* prediction = m_document.prediction();
-    const Design& design = m_document.design();
-    if (prediction && m_document.selection()) {
-        const Nanoseconds makespan = prediction->metrics.makespan;
-        const bool sized = std::any_of(prediction->metrics.devices.begin(), prediction->metrics.devices.end(),
-                                       [](const DeviceMetrics& device) { return device.peakBytes > 0; });
-        std::vector<std::pair<double, Bytes>> peaks; // activations and bytes, of each card
-        for (const Suggestion& s : m_suggestions) {
-            Card card;
-            card.text = suggestionText(design, s);
-            card.gain = stepText(share(s.makespan, makespan));
-            peaks.emplace_back(s.peakActivations, s.peakBytes);
-            card.edit = s;
-            m_cards.push_back(std::move(card));
-        }
-        const bool complete = m_document.unplaced().empty();
-        const FamilyEstimate* best = nullptr;
-        for (const std::optional<FamilyEstimate>& estimate : m_estimates) {
-            if (!estimate || !estimate->possible || families()[estimate->family].name == design.schedule.family)
-                continue;
-            const auto& devices = design.cluster.devices;
-            const bool fits =
-                devices.empty() || devices.front().memory <= 0 || estimate->peakBytes <= devices.front().memory;
-            if (fits && (!best || estimate->makespan < best->makespan))
-                best = &*estimate;
-        }
-        if (complete && best && share(best->makespan - makespan, makespan) <= -leastFamilyGain) {
-            Bytes bytes = 0;
-            double activations = 0;
-            for (const DeviceMetrics& device : prediction->metrics.devices) {
-                bytes = std::max(bytes, device.peakBytes);
-                activations = std::max(activations, device.peakActivations);
-            }
-            const std::string_view title = families()[best->family].title;
-            Card card;
-            card.text = tr("Switch to %1").arg(QString::fromUtf8(title.data(), static_cast<int>(title.size())));
-            card.gain = stepText(share(best->makespan - makespan, makespan));
-            peaks.emplace_back(best->activations - activations, best->peakBytes - bytes);
-            card.family = best->family;
-            m_cards.push_back(std::move(card));
-        }
-        // In bytes where the design knows sizes, else in microbatches; one unit for all cards.
-        Bytes largest = 0;
-        for (const auto& [activations, bytes] : peaks)
-            largest = std::max(largest, std::abs(bytes));
-        for (std::size_t i = 0; i < m_cards.size(); ++i) {
-            m_cards[i].price = sized ? bytesText(peaks[i].second, largest) : activationsText(peaks[i].first);
-            m_cards[i].exactPrice = sized ? signedSize(peaks[i].second) : signedMultiple(peaks[i].first);
-        }
+    if (!prediction || !m_document.selection())
+        return;
+    const Nanoseconds makespan = prediction->metrics.makespan;
+    std::vector<std::pair<double, Bytes>> peaks; // activations and bytes, of each card
+    for (const Suggestion& s : m_suggestions) {
+        Card card;
+        card.text = suggestionText(m_document.design(), s);
+        card.gain = stepText(share(s.makespan, makespan));
+        peaks.emplace_back(s.peakActivations, s.peakBytes);
+        card.edit = s;
+        m_cards.push_back(std::move(card));
     }
+    Bytes bytes = 0;
+    double activations = 0;
+    for (const DeviceMetrics& device : prediction->metrics.devices) {
+        bytes = std::max(bytes, device.peakBytes);
+        activations = std::max(activations, device.peakActivations);
+    }
+    if (const FamilyEstimate* best = betterFamily(makespan)) {
+        const std::string_view title = families()[best->family].title;
+        Card card;
+        card.text = tr("Switch to %1").arg(QString::fromUtf8(title.data(), static_cast<int>(title.size())));
+        card.gain = stepText(share(best->makespan - makespan, makespan));
+        peaks.emplace_back(best->activations - activations, best->peakBytes - bytes);
+        card.family = best->family;
+        m_cards.push_back(std::move(card));
+    }
+    // In bytes where the design knows sizes, else in microbatches; one unit for all cards.
+    const bool sized = bytes > 0;
+    Bytes largest = 0;
+    for (const auto& [ofActivations, ofBytes] : peaks)
+        largest = std::max(largest, std::abs(ofBytes));
+    for (std::size_t i = 0; i < m_cards.size(); ++i) {
+        m_cards[i].price = sized ? bytesText(peaks[i].second, largest) : activationsText(peaks[i].first);
+        m_cards[i].exactPrice = sized ? signedSize(peaks[i].second) : signedMultiple(peaks[i].first);
+    }
+}
 
-    // The keys stay on the list while its cards change: on the list itself while there are none.
+void SuggestionList::showCards()
+{
+    // The keyboard's focus stays on the list while its cards change: on the list itself while there are none.
     const QWidget* const focused = QApplication::focusWidget();
     const auto at = std::find(m_buttons.begin(), m_buttons.end(), focused);
     if (at != m_buttons.end())
@@ -217,60 +234,60 @@ void SuggestionList::rebuild()
     }
     m_frames.clear();
     m_buttons.clear();
-    for (std::size_t i = 0; i < m_cards.size(); ++i) {
-        const Card& card = m_cards[i];
-        auto* frame = new QFrame(this);
-        frame->setObjectName(QStringLiteral("suggestion"));
-        const Theme& theme = Theme::of(*this);
-        frame->setStyleSheet(QStringLiteral("QFrame#suggestion { background: %1; border: none; border-radius: %2px; }")
-                                 .arg(theme.control.name())
-                                 .arg(Theme::controlRadius));
-        auto* text = new Paragraph(card.text, frame);
-        text->setWordWrap(true);
-        auto* gain = new QLabel(card.gain, frame);
-        gain->setFont(Theme::numbers(TextSize::Small));
-        setTone(gain, card.gain.contains(QChar(0x2212)) ? Tone::Good : Tone::Dim); // a minus sign
-        auto* price = new QLabel(card.price, frame);
-        price->setFont(Theme::numbers(TextSize::Small));
-        setTone(price, card.price.contains(QChar(0x2212)) ? Tone::Good : Tone::Dim);
-        gain->setToolTip(tr("Predicted change of the makespan"));
-        price->setToolTip(
-            tr("Predicted change of the highest memory peak, in microbatches on one device or in bytes: %1")
-                .arg(card.exactPrice));
-        auto* button = new QPushButton(tr("Try"), frame);
-        button->setFlat(true);
-        button->setCursor(Qt::PointingHandCursor);
-        button->setStyleSheet(QStringLiteral("QPushButton { color: %1; background: transparent; border: 1px solid "
-                                             "transparent; border-radius: %2px; padding: 2px 6px; font-weight: 600; }"
-                                             "QPushButton:hover, QPushButton:focus { border-color: %1; }")
-                                  .arg(theme.accent.name())
-                                  .arg(Theme::controlRadius));
-        button->setToolTip(tr("Make this edit; undo takes it back"));
-        button->setAccessibleName(tr("Try: %1").arg(card.text));
-        button->setAccessibleDescription(QStringLiteral("%1 %2").arg(card.gain, card.price));
-        connect(button, &QPushButton::clicked, this, [this, i] { take(i); });
-
-        auto* numbers = new QHBoxLayout;
-        numbers->setSpacing(7);
-        numbers->addWidget(gain);
-        numbers->addWidget(price);
-        numbers->addStretch(1);
-        numbers->addWidget(button);
-        auto* words = new QVBoxLayout(frame); // the sentence has the card's whole width, also in a narrow panel
-        words->setContentsMargins(10, 7, 4, 5);
-        words->setSpacing(1);
-        words->addWidget(text);
-        words->addLayout(numbers);
-        m_layout->addWidget(frame);
-        frame->show();
-        m_frames.push_back(frame);
-        m_buttons.push_back(button);
-    }
+    for (std::size_t i = 0; i < m_cards.size(); ++i)
+        addFrame(i);
     if (keepsFocus && !m_buttons.empty())
         m_buttons[std::min(m_focused, m_buttons.size() - 1)]->setFocus(Qt::OtherFocusReason);
-    m_nothing->setVisible(m_document.selection() && prediction && m_cards.empty());
-    m_nothing->setText(m_searching ? tr("Looking for edits that help …")
-                                   : tr("No move nearby shortens the step or lowers its memory peak."));
+}
+
+void SuggestionList::addFrame(std::size_t i)
+{
+    const Card& card = m_cards[i];
+    auto* frame = new QFrame(this);
+    frame->setObjectName(QStringLiteral("suggestion"));
+    const Theme& theme = Theme::of(*this);
+    frame->setStyleSheet(QStringLiteral("QFrame#suggestion { background: %1; border: none; border-radius: %2px; }")
+                             .arg(theme.control.name())
+                             .arg(Theme::controlRadius));
+    auto* text = new Paragraph(card.text, frame);
+    text->setWordWrap(true);
+    auto* gain = new QLabel(card.gain, frame);
+    gain->setFont(Theme::numbers(TextSize::Small));
+    setTone(gain, card.gain.contains(QChar(0x2212)) ? Tone::Good : Tone::Dim); // a minus sign
+    auto* price = new QLabel(card.price, frame);
+    price->setFont(Theme::numbers(TextSize::Small));
+    setTone(price, card.price.contains(QChar(0x2212)) ? Tone::Good : Tone::Dim);
+    gain->setToolTip(tr("Predicted change of the makespan"));
+    price->setToolTip(tr("Predicted change of the highest memory peak, in microbatches on one device or in bytes: %1")
+                          .arg(card.exactPrice));
+    auto* button = new QPushButton(tr("Try"), frame);
+    button->setFlat(true);
+    button->setCursor(Qt::PointingHandCursor);
+    button->setStyleSheet(QStringLiteral("QPushButton { color: %1; background: transparent; border: 1px solid "
+                                         "transparent; border-radius: %2px; padding: 2px 6px; font-weight: 600; }"
+                                         "QPushButton:hover, QPushButton:focus { border-color: %1; }")
+                              .arg(theme.accent.name())
+                              .arg(Theme::controlRadius));
+    button->setToolTip(tr("Make this edit; undo takes it back"));
+    button->setAccessibleName(tr("Try: %1").arg(card.text));
+    button->setAccessibleDescription(QStringLiteral("%1 %2").arg(card.gain, card.price));
+    connect(button, &QPushButton::clicked, this, [this, i] { take(i); });
+
+    auto* numbers = new QHBoxLayout;
+    numbers->setSpacing(7);
+    numbers->addWidget(gain);
+    numbers->addWidget(price);
+    numbers->addStretch(1);
+    numbers->addWidget(button);
+    auto* words = new QVBoxLayout(frame); // the sentence has the card's whole width, also in a narrow panel
+    words->setContentsMargins(10, 7, 4, 5);
+    words->setSpacing(1);
+    words->addWidget(text);
+    words->addLayout(numbers);
+    m_layout->addWidget(frame);
+    frame->show();
+    m_frames.push_back(frame);
+    m_buttons.push_back(button);
 }
 
 void SuggestionList::take(std::size_t card)

@@ -54,6 +54,10 @@ private:
     void search();
     void show(std::vector<Suggestion> suggestions);
     void rebuild();
+    const FamilyEstimate* betterFamily(Nanoseconds makespan) const;
+    void makeCards();
+    void showCards();
+    void addFrame(std::size_t card);
 
     Document& m_document;
     std::vector<std::optional<FamilyEstimate>> m_estimates;
