@@ -87,11 +87,11 @@ void BuildingBlockCells::setBlock(const BuildingBlock& block, const QStringList&
     m_block = block;
     m_cells = cellsModuloInterval(block);
     m_bound = liveBound(block);
-    m_met.assign(m_cells.size(), std::vector<bool>(static_cast<std::size_t>(block.interval), false));
+    m_met.assign(m_cells.size(), std::vector<bool>(block.interval, false));
     for (const PassConflict& conflict : conflictsOf(block)) {
         if (conflict.kind != PassConflict::Kind::Meets)
             continue;
-        const BuildingBlock::Pass& pass = block.passes[static_cast<std::size_t>(conflict.pass)];
+        const BuildingBlock::Pass& pass = block.passes[conflict.pass];
         const BuildingBlock::Pass& other = block.passes[conflict.other];
         auto& met = m_met[block.deviceOfStage[pass.stage]];
         for (int a = pass.start; a < pass.end(); ++a)

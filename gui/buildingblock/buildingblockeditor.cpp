@@ -136,7 +136,7 @@ void BuildingBlockEditor::showPass()
     const QSignalBlocker quietStart(m_start), quietDevice(m_device);
     m_device->setRange(0, std::max(0, block.devices() - 1));
     if (pass >= 0) {
-        const BuildingBlock::Pass& shown = block.passes[static_cast<std::size_t>(pass)];
+        const BuildingBlock::Pass& shown = block.passes[pass];
         m_passName->setText(m_grid->nameOfPass(pass));
         m_start->setValue(shown.start);
         m_device->setValue(block.deviceOfStage[shown.stage]);

@@ -206,13 +206,13 @@ void BuildingBlockEditor::connectFields()
     connect(m_start, &QSpinBox::valueChanged, this, [this](int start) {
         const int pass = m_grid->selectedPass();
         if (pass >= 0)
-            m_grid->moveSelected(start - m_block.block.passes[static_cast<std::size_t>(pass)].start, 0);
+            m_grid->moveSelected(start - m_block.block.passes[pass].start, 0);
     });
     connect(m_device, &QSpinBox::valueChanged, this, [this](int device) {
         const int pass = m_grid->selectedPass();
         if (pass < 0)
             return;
-        const int stage = m_block.block.passes[static_cast<std::size_t>(pass)].stage;
+        const int stage = m_block.block.passes[pass].stage;
         m_grid->moveSelected(0, device - m_block.block.deviceOfStage[stage]);
         showPass(); // restores the fields after a refused edit
     });

@@ -88,7 +88,7 @@ double BuildingBlockGrid::yOf(int device) const
 
 int BuildingBlockGrid::deviceOf(int pass) const
 {
-    return m_shown.deviceOfStage[m_shown.passes[static_cast<std::size_t>(pass)].stage];
+    return m_shown.deviceOfStage[m_shown.passes[pass].stage];
 }
 
 QSize BuildingBlockGrid::sizeHint() const
@@ -110,7 +110,7 @@ QSize BuildingBlockGrid::minimumSizeHint() const
 
 QRectF BuildingBlockGrid::rectOfPass(int pass) const
 {
-    const BuildingBlock::Pass& p = m_shown.passes[static_cast<std::size_t>(pass)];
+    const BuildingBlock::Pass& p = m_shown.passes[pass];
     return QRectF(xOf(p.start), yOf(deviceOf(pass)) + 5, p.length * unitWidth() - 1, laneHeight() - 16);
 }
 
@@ -124,7 +124,7 @@ int BuildingBlockGrid::passAt(QPointF position) const
 
 QString BuildingBlockGrid::nameOfPass(int pass) const
 {
-    const BuildingBlock::Pass& p = m_shown.passes[static_cast<std::size_t>(pass)];
+    const BuildingBlock::Pass& p = m_shown.passes[pass];
     return tr("%1%2.m at %3 on %4")
         .arg(QLatin1Char(letter(p.op)))
         .arg(p.stage)
@@ -161,7 +161,7 @@ void BuildingBlockGrid::stepSelection(int direction, bool acrossDevices)
     if (m_selected < 0)
         return;
     // Left and right: the neighbour in time. Up and down: the nearest in time on the next device.
-    const auto startOf = [this](int pass) { return m_shown.passes[static_cast<std::size_t>(pass)].start; };
+    const auto startOf = [this](int pass) { return m_shown.passes[pass].start; };
     const int from = startOf(m_selected);
     int best = -1;
     for (int pass = 0; pass < static_cast<int>(m_shown.passes.size()); ++pass) {
@@ -184,7 +184,7 @@ void BuildingBlockGrid::mousePressEvent(QMouseEvent* event)
     if (pass < 0)
         return;
     selectPass(pass);
-    m_drag = Drag{event->position(), m_shown.passes[static_cast<std::size_t>(pass)].start, deviceOf(pass), false};
+    m_drag = Drag{event->position(), m_shown.passes[pass].start, deviceOf(pass), false};
 }
 
 void BuildingBlockGrid::mouseMoveEvent(QMouseEvent* event)
@@ -267,7 +267,7 @@ bool BuildingBlockGrid::event(QEvent* event)
         QToolTip::hideText();
         return true;
     }
-    const BuildingBlock::Pass& p = m_shown.passes[static_cast<std::size_t>(pass)];
+    const BuildingBlock::Pass& p = m_shown.passes[pass];
     const std::string_view words = describe(p.op);
     QString text = tr("%1: %2 of stage %3, again every %4 units\nLifespan of the stage: %5 units, from its forward to "
                       "the end of its last "
@@ -278,10 +278,10 @@ bool BuildingBlockGrid::event(QEvent* event)
                        .arg(lifespan(m_shown, p.stage));
     for (const PassConflict& conflict : m_conflicts)
         if (conflict.pass == pass || conflict.other == pass)
-            text +=
-                QLatin1Char('\n')
-                + (conflict.kind == PassConflict::Kind::Early ? tr("%1 starts before %2 has ended") : tr("%1 meets %2"))
-                      .arg(nameOfPass(conflict.pass), nameOfPass(conflict.other));
+            text += QLatin1Char('\n')
+                    + (conflict.kind == PassConflict::Kind::Early ? tr("%1 starts before %2 has ended")
+                                                                  : tr("%1 overlaps %2"))
+                          .arg(nameOfPass(conflict.pass), nameOfPass(conflict.other));
     QToolTip::showText(help->globalPos(), text, this);
     return true;
 }

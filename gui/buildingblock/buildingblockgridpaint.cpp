@@ -83,7 +83,7 @@ void BuildingBlockGrid::paintLifespans(QPainter& painter) const
 {
     // Below the passes of a device: the lifespan of each of its stages.
     const Theme& theme = Theme::of(*this);
-    std::vector<int> row(static_cast<std::size_t>(m_shown.devices()), 0);
+    std::vector<int> row(m_shown.devices(), 0);
     const int chosen = m_selected >= 0 ? m_shown.passes[m_selected].stage : -1;
     for (int stage = 0; stage < m_shown.stages(); ++stage) {
         const int device = m_shown.deviceOfStage[stage];
@@ -102,15 +102,14 @@ void BuildingBlockGrid::paintPasses(QPainter& painter) const
     const TimelinePainter blocks(Theme::of(*this), devicePixelRatioF());
     const auto paint = [&](int index, int repetition) {
         const QRectF rect = rectOfPass(index).translated(repetition * m_shown.interval * unitWidth(), 0);
-        paintPass(painter, blocks, Theme::of(*this), rect, m_shown, m_shown.passes[static_cast<std::size_t>(index)],
-                  repetition, repetition != 0);
+        paintPass(painter, blocks, Theme::of(*this), rect, m_shown, m_shown.passes[index], repetition, repetition != 0);
     };
     painter.save();
     painter.setClipRect(QRectF(headerWidth, rulerHeight, xOf(units()) - headerWidth, height()));
     const int repetitions = m_shown.interval > 0 ? std::min(200, units() / m_shown.interval + 1) : 0;
     for (int repetition = -repetitions; repetition <= repetitions; ++repetition)
         for (int pass = 0; repetition != 0 && pass < static_cast<int>(m_shown.passes.size()); ++pass) {
-            const int start = m_shown.passes[static_cast<std::size_t>(pass)].start + repetition * m_shown.interval;
+            const int start = m_shown.passes[pass].start + repetition * m_shown.interval;
             if (start > -3 && start < units())
                 paint(pass, repetition);
         }

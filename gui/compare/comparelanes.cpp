@@ -106,8 +106,8 @@ QRect CompareLanes::rectOfSchedule(int schedule) const
 {
     int top = TimelinePainter::rulerHeight - verticalScrollBar()->value();
     for (int i = 0; i < schedule; ++i)
-        top += heightOf(static_cast<std::size_t>(i));
-    return {0, top, viewport()->width(), heightOf(static_cast<std::size_t>(schedule)) - gap};
+        top += heightOf(i);
+    return {0, top, viewport()->width(), heightOf(schedule) - gap};
 }
 
 void CompareLanes::updateScroll()

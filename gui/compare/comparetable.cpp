@@ -276,7 +276,7 @@ void fillCompareTable(QTableWidget& table, const std::vector<ComparedSchedule>& 
     table.setRowCount(static_cast<int>(rows.size()));
     table.setColumnCount(static_cast<int>(schedules.size()));
     for (int column = 0; column < table.columnCount(); ++column) {
-        auto* item = new QTableWidgetItem(schedules[static_cast<std::size_t>(column)].name);
+        auto* item = new QTableWidgetItem(schedules[column].name);
         item->setToolTip(item->text());
         item->setTextAlignment(Qt::AlignRight | Qt::AlignVCenter);
         table.setHorizontalHeaderItem(column, item);
@@ -295,12 +295,11 @@ void fillCompareTable(QTableWidget& table, const std::vector<ComparedSchedule>& 
         table.setVerticalHeaderItem(r, name);
         const std::optional<double> reference = row.value(schedules.front());
         for (int column = 0; column < table.columnCount(); ++column) {
-            const std::optional<double> value = row.value(schedules[static_cast<std::size_t>(column)]);
+            const std::optional<double> value = row.value(schedules[column]);
             QString text = value ? row.text(*value) : QStringLiteral("–");
             QColor color = theme.text;
             if (column > 0)
-                text += padded(value && reference ? row.difference(*value, *reference) : QString(),
-                               longest[static_cast<std::size_t>(column)]);
+                text += padded(value && reference ? row.difference(*value, *reference) : QString(), longest[column]);
             if (column > 0 && value && reference) {
                 color = *value == *reference                     ? theme.dim
                         : (*value - *reference) * row.better > 0 ? theme.good

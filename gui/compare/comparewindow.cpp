@@ -89,7 +89,7 @@ CompareWindow::CompareWindow(Document& document, QWidget* parent)
             [this](int entry) { m_table->setCurrentCell(std::max(0, m_table->currentRow()), entry); });
     connect(m_table, &QTableWidget::currentCellChanged, this, [this](int, int column) {
         m_lanes->setCurrent(column);
-        m_take->setEnabled(column > 0 && m_entries[static_cast<std::size_t>(column)].prediction);
+        m_take->setEnabled(column > 0 && m_entries[column].prediction);
         m_remove->setEnabled(column > 0);
     });
     connect(m_addMenu, &QMenu::aboutToShow, this, &CompareWindow::buildAddMenu);
@@ -326,7 +326,7 @@ void CompareWindow::fillTable()
     const QSignalBlocker quiet(m_table);
     fillCompareTable(*m_table, compared, m_noise->value());
     m_table->setCurrentCell(std::min(row, m_table->rowCount() - 1), column);
-    m_take->setEnabled(column > 0 && m_entries[static_cast<std::size_t>(column)].prediction);
+    m_take->setEnabled(column > 0 && m_entries[column].prediction);
     m_remove->setEnabled(column > 0);
 }
 

@@ -108,11 +108,10 @@ QSize BubblePanel::sizeHint() const
 
 QString BubblePanel::percentLabel(int device) const
 {
-    const auto index = static_cast<std::size_t>(device);
-    if (index >= m_predicted.size())
+    if (device >= std::ssize(m_predicted))
         return {};
-    return sidedText(m_side, percentText(m_predicted[index]),
-                     index < m_measured.size() ? percentText(m_measured[index]) : QString());
+    return sidedText(m_side, percentText(m_predicted[device]),
+                     device < std::ssize(m_measured) ? percentText(m_measured[device]) : QString());
 }
 
 std::vector<BubblePanel::Cause> BubblePanel::causes() const
@@ -201,7 +200,7 @@ void BubblePanel::paintBars(QPainter& painter, const std::vector<Cause>& causes)
         // The running sum is rounded, not each part, to avoid gaps.
         double share = 0;
         for (const Cause& cause : causes) {
-            if (static_cast<std::size_t>(row) >= cause.shares.size())
+            if (row >= std::ssize(cause.shares))
                 continue;
             const double from = whole(xOf(share));
             share += cause.shares[row];
@@ -255,7 +254,7 @@ void BubblePanel::paintLabels(QPainter& painter, const std::vector<Cause>& cause
         painter.drawText(QRectF(captionLeft, middle - 8, area.left() - captionLeft - 6, 16),
                          Qt::AlignLeft | Qt::AlignVCenter, m_names[row]);
         double share = m_side == Side::Measured ? 0 : m_predicted[row];
-        if (static_cast<std::size_t>(row) < m_measured.size())
+        if (row < std::ssize(m_measured))
             share = std::max(share, m_measured[row]);
         painter.setFont(Theme::numbers(TextSize::Small));
         painter.drawText(QRectF(xOf(share) + 8, middle - 8, 150, 16), Qt::AlignLeft | Qt::AlignVCenter,

@@ -18,7 +18,7 @@ public:
     struct Cause {
         QString name;
         QColor color;
-        Qt::BrushStyle texture = Qt::SolidPattern; ///< told apart without colour, too
+        Qt::BrushStyle texture = Qt::SolidPattern; ///< so that causes differ without colour, too
         std::vector<double> shares;                ///< per device, of the makespan
     };
 

@@ -52,7 +52,7 @@ bool DesignerApplication::notify(QObject* receiver, QEvent* event)
     } catch (const std::exception& error) {
         tell(error);
     }
-    return true; // nobody else is to try it
+    return true; // handled: Qt must not try it again
 }
 
 void DesignerApplication::tell(const std::exception& error)
@@ -67,7 +67,7 @@ void DesignerApplication::tell(const std::exception& error)
                 autosaveAll() ? tr("Unsaved work was autosaved, and is offered at the next start if this one fails.")
                               : tr("Unsaved work could not be autosaved: save it now, under another name.");
             m_message = new QMessageBox(QMessageBox::Warning, tr("Not done"),
-                                        tr("What was just asked for could not be done: %1.\n\n%2").arg(what, kept));
+                                        tr("The last action failed: %1.\n\n%2").arg(what, kept));
             if (starved)
                 m_message->setInformativeText(tr("Close other windows and programs, or take a smaller design."));
             m_message->setAttribute(Qt::WA_DeleteOnClose);

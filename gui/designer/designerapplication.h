@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The application of the designer. What an event's handler throws, in most cases for want of memory, would end the
-// process and all unsaved work with it: it is told instead, after every open design was autosaved.
+// The application of the designer. An exception in an event handler, mostly for lack of memory, would end the
+// process and lose unsaved work. Here it is shown as a message instead, after every open design was autosaved.
 #pragma once
 
 #include <QApplication>

@@ -54,7 +54,7 @@ EditDifferences::Numbers EditDifferences::numbersOf(const Prediction& prediction
 void EditDifferences::remember()
 {
     QUndoStack* stack = m_document.undoStack();
-    const auto index = static_cast<std::size_t>(stack->index());
+    const std::size_t index = stack->index();
     // At its limit the stack drops its oldest command, and every state moves down by one.
     if (index == m_lastIndex && index > 0 && stack->index() == stack->undoLimit() && !m_history.empty())
         m_history.erase(m_history.begin());
@@ -82,7 +82,7 @@ void EditDifferences::refresh()
         if (m_document.prediction())
             before = numbersOf(*m_document.prediction());
         after = numbersOf(*m_preview);
-    } else if (index > 0 && static_cast<std::size_t>(index) < m_history.size()) {
+    } else if (index > 0 && index < std::ssize(m_history)) {
         before = m_history[index - 1];
         after = m_history[index];
     }

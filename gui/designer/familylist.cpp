@@ -156,9 +156,7 @@ FamilyList::FamilyList(Document& document, QWidget* parent)
     layout->addLayout(header);
     layout->addWidget(m_list, 1);
 
-    const auto choose = [this](QTreeWidgetItem* item) {
-        switchTo(static_cast<std::size_t>(m_list->indexOfTopLevelItem(item)));
-    };
+    const auto choose = [this](QTreeWidgetItem* item) { switchTo(m_list->indexOfTopLevelItem(item)); };
     connect(m_list, &QTreeWidget::itemClicked, this, choose);
     connect(m_list, &QTreeWidget::itemActivated, this, choose);
     connect(m_estimates, &FamilyEstimates::ready, this, &FamilyList::takeEstimate);
@@ -202,7 +200,7 @@ Bytes FamilyList::largestPeak() const
     Bytes largest = 0;
     for (std::size_t d = 0; prediction && d < prediction->metrics.devices.size(); ++d)
         largest = std::max(largest, prediction->metrics.devices[d].peakBytes);
-    // One decimal is what families are told apart by.
+    // Families often differ by less than a percent.
     Bytes unit = 1;
     while (unit * 1024 <= largest)
         unit *= 1024;

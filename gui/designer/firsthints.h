@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Three hints for the first minute, where they apply: drag a block, click idle time, run. Each goes once its thing was
-// done, or by a click on its cross, and stays away in later sessions. They float over the lanes and let every click
-// through but the one on the cross.
+// Three hints for the first minute, where they apply: drag a block, click idle time, run. Each disappears when
+// that was done, or by a click on its cross, and does not come back in later sessions. They lie over the lanes and pass
+// every click on except the one on the cross.
 #pragma once
 
 #include <QObject>

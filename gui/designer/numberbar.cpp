@@ -193,11 +193,10 @@ void NumberBar::showPeak(const Design& design, const Metrics& metrics, const Doc
                 measured = peak;
                 device = static_cast<int>(d);
             }
-    const auto index = static_cast<std::size_t>(device);
-    if (device < 0 || index >= metrics.devices.size())
+    if (device < 0 || device >= std::ssize(metrics.devices))
         return;
-    const Bytes predicted = metrics.devices[index].peakBytes;
-    const Bytes limit = index < design.cluster.devices.size() ? design.cluster.devices[index].memory : 0;
+    const Bytes predicted = metrics.devices[device].peakBytes;
+    const Bytes limit = device < std::ssize(design.cluster.devices) ? design.cluster.devices[device].memory : 0;
     const Bytes shown = side == Side::Predicted ? predicted : measured.value_or(0);
     set(tr("peak"),
         QStringLiteral("%1 %2").arg(sidedText(side, sizeText(predicted), measured ? sizeText(*measured) : QString()),
@@ -205,7 +204,7 @@ void NumberBar::showPeak(const Design& design, const Metrics& metrics, const Doc
         tr("Highest memory of any device, %1: weights, optimizer state, activations and buffers.\n%2 of activations in "
            "units of one "
            "microbatch on one device, predicted.\n%3")
-            .arg(sideName(side), multipleText(metrics.devices[index].peakActivations), source),
+            .arg(sideName(side), multipleText(metrics.devices[device].peakActivations), source),
         limit > 0 && shown > limit ? Tone::Bad : Tone::Plain);
 }
 

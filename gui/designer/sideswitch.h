@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // The switch Predicted | Measured | Both: which side of the numbers all views of a Document show. Enabled while a
 // recording is laid over the design; the choice is kept for the next one, and between sessions in the settings. Its
-// actions are the keyboard's way.
+// actions have shortcuts.
 #pragma once
 
 #include "gui/document/document.h"

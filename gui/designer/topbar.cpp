@@ -57,8 +57,8 @@ TopBar::TopBar(Document& document, const Actions& actions, RunController& run, Q
     m_run->setAutoDefault(false);
     m_search->setPlaceholderText(tr("Find F0.3  /"));
     m_search->setAccessibleName(tr("Find a block"));
-    m_search->setToolTip(
-        tr("A block by name: operation, stage, microbatch. The beginning is enough; Enter goes on, Shift+Enter back"));
+    m_search->setToolTip(tr("A block by name: operation, stage, microbatch. The beginning is enough; Enter finds the "
+                            "next, Shift+Enter the previous"));
     m_search->setFixedSize(100, buttonHeight);
     // Fixed widths: numbers and names that change move nothing.
     m_validity->setFixedSize(validityWidth, buttonHeight);

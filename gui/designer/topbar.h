@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // The bar at the top: what the design is made of, common actions, validity, the overlaid trace, and the primary action.
-// It shows the window's actions and owns none. Where the window is narrow, buttons fold from right to left into a menu
-// behind "⋯"; nothing moves when names or numbers change.
+// It shows the window's actions and owns none. In a narrow window buttons move into a menu behind "⋯", the rightmost
+// first; their places do not depend on names and numbers.
 #pragma once
 
 #include "gui/document/document.h"

@@ -137,7 +137,7 @@ void Document::reset(Design design, const QString& path)
     settle();
     const bool hadOverlay = m_overlay != nullptr;
     m_undoStack.clear();
-    m_undoStack.setClean(); // an empty stack that was told to be unclean stays so when it is cleared
+    m_undoStack.setClean(); // clear() does not do it on an empty stack that was marked unclean
     m_recent.clear();
     m_overlay.reset();
     m_overlayPath.clear();
@@ -333,7 +333,7 @@ std::shared_ptr<const Document::Overlay::Kernels> kernelsOf(const TraceReader& t
     kernels->of.resize(program.devices.size());
     for (TaskId task = 0; task < kernels->blocks.size(); ++task)
         if (!kernels->blocks[task].kernels.empty())
-            kernels->of[static_cast<std::size_t>(program.tasks[task].device)].push_back(task);
+            kernels->of[program.tasks[task].device].push_back(task);
     for (std::vector<TaskId>& tasks : kernels->of)
         std::sort(tasks.begin(), tasks.end(), [&](TaskId a, TaskId b) {
             return kernels->blocks[a].kernels.front().start < kernels->blocks[b].kernels.front().start;

@@ -29,12 +29,11 @@ MemberForecast::Members named(const Design& design, const GroupStages& stages)
         auto& group = members.ofDevice.emplace_back();
         for (int m = 0; m < stages.membersOfDevice[device]; ++m) {
             MemberForecast::Member& member = group.emplace_back();
-            member.name =
-                QString::fromStdString(spec.group ? spec.group->devices[static_cast<std::size_t>(m)].name : spec.name);
+            member.name = QString::fromStdString(spec.group ? spec.group->devices[m].name : spec.name);
             for (std::size_t copy = 0; copy < stages.plans.size(); ++copy)
                 if (stages.deviceOfCopy[copy] == static_cast<int>(device))
-                    member.shares.push_back({static_cast<int>(copy) % stages.perReplica,
-                                             stages.plans[copy].plan.ratios.front()[static_cast<std::size_t>(m)]});
+                    member.shares.push_back(
+                        {static_cast<int>(copy) % stages.perReplica, stages.plans[copy].plan.ratios.front()[m]});
         }
     }
     return members;
@@ -60,8 +59,7 @@ MemberForecast::Members MemberForecast::of(const Design& design, const Maker& ma
         const bool collective = task.kind == TaskKind::Collective;
         if (!collective && task.kind != TaskKind::Compute && task.kind != TaskKind::Update)
             continue;
-        const PassParts& pass =
-            stages.stages[static_cast<std::size_t>(stages.copyOf(task.stage, task.replica))].passes[indexOf(task.op)];
+        const PassParts& pass = stages.stages[stages.copyOf(task.stage, task.replica)].passes[indexOf(task.op)];
         Part part;
         part.start = prediction.timeline.start[t];
         part.end = prediction.timeline.end[t];
@@ -70,7 +68,7 @@ MemberForecast::Members MemberForecast::of(const Design& design, const Maker& ma
         part.index = tasks.partOfTask[t];
         part.count = static_cast<int>(collective ? pass.collectives.size() : pass.parts.size());
         if (collective)
-            part.kind = pass.kinds[static_cast<std::size_t>(part.index)];
+            part.kind = pass.kinds[part.index];
         const int last = collective ? task.peer : task.device;
         int slowest = task.device;
         for (int m = task.device; m <= last; ++m)
@@ -138,7 +136,7 @@ void MemberForecast::refresh()
             m_why = tr("the schedule cannot run as it is");
         } else {
             Diagnostic why = forbids.front();
-            why.where.clear(); // a key of the design's file, which nobody reads here
+            why.where.clear(); // a key of the design's file means nothing here
             m_why = proseText(why);
         }
         Q_EMIT changed();

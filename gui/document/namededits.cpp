@@ -68,7 +68,7 @@ struct Name {
         if (!present)
             return {};
         const std::vector<IssuedTransfer> list = transfersOf(present->program, request.device);
-        if (request.from < 0 || static_cast<std::size_t>(request.from) >= list.size())
+        if (request.from < 0 || request.from >= std::ssize(list))
             return {};
         const Transfer& moved = list[request.from].transfer;
         return tr("Move the transfer of %1 to %2")

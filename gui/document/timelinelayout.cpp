@@ -15,7 +15,7 @@ public:
     Chunks(const std::vector<int>& deviceOfStage, const std::vector<std::vector<int>>& replicaPlacements, int devices)
         : m_stages(deviceOfStage.size())
     {
-        std::vector<int> seen(static_cast<std::size_t>(std::max(devices, 0)), 0);
+        std::vector<int> seen(std::max(devices, 0), 0);
         const auto add = [&](const std::vector<int>& placement) {
             for (const int device : placement) {
                 const bool known = device >= 0 && device < devices;
@@ -30,7 +30,7 @@ public:
 
     std::uint8_t of(int stage, int replica) const
     {
-        const std::size_t at = m_stages * static_cast<std::size_t>(replica) + static_cast<std::size_t>(stage);
+        const std::size_t at = m_stages * replica + stage;
         return stage >= 0 && replica >= 0 && at < m_chunk.size() ? m_chunk[at] : 0;
     }
 
@@ -46,7 +46,7 @@ std::size_t Lane::firstEndingAfter(double time) const
     const auto it = std::partition_point(m_blocks.begin(), m_blocks.end(), [time](const LaneBlock& block) {
         return static_cast<double>(block.end) <= time;
     });
-    return static_cast<std::size_t>(it - m_blocks.begin());
+    return it - m_blocks.begin();
 }
 
 std::size_t Lane::firstStartingFrom(double time, std::size_t from) const
@@ -62,7 +62,7 @@ std::size_t Lane::firstStartingFrom(double time, std::size_t from) const
     const auto it = std::partition_point(
         m_blocks.begin() + static_cast<std::ptrdiff_t>(low), m_blocks.begin() + static_cast<std::ptrdiff_t>(high),
         [time](const LaneBlock& block) { return static_cast<double>(block.start) < time; });
-    return static_cast<std::size_t>(it - m_blocks.begin());
+    return it - m_blocks.begin();
 }
 
 std::optional<std::size_t> Lane::at(double time) const
@@ -84,7 +84,7 @@ std::array<double, opCount> Lane::timePerOpUntil(double time, std::size_t from) 
         result[op] = static_cast<double>(m_sums[index][op]);
     if (index < m_blocks.size()) {
         const LaneBlock& block = m_blocks[index];
-        result[static_cast<std::size_t>(block.block.op)] += std::max(0.0, time - static_cast<double>(block.start));
+        result[indexOf(block.block.op)] += std::max(0.0, time - static_cast<double>(block.start));
     }
     return result;
 }
@@ -106,13 +106,13 @@ void Lane::sum(std::size_t from)
 {
     for (std::size_t i = from; i < m_blocks.size(); ++i) {
         m_sums[i + 1] = m_sums[i];
-        m_sums[i + 1][static_cast<std::size_t>(m_blocks[i].block.op)] += m_blocks[i].end - m_blocks[i].start;
+        m_sums[i + 1][indexOf(m_blocks[i].block.op)] += m_blocks[i].end - m_blocks[i].start;
         m_chunks = std::max(m_chunks, m_blocks[i].chunk + 1);
     }
 }
 
 TimelineLayout::TimelineLayout(const Program& program, const Timeline& timeline, int devices)
-    : m_lanes(static_cast<std::size_t>(std::max(devices, 0)))
+    : m_lanes(std::max(devices, 0))
 {
     const Chunks chunks(program.deviceOfStage, program.replicaPlacements, devices);
     const std::size_t tasks = std::min({program.tasks.size(), timeline.start.size(), timeline.end.size()});
@@ -156,7 +156,7 @@ TimelineLayout TimelineLayout::fromOrder(const Design& design)
     for (std::size_t device = 0; device < schedule.order.size(); ++device) {
         Nanoseconds time = 0;
         for (const Block& block : schedule.order[device]) {
-            const bool known = block.stage >= 0 && static_cast<std::size_t>(block.stage) < design.costs.stages.size();
+            const bool known = block.stage >= 0 && block.stage < std::ssize(design.costs.stages);
             const Nanoseconds duration = known ? design.costs.duration(block.op, block.stage) : 1'000'000;
             LaneBlock laneBlock{time, time + duration, none, block, 0};
             laneBlock.chunk = chunks.of(block.stage, block.replica);
@@ -212,16 +212,15 @@ std::optional<TimelineLayout::Place> TimelineLayout::find(const Block& block) co
 bool TimelineLayout::retime(const TimelineLayout& base, const Prediction& prediction, int device,
                             std::span<const std::uint32_t> positions, TaskId changed)
 {
-    const auto reordered = static_cast<std::size_t>(device);
-    if (reordered >= m_lanes.size() || base.m_lanes[reordered].m_blocks.size() < positions.size())
+    if (device >= std::ssize(m_lanes) || base.m_lanes[device].m_blocks.size() < positions.size())
         return false;
     const Nanoseconds* start = prediction.timeline.start.data();
     const Nanoseconds* end = prediction.timeline.end.data();
     // What an earlier call reordered goes back.
     if (m_reordered >= 0 && m_reordered != device)
         m_lanes[m_reordered] = base.m_lanes[m_reordered];
-    Lane& lane = m_lanes[reordered];
-    lane = base.m_lanes[reordered];
+    Lane& lane = m_lanes[device];
+    lane = base.m_lanes[device];
     m_reordered = device;
     m_now.resize(lane.m_blocks.size());
     std::size_t firstMoved = positions.size();
@@ -229,7 +228,7 @@ bool TimelineLayout::retime(const TimelineLayout& base, const Prediction& predic
         const std::size_t from = i < positions.size() ? positions[i] : i;
         if (from != i)
             firstMoved = std::min(firstMoved, i);
-        lane.m_blocks[i] = base.m_lanes[reordered].m_blocks[from];
+        lane.m_blocks[i] = base.m_lanes[device].m_blocks[from];
         m_now[from] = static_cast<std::uint32_t>(i);
     }
     // What the last call changed is set right again, too.

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // One step of the undo stack; Document::commit() pushes it. Undoing restores the design that was there, and needs no
-// inverse of any edit. Designs are immutable, so the step before, the step behind and the Document share them. Their
-// predictions are kept by the Document, as long as it keeps them: of large designs they are many times the designs'
-// size.
+// inverse of any edit. Designs are immutable, so neighbouring steps and the Document share them. Predictions are not
+// part of a step: of large designs they are many times the designs' size, and the Document keeps the recent ones.
 #pragma once
 
 #include "gui/document/document.h"

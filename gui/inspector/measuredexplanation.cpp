@@ -110,7 +110,7 @@ QString measuredWhy(const Design& design, const Prediction& prediction, const Do
     if (const Nanoseconds others = takenByOthers(overlay, task); others > 0)
         text += measuredWords(" For %1 of it another slice of the same GPU was working.").arg(durationText(others));
     if (gap->lateData + gap->warmUp + gap->transfer == 0)
-        return text; // nobody was awaited
+        return text; // it waited for no block
     return text + chainBehind(design, program, overlay.explanation.completed, program.tasks[task].block(), true);
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Explains, from the records of the overlaid step, why a device did nothing before a block, or after its last one: in
-// words, what traces/analysis found. Says nothing of the prediction but where a block took longer than that.
+// Explains in words, from what traces/analysis found in the overlaid step, why a device was idle before a block or
+// after its last one. The prediction is mentioned only where a block took longer than predicted.
 #pragma once
 
 #include "gui/document/document.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Of a selected block that overlaps with another one: how long the two take together and where that comes from, their
-// parts on two rows, to be ordered by hand, and the way back to the shortest order. Hidden for other blocks.
+// The overlapped pair of the selected block: how long the two blocks take together and where that number comes from,
+// and their parts on two rows, to be ordered by hand or reset to the shortest order. Hidden for other blocks.
 #pragma once
 
 #include "gui/document/document.h"

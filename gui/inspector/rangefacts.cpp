@@ -123,15 +123,14 @@ void RangeFacts::refresh()
                                  deviceLabel(document.design(), static_cast<int>(device))),
                              tr("Busy share of the range, %1").arg(sideName(side)), Tone::Plain});
         };
-        addDevice(tr("busiest"), static_cast<std::size_t>(most - shown.devices.begin()));
-        addDevice(tr("least busy"), static_cast<std::size_t>(least - shown.devices.begin()));
+        addDevice(tr("busiest"), most - shown.devices.begin());
+        addDevice(tr("least busy"), least - shown.devices.begin());
     }
     const int fullest = shown.fullest() >= 0 ? shown.fullest() : predicted.fullest();
     if (fullest >= 0) {
-        const auto device = static_cast<std::size_t>(fullest);
-        const auto peak = [device](const RangeStatistics& of) {
-            return device < of.devices.size() && of.devices[device].peak ? sizeText(*of.devices[device].peak)
-                                                                         : QString();
+        const auto peak = [fullest](const RangeStatistics& of) {
+            return fullest < std::ssize(of.devices) && of.devices[fullest].peak ? sizeText(*of.devices[fullest].peak)
+                                                                                : QString();
         };
         add(tr("peak"), peak(predicted), peak(measured),
             tr("Highest memory of any device in the range, of %1").arg(deviceLabel(document.design(), fullest)));

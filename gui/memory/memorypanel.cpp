@@ -87,25 +87,24 @@ void MemoryPanel::showDesign(const Content& content)
     m_shownAll = all;
     m_fitted = content.prediction && fits(content.prediction->program.devices.size());
     for (int d = 0; content.prediction && d < static_cast<int>(content.prediction->program.devices.size()); ++d) {
-        const auto index = static_cast<std::size_t>(d);
         MemoryOfDevice device;
         device.name = deviceLabel(content.design, d);
         // With one device shown large the others' curves are not needed, and a drag asks for them often.
         if (all || d == m_device) {
             if (m_side == Side::Predicted) {
-                device.filled = curveOf(predicted, index);
+                device.filled = curveOf(predicted, d);
                 if (m_comparesDrag)
-                    device.outlined = curveOf(&content.present->timeline, index);
+                    device.outlined = curveOf(&content.present->timeline, d);
             } else {
-                device.filled = curveOf(measured, index);
+                device.filled = curveOf(measured, d);
                 if (m_side == Side::Both)
-                    device.outlined = curveOf(predicted, index);
+                    device.outlined = curveOf(predicted, d);
             }
         }
         anything = anything || !device.filled.empty() || !device.outlined.empty();
-        device.persistent = content.prediction->program.devices[index].persistentBytes;
-        if (index < content.design.cluster.devices.size())
-            device.limit = content.design.cluster.devices[index].memory;
+        device.persistent = content.prediction->program.devices[d].persistentBytes;
+        if (d < std::ssize(content.design.cluster.devices))
+            device.limit = content.design.cluster.devices[d].memory;
         m_devices.push_back(std::move(device));
     }
     if (m_nothing.isEmpty() && !anything && m_side == Side::Measured)
@@ -145,9 +144,9 @@ void MemoryPanel::refreshButton()
     const bool all = m_all && (m_shownAll || m_devices.empty());
     m_mode->setText(all ? tr("all devices ▾") : tr("one device ▾"));
     m_mode->setAccessibleName(all ? tr("Memory of all devices") : tr("Memory of one device"));
-    m_mode->setToolTip(
-        m_all && !all ? tr("Every device gets a row of its own where this panel is higher")
-                      : tr("Every device in a row of its own, or one large; a double-click on a row does the same"));
+    m_mode->setToolTip(m_all && !all
+                           ? tr("Every device gets its own row where this panel is higher")
+                           : tr("Every device in its own row, or one large; a double-click on a row does the same"));
     m_mode->setFont(Theme::words(TextSize::Small));
     m_mode->adjustSize();
     m_mode->move(width() - m_mode->width() - 12, 0);

@@ -16,7 +16,7 @@ void ModelWindow::setRecomputeOfStage(int stage, const QString& text)
         if (!choice.stages.empty())
             throw Error("stage " + std::to_string(stage), "\"" + text.toStdString() + "\" is no way to recompute",
                         "write none, selective or full");
-        ofStage[static_cast<std::size_t>(stage)] = choice.kind;
+        ofStage[stage] = choice.kind;
         return withRecompute(design, ofStage);
     });
 }
@@ -33,7 +33,7 @@ void ModelWindow::setOffloadOfStage(int stage, const QString& text)
                         "write yes or no; auto: the stages that cost no time, and as many more as memory needs");
         std::vector<bool> ofStage = design.schedule.offload;
         ofStage.resize(design.schedule.deviceOfStage.size(), false);
-        ofStage[static_cast<std::size_t>(stage)] = wanted == "yes";
+        ofStage[stage] = wanted == "yes";
         return withOffload(design, std::move(ofStage));
     });
 }

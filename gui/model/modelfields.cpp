@@ -183,9 +183,9 @@ void ModelFields::showPredicted(const Design& design, const Prediction* predicti
         facts.push_back({tr("step"), durationText(metrics.makespan), source, Tone::Plain});
         facts.push_back({tr("bubble"), percentText(metrics.rateMakespan), source, Tone::Plain});
         if (const int fullest = fullestDevice(metrics); fullest >= 0) {
-            const auto index = static_cast<std::size_t>(fullest);
-            const Bytes peak = metrics.devices[index].peakBytes;
-            const Bytes limit = index < design.cluster.devices.size() ? design.cluster.devices[index].memory : 0;
+            const Bytes peak = metrics.devices[fullest].peakBytes;
+            const Bytes limit =
+                fullest < std::ssize(design.cluster.devices) ? design.cluster.devices[fullest].memory : 0;
             facts.push_back({tr("peak, %1").arg(deviceLabel(design, fullest)), sizeText(peak), source,
                              limit > 0 && peak > limit ? Tone::Bad : Tone::Plain});
             if (limit > 0)
@@ -221,7 +221,7 @@ void ModelFields::setDesign(const Design& design, const Prediction* prediction)
     m_preset->setCurrentIndex(std::max(0, m_preset->findData(QString::fromStdString(m_shape.name))));
     m_preset->setEnabled(known && m_preset->count() > 1);
     const bool experts = known && m_shape.experts > 0;
-    m_note->setText(!known ? tr("This design has times of its own and no model. File › New makes one from a model.")
+    m_note->setText(!known ? tr("This design has given times and no model. File › New makes one from a model.")
                     : table
                         ? tr("The layers come from a table, which holds for the sequence and the microbatch that they "
                              "were measured with.")

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // The model's dimensions and the batch as fields: a preset to begin with, layers, widths, heads, vocabulary, sequence,
-// microbatch, precision, what is recomputed and the cluster; beside them what is predicted of it all. What is finished
-// is asked for by a signal; the window makes the edit or says why it cannot, which is written below the field.
+// microbatch, precision, what is recomputed and the cluster; beside them what is predicted of it all. A finished
+// entry is emitted as a signal; the window makes the edit, or its refusal is written below the field.
 #pragma once
 
 #include "core/workload/modelshape.h"

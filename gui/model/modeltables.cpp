@@ -120,7 +120,7 @@ void ModelWindow::fillLayers()
                     left = design.layersPerStage.empty() ? 0 : static_cast<std::size_t>(design.layersPerStage.front());
         for (const Layer& layer : design.workload->layers) {
             while (left == 0 && stage + 1 < design.layersPerStage.size())
-                left = static_cast<std::size_t>(design.layersPerStage[++stage]);
+                left = design.layersPerStage[++stage];
             if (left > 0)
                 --left;
             Bytes saved = 0;
@@ -222,9 +222,8 @@ void ModelWindow::fillLinks()
     m_links->setMaximumHeight(m_links->heightOfRows());
     const Prediction* prediction = m_document.prediction();
     const std::string shared = prediction ? busSentence(prediction->program) : std::string();
-    m_buses->setText(shared.empty()
-                         ? tr("Every link has a wire of its own: no transfer waits for those of other links.")
-                         : QString::fromStdString(shared));
+    m_buses->setText(shared.empty() ? tr("Every link has its own wire: no transfer waits for those of other links.")
+                                    : QString::fromStdString(shared));
 }
 
 void ModelWindow::fillGroups()

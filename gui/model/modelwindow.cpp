@@ -260,7 +260,7 @@ QWidget* ModelWindow::buildLinks()
     auto* to = spin(tr("To device"));
     to->setValue(1);
     auto* add = new QPushButton(tr("Add a link"), page);
-    add->setToolTip(tr("Gives this directed pair a link of its own, to begin with the common one"));
+    add->setToolTip(tr("Gives this directed pair its own link, which starts as a copy of the common one"));
     add->setAutoDefault(false);
     auto* remove = new QPushButton(tr("Remove"), page);
     remove->setAutoDefault(false);
@@ -450,12 +450,11 @@ void ModelWindow::setLayersOfStage(int stage, const QString& text)
                         "every stage holds at least one");
         if (partition.size() < 2)
             throw Error("stage 0", "there is no other stage to give layers to or take them from", "");
-        const auto own = static_cast<std::size_t>(stage);
         // The last stage exchanges layers with the one before it, others with the next.
-        const bool last = own + 1 == partition.size();
-        const int change = wanted - partition[own];
-        const std::vector<int> moved = withBorderMoved(partition, last ? own - 1 : own, last ? -change : change);
-        if (moved[own] != wanted)
+        const bool last = stage + 1 == std::ssize(partition);
+        const int change = wanted - partition[stage];
+        const std::vector<int> moved = withBorderMoved(partition, last ? stage - 1 : stage, last ? -change : change);
+        if (moved[stage] != wanted)
             throw Error("stage " + std::to_string(stage),
                         "its neighbour has no " + std::to_string(change) + " layers to give", "every stage keeps one");
         return withPartition(m_document.design(), moved);

@@ -179,7 +179,7 @@ QWidget* NewScheduleDialog::buildForm()
     m_layout = makeCombo(tr("Where the workers' blocks run"), widget);
     m_layout->setToolTip(tr(
         "As a pipeline: stage j on device j, for all workers. Triangle: a device per stage and microbatch in flight. "
-        "Sharded states: each stage's weights are kept once and hop to whoever works on it next."));
+        "Sharded states: each stage's weights are kept once and sent to the device that works on the stage next."));
     const std::pair<WorkerLayout, QString> layouts[] = {{WorkerLayout::Pipeline, tr("as a pipeline")},
                                                         {WorkerLayout::Workers, tr("one device per worker")},
                                                         {WorkerLayout::Sharded, tr("per worker, sharded states")},
@@ -311,7 +311,7 @@ NewScheduleDialog::Choice NewScheduleDialog::choice() const
             choice.workers = m_workers->value();
     }
     all.recompute = static_cast<Recompute>(m_recompute->currentData().toInt());
-    // A preset of one node is repeated for more devices; nobody sells such a node.
+    // A preset of one node is repeated for more devices; there is no larger node.
     const Cluster listed = m_presets->cluster(chosen(m_cluster), 0);
     const auto has = static_cast<int>(listed.devices.size());
     Design shown;
@@ -365,12 +365,11 @@ NewScheduleDialog::Outcome NewScheduleDialog::work(const Choice& choice)
                            {tr("bubble"), percentText(metrics.rateMakespan)},
                            {tr("bubble of the span"), percentText(metrics.rateSpan)}};
         if (fullest >= 0) {
-            const auto index = static_cast<std::size_t>(fullest);
-            const Bytes peak = metrics.devices[index].peakBytes;
-            const Bytes limit = outcome.design.cluster.devices[index].memory;
+            const Bytes peak = metrics.devices[fullest].peakBytes;
+            const Bytes limit = outcome.design.cluster.devices[fullest].memory;
             outcome.numbers.emplace_back(tr("peak memory"), sizeText(peak));
             outcome.numbers.emplace_back(tr("of which activations"),
-                                         multipleText(metrics.devices[index].peakActivations));
+                                         multipleText(metrics.devices[fullest].peakActivations));
             if (limit > 0 && peak > limit)
                 outcome.diagnostics.push_back({Severity::Warning, deviceLabel(outcome.design, fullest).toStdString(),
                                                "peak memory is above the device's " + sizeText(limit).toStdString(),

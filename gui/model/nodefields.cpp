@@ -57,7 +57,8 @@ NodeFields::NodeFields(int fieldWidth, QWidget* parent) : QWidget(parent)
     m_cards = count(tr("Network cards per node"), tr("Shared by the devices of a node that send at the same time"), 1);
     m_bandwidth = number(tr("Bandwidth of a card"), tr("In one direction; 0: unlimited"), 0, 1e6);
     m_bandwidth->setSuffix(tr(" GB/s"));
-    m_perSwitch = count(tr("Nodes under one switch"), tr("Nodes of other switches send through what lies between"), 0);
+    m_perSwitch = count(tr("Nodes under one switch"),
+                        tr("Nodes of different switches send through the network between the switches"), 0);
     m_perSwitch->setSpecialValueText(tr("all"));
     m_oversubscription =
         number(tr("Oversubscription"),

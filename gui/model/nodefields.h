@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// How the devices of a cluster stand in nodes, as fields: nodes, devices and network cards of one, and the switches
-// between them. It checks nothing; who takes the value does (withChange() of core/cluster/nodes.h).
+// The nodes of a cluster as fields: their number, the devices and network cards of one, and the switches between them.
+// Values are not checked here but where they are applied (withChange() of core/cluster/nodes.h).
 #pragma once
 
 #include "core/cluster/nodes.h"

@@ -44,7 +44,7 @@ ParallelismFields::ParallelismFields(int fieldWidth, QWidget* parent)
     m_expert = spin(tr("Expert parallel"), tr("Copies of the pipeline that share out the experts"));
     m_data = spin(tr("Data parallel"), tr("Copies of the pipeline, which sum their gradients after a step"));
     m_overlap = spin(tr("Exchanges overlapped"),
-                     tr("Share of what these exchange that runs beside their computing, as far as there is any"));
+                     tr("Share of their communication that is hidden behind computing, where there is enough of that"));
     m_overlap->setRange(0, 100);
     m_overlap->setSuffix(tr(" %"));
     connect(m_sequence, &QCheckBox::toggled, this, &ParallelismFields::edited);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // The degrees of parallelism of a design, as fields: which group of devices holds a stage, and
-// how many copies of the pipeline there are. It checks nothing; who takes the value does (core/workload/parallelism.h).
+// how many copies of the pipeline there are. Values are not checked here but where they are applied
+// (core/workload/parallelism.h).
 #pragma once
 
 #include "core/workload/modelshape.h"

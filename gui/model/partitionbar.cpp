@@ -107,7 +107,7 @@ double PartitionBar::xOfLayer(std::size_t layer) const
 
 double PartitionBar::xOfBorder(int border) const
 {
-    return xOfLayer(static_cast<std::size_t>(std::accumulate(m_shown.begin(), m_shown.begin() + border + 1, 0)));
+    return xOfLayer(std::accumulate(m_shown.begin(), m_shown.begin() + border + 1, 0));
 }
 
 int PartitionBar::borderAt(double x) const
@@ -127,7 +127,7 @@ void PartitionBar::moveBorder(int border, int layers)
     if (border < 0 || border + 1 >= static_cast<int>(m_partition.size()))
         return;
     m_border = border;
-    m_shown = withBorderMoved(m_partition, static_cast<std::size_t>(border), layers);
+    m_shown = withBorderMoved(m_partition, border, layers);
     update();
     if (m_shown != m_partition)
         Q_EMIT moved(m_shown);
@@ -155,8 +155,7 @@ void PartitionBar::mouseMoveEvent(QMouseEvent* event)
         if (std::abs(xOfLayer(i) - event->position().x()) < std::abs(xOfLayer(edge) - event->position().x()))
             edge = i;
     const int before = std::accumulate(m_partition.begin(), m_partition.begin() + m_border + 1, 0);
-    std::vector<int> wanted =
-        withBorderMoved(m_partition, static_cast<std::size_t>(m_border), static_cast<int>(edge) - before);
+    std::vector<int> wanted = withBorderMoved(m_partition, m_border, static_cast<int>(edge) - before);
     if (wanted == m_shown)
         return;
     m_shown = std::move(wanted);

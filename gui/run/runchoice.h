@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// How a design is to be run, as a person chose it in the run's settings; kept between sessions.
+// The choices of the run's settings; kept between sessions.
 #pragma once
 
 #include "gui/run/runprocess.h"

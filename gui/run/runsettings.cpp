@@ -198,7 +198,7 @@ void RunSettings::buildTorchFields(QWidget* form)
     m_synthetic = new QCheckBox(tr("no module: stages that take the design's times"), form);
     m_synthetic->setChecked(m_last.syntheticStages);
     m_replicas = makeCount(tr("Replicas"), m_last.replicas, RunChoice::mostReplicas, form);
-    m_replicas->setToolTip(tr("Copies of the pipeline, a process for each of their devices, each with rows of its own; "
+    m_replicas->setToolTip(tr("Copies of the pipeline, a process for each of their devices, each with its own rows; "
                               "your file's replicate(module, mesh) joins those of a stage. The first is recorded"));
     m_python = new QLineEdit(m_last.python, form);
     m_python->setAccessibleName(tr("Python"));

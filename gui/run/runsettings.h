@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What a run is asked for before it starts: backend, steps, what its blocks do, data; for PyTorch the person's module.
+// The settings of a run before it starts: backend, steps, what its blocks do, data; for PyTorch the person's module.
 // It says at once what the chosen backend cannot run of this design, and with what it would. It is not modal, and
 // closes when the run starts.
 #pragma once

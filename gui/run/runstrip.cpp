@@ -90,7 +90,7 @@ RunStrip::RunStrip(RunController& controller, QWidget* parent)
     m_close->setText(QStringLiteral("×"));
     m_close->setProperty("quiet", true);
     m_close->setAccessibleName(tr("Hide the run"));
-    m_close->setToolTip(tr("Hide these; a run under way goes on"));
+    m_close->setToolTip(tr("Hide this strip; a run in progress continues"));
     m_close->setFixedSize(22, 20);
     m_close->setFocusPolicy(Qt::TabFocus);
     auto* words = new QVBoxLayout;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// A run beside the design that goes on being edited: RunStatus is its progress in the top bar, with Cancel; RunStrip,
-// below the bar, has loss and step times over the steps, messages, and at the end the result. Both follow one
+// The run in progress, while the design can still be edited: RunStatus is its progress in the top bar, with Cancel;
+// RunStrip, below the bar, has loss and step times over the steps, messages, and at the end the result. Both follow one
 // RunController.
 #pragma once
 

@@ -288,7 +288,7 @@ Cluster ShardingWindow::group() const
             const QTableWidgetItem* item = m_members->item(row, column);
             return item ? item->text().trimmed() : QString();
         };
-        DeviceSpec member = static_cast<std::size_t>(row) < before.size() ? before[row] : lane;
+        DeviceSpec member = row < std::ssize(before) ? before[row] : lane;
         member.group.reset();
         member.name = text(Name).toStdString();
         member.peakFlops = parseFlops(typedQuantity(text(Rate)), "rate");
@@ -327,7 +327,7 @@ void ShardingWindow::start()
         end(firstLine(error), true);
         return;
     }
-    const auto stage = static_cast<std::size_t>(m_stage->currentIndex());
+    const std::size_t stage = m_stage->currentIndex();
     if (design.layersPerStage.size() <= stage) {
         end(tr("this design does not say which layers the stage has"), true);
         return;

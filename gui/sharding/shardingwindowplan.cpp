@@ -34,10 +34,9 @@ bool ShardingWindow::isAsInDesign() const
     if (!lane || static_cast<int>(lane->group->devices.size()) != m_members->rowCount())
         return false;
     for (int row = 0; row < m_members->rowCount(); ++row) {
-        const std::vector<QString> texts = memberTexts(lane->group->devices[static_cast<std::size_t>(row)]);
+        const std::vector<QString> texts = memberTexts(lane->group->devices[row]);
         for (int column = 0; column < MemberColumns; ++column)
-            if (const QTableWidgetItem* item = m_members->item(row, column);
-                !item || item->text() != texts[static_cast<std::size_t>(column)])
+            if (const QTableWidgetItem* item = m_members->item(row, column); !item || item->text() != texts[column])
                 return false;
     }
     return true;
@@ -83,7 +82,7 @@ void ShardingWindow::refreshOwn()
 
 SetStagePlan ShardingWindow::shownPlan() const
 {
-    const sharding::Alternative& strategy = m_found->strategies[static_cast<std::size_t>(m_strategy)];
+    const sharding::Alternative& strategy = m_found->strategies[m_strategy];
     return {m_found->number,
             {strategy.strategy, m_sliders->shares(), programLines(strategy.program, m_found->stage.graph)}};
 }

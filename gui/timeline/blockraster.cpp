@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// Composes the repeating rows of a lane once (ground, blocks, idle hatch), copies them down, and then draws corners,
+// merged columns, letters and outlines into the pixels. O(pixels of the lane); letters come from a cache of rendered
+// glyphs.
 #include "gui/timeline/blockraster.h"
 
 #include <QFontMetricsF>
@@ -75,7 +78,7 @@ int BlockRaster::widthOf(const TimeAxis& axis) const
 
 const BlockRaster::Pattern& BlockRaster::pattern(Op op, int chunk)
 {
-    Pattern& pattern = m_patterns[static_cast<std::size_t>(op)][chunk % 2];
+    Pattern& pattern = m_patterns[indexOf(op)][chunk % 2];
     if (!pattern.empty())
         return pattern;
     QImage image(m_patternWidth, m_period, QImage::Format_ARGB32_Premultiplied);
@@ -199,7 +202,7 @@ void BlockRaster::composeRows(const TimeAxis& axis, std::span<const QRgb> ground
         const Extent extent = extentOf(item.rect);
         for (std::size_t y = 0; y < period; ++y) {
             QRgb* const line = m_rows.data() + y * ground.size();
-            std::size_t phase = static_cast<std::size_t>(extent.hidden % m_period);
+            std::size_t phase = extent.hidden % m_period;
             for (int x = extent.from; x < extent.to; phase = 0) {
                 const int count = std::min(extent.to - x, static_cast<int>(width - phase));
                 std::copy_n(pattern.data() + y * width + phase, count, line + x);
@@ -223,7 +226,7 @@ void BlockRaster::roundCorners(const BlockRect& item, std::span<const QRgb> grou
                 if (column < 0 || column >= m_width)
                     continue;
                 for (QRgb* const line : {row(y), row(m_height - 1 - y)})
-                    line[column] = blended(ground[static_cast<std::size_t>(column)], line[column], coverage);
+                    line[column] = blended(ground[column], line[column], coverage);
             }
         }
 }

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// From a time under the cursor to an index in the order: a binary search in the lane's layout, then the order's own
+// neighbours. O(log blocks) per question; the exact prediction of a plan is the evaluator's.
 #include "gui/timeline/dropplan.h"
 
 #include "gui/document/namededits.h"
@@ -35,7 +37,7 @@ int insertionIndex(const Design& design, const TimelineLayout& layout, int devic
     const auto it = std::partition_point(blocks.begin(), blocks.end(), [&](const LaneBlock& b) { return !isLater(b); });
     if (it != blocks.end()) {
         // A lane shows the order, except for updates and for blocks that cannot run yet.
-        const std::size_t guess = static_cast<std::size_t>(it - blocks.begin());
+        const std::size_t guess = it - blocks.begin();
         if (guess < order.size() && order[guess] == it->block)
             return static_cast<int>(guess);
         const auto found = std::find(order.begin(), order.end(), it->block);
@@ -49,7 +51,7 @@ int outsideJoinedPair(const Design& design, const TimelineLayout& layout, const 
                       double time)
 {
     const std::vector<Block>& order = orderOf(design, device);
-    if (design.schedule.firstStageMaySplit || index <= 0 || static_cast<std::size_t>(index) >= order.size())
+    if (design.schedule.firstStageMaySplit || index <= 0 || index >= std::ssize(order))
         return index;
     Block half = order[index - 1];
     if (half.op != Op::I || half.stage != 0 || held == half)
@@ -67,7 +69,7 @@ double timeOfGap(const Design& design, const TimelineLayout& layout, int device,
 {
     const std::vector<Block>& order = orderOf(design, device);
     const LaneBlock* before = index > 0 ? layout.blockOf(order[index - 1]) : nullptr;
-    const LaneBlock* after = static_cast<std::size_t>(index) < order.size() ? layout.blockOf(order[index]) : nullptr;
+    const LaneBlock* after = index < std::ssize(order) ? layout.blockOf(order[index]) : nullptr;
     if (before && after)
         return (static_cast<double>(before->end) + static_cast<double>(after->start)) / 2;
     return before ? static_cast<double>(before->end) : after ? static_cast<double>(after->start) : 0;
@@ -77,9 +79,8 @@ Position placeOf(const Schedule& schedule, const TimelineLayout& layout, const B
 {
     // The lanes of a prediction show the order, and their index is quicker than a search.
     if (const std::optional<TimelineLayout::Place> place = layout.find(block)) {
-        const auto device = static_cast<std::size_t>(place->device);
-        if (device < schedule.order.size() && place->index < schedule.order[device].size()
-            && schedule.order[device][place->index] == block)
+        if (place->device < std::ssize(schedule.order) && place->index < schedule.order[place->device].size()
+            && schedule.order[place->device][place->index] == block)
             return {place->device, static_cast<int>(place->index)};
     }
     return find(schedule, block);
@@ -157,7 +158,7 @@ QString describeChange(const Design& design, const Prediction& before, const Pre
                                / static_cast<double>(before.metrics.makespan);
         result = TimelineView::tr("step %1%2\u00a0%").arg(sign(percent), locale.toString(std::abs(percent), 'f', 1));
     }
-    // The largest increase is what can hurt; only without one is the largest relief worth the words.
+    // The largest increase is shown; only where nothing grows the largest decrease.
     int device = -1;
     Bytes change = 0;
     const std::size_t devices = std::min(before.metrics.devices.size(), after.metrics.devices.size());
@@ -172,9 +173,8 @@ QString describeChange(const Design& design, const Prediction& before, const Pre
         return result + TimelineView::tr(", memory unchanged");
     result += TimelineView::tr(", peak %1%2 on %3")
                   .arg(sign(static_cast<double>(change)), sizeText(std::abs(change)), deviceLabel(design, device));
-    const auto index = static_cast<std::size_t>(device);
-    const Bytes limit = index < design.cluster.devices.size() ? design.cluster.devices[index].memory : 0;
-    if (limit > 0 && after.metrics.devices[index].peakBytes > limit)
+    const Bytes limit = device < std::ssize(design.cluster.devices) ? design.cluster.devices[device].memory : 0;
+    if (limit > 0 && after.metrics.devices[device].peakBytes > limit)
         result += TimelineView::tr(", over its %1").arg(sizeText(limit));
     return result;
 }

@@ -62,8 +62,7 @@ DropPlan DropPlanner::plan(const TimelineLayout& layout, const Block& block, con
     DropPlan plan;
     plan.block = block;
     plan.device = target.device;
-    if (target.device < 0 || target.device >= schedule.devices()
-        || layout.lanes().size() <= static_cast<std::size_t>(target.device)) {
+    if (target.device < 0 || target.device >= schedule.devices() || std::ssize(layout.lanes()) <= target.device) {
         stop();
         plan.title = tr("drop on a lane");
         return plan;
@@ -197,9 +196,8 @@ void DropPlanner::findRoom(DropPlan& plan, Held& held)
         m_room = {plan.block, quick->legalRange(held.device, held.index), {}};
     const OrderPreview::Range& range = *(held.range = m_room->range);
     const std::vector<LaneBlock>& blocks = held.layout.lanes()[held.device].blocks();
-    const auto last = static_cast<std::size_t>(range.last);
     plan.room = {range.first > 0 ? blocks[range.first - 1].end : 0,
-                 last + 1 < blocks.size() ? blocks[last + 1].start : blocks.back().end};
+                 range.last + 1 < std::ssize(blocks) ? blocks[range.last + 1].start : blocks.back().end};
     // Snapping back to its own gap would hide why the other is illegal.
     const int wanted = held.positionAt(plan.index);
     const int nearest = std::clamp(wanted, range.first, range.last);
@@ -386,7 +384,7 @@ void DropPlanner::decideOrder(DropPlan& plan, const DropPlan* previous, const Di
     later(plan);
 }
 
-/// Decides a ripple. `alone`: the order that the held block's own way gives.
+/// Decides a ripple. `alone`: the order without it, in which only the held block moves.
 void DropPlanner::decideRipple(DropPlan& plan, const ReorderDevice& alone, const DropPlan* previous,
                                const Diagnostics& known)
 {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Makes DropPlans as fast as the mouse moves. A small design is predicted outright. A large one is answered at
-// once by an OrderPreview, and when the cursor rests a moment, exactly: on another thread, the newest question
-// only. What an OrderPreview cannot answer (a stage on another device, a block from the tray, a ripple, pieces) is
-// pending until that thread has it; the hand is never held up.
+// Makes DropPlans as fast as the mouse moves. A small design is predicted at once. For a large one an OrderPreview
+// gives an approximate plan at once, and another thread the exact one when the cursor rests; it works on the newest
+// position only. What an OrderPreview cannot do (a stage on another device, a block from the tray, a ripple, pieces) is
+// pending until that thread has finished; the drag never waits.
 #pragma once
 
 #include "core/predict/orderpreview.h"

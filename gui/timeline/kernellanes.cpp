@@ -34,10 +34,10 @@ std::vector<KernelLanes::Rect> KernelLanes::rects(int device, const QRectF& area
 {
     std::vector<Rect> rects;
     const Document::Overlay::Kernels* all = this->kernels();
-    if (!all || area.isNull() || static_cast<std::size_t>(device) >= all->of.size())
+    if (!all || area.isNull() || device < 0 || device >= std::ssize(all->of))
         return rects;
     const QRectF place = area.adjusted(0, 3, 0, -2 - footHeight);
-    const std::vector<TaskId>& tasks = all->of[static_cast<std::size_t>(device)];
+    const std::vector<TaskId>& tasks = all->of[device];
     const auto startOf = [all](TaskId task) { return all->blocks[task].kernels.front().start; };
     auto task = std::upper_bound(tasks.begin(), tasks.end(), axis.start,
                                  [&](double time, TaskId t) { return time < static_cast<double>(startOf(t)); });
@@ -80,13 +80,12 @@ void KernelLanes::paint(QPainter& painter, int device, const QRectF& area, const
     const Document::Overlay::Kernels* all = this->kernels();
     painter.setFont(Theme::words(TextSize::Small));
     painter.setPen(theme.dim);
-    const auto index = static_cast<std::size_t>(device);
     painter.drawText(QRectF(14, area.top(), axis.left - 18, area.height()), Qt::AlignVCenter | Qt::AlignLeft,
-                     !all                                                ? kernelWords("no kernels recorded")
-                     : index >= all->of.size() || all->of[index].empty() ? kernelWords("no kernels")
-                     : all->ofGpus                                       ? kernelWords("kernels")
-                     : hasGroups(m_document.design())                    ? kernelWords("members")
-                                                                         : kernelWords("parts"));
+                     !all                                                       ? kernelWords("no kernels recorded")
+                     : device >= std::ssize(all->of) || all->of[device].empty() ? kernelWords("no kernels")
+                     : all->ofGpus                                              ? kernelWords("kernels")
+                     : hasGroups(m_document.design())                           ? kernelWords("members")
+                                                                                : kernelWords("parts"));
     painter.setClipRect(QRectF(axis.left, area.top(), axis.width, area.height()), Qt::IntersectClip);
     painter.setFont(Theme::numbers(TextSize::Small));
     const QFontMetricsF metrics(painter.font());

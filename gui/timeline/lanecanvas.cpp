@@ -104,7 +104,7 @@ void LaneCanvas::paintLane(QPainter& painter, int device, const QRect& exposed)
                        axis.xOf(static_cast<double>(plan->room->second))};
     // The line and the sub-lanes are below.
     const QRect above = lane.adjusted(0, 0, 0, -m.lanes.strip().subHeight(device) - 1);
-    const bool isShown = static_cast<std::size_t>(device) < m.shown.layout().lanes().size();
+    const bool isShown = device < std::ssize(m.shown.layout().lanes());
     if (isShown)
         ground.painted = above;
     m_painter->ground(painter, axis, ground, m.scroll.ticks());
@@ -145,15 +145,14 @@ void LaneCanvas::paintHeader(QPainter& painter, int device, const QRect& above, 
         return;
     }
     const std::vector<LaneHeader>& headers = m.drop.headers().empty() ? m_headers : m.drop.headers();
-    const auto index = static_cast<std::size_t>(device);
-    if (index >= headers.size())
+    if (device >= std::ssize(headers))
         return;
     const QRect place(above.left(), above.top(), TimelineView::plotLeft(), above.height());
     const LaneStanding standing{isPressed, m.lanes.strip().isPinned(device), m.lanes.strip().isFolded(device)};
     if (ground.target)
-        m_painter->header(painter, place, headers[index], standing);
+        m_painter->header(painter, place, headers[device], standing);
     else
-        m_painter->keptHeader(painter, index, place, headers[index], standing);
+        m_painter->keptHeader(painter, device, place, headers[device], standing);
 }
 
 LaneGeometry LaneCanvas::geometryOf(const TimelineLayout& layout, int device, const QRectF& area) const
@@ -205,7 +204,7 @@ void LaneCanvas::paintStripNames(QPainter& painter, const QRect& visible, bool p
         const int device = strip.deviceAt(row);
         const QRect lane = m.map.places().lane(device);
         if (strip.isPinned(device) != pinned || lane.height() >= LanePlaces::namedLane
-            || static_cast<std::size_t>(device) >= m_headers.size())
+            || device >= std::ssize(m_headers))
             continue;
         QRect place(18, lane.center().y() - LanePlaces::namedLane / 2, TimelineView::plotLeft() - 32,
                     LanePlaces::namedLane + 1);
@@ -224,13 +223,12 @@ void LaneCanvas::paintStripNames(QPainter& painter, const QRect& visible, bool p
 
 std::optional<LaneGeometry> LaneCanvas::outlined(int device, const QRectF& area) const
 {
-    const auto index = static_cast<std::size_t>(device);
     const ShownLayouts& layouts = m.shown.layouts();
     if (m.shown.showsMeasured()) {
         const TimelineLayout* const outlines = layouts.outlines();
-        if (!m.shown.showsBoth() || shows(Mark::Heat) || !outlines || index >= outlines->lanes().size())
+        if (!m.shown.showsBoth() || shows(Mark::Heat) || !outlines || device >= std::ssize(outlines->lanes()))
             return std::nullopt; // heat is painted over them, see paintMeasured()
-        return laneGeometry(outlines->lanes()[index], m.map.axis(), area,
+        return laneGeometry(outlines->lanes()[device], m.map.axis(), area,
                             std::max(m.shown.layout().makespan(), Nanoseconds{0}), m.map.scale());
     }
     // A drag is compared with the present state, and that with the one before it. Blocks that stay where they are need
@@ -238,9 +236,9 @@ std::optional<LaneGeometry> LaneCanvas::outlined(int device, const QRectF& area)
     const TimelineLayout* from = layouts.preview()     ? &m.shown.present()
                                  : shows(Mark::Before) ? layouts.before()
                                                        : nullptr;
-    if (!from || index >= from->lanes().size())
+    if (!from || device >= std::ssize(from->lanes()))
         return std::nullopt;
-    const Lane& lane = from->lanes()[index];
+    const Lane& lane = from->lanes()[device];
     LaneGeometry geometry = geometryOf(*from, device, area);
     const TimelineLayout& now = m.shown.layout();
     std::erase_if(geometry.blocks, [&](const BlockRect& item) {
@@ -261,7 +259,7 @@ void LaneCanvas::paintMeasured(QPainter& painter, int device, const Lane& blocks
     if (shows(Mark::Heat)) {
         veilByError(painter, blocks, area);
         const TimelineLayout* const outlines = m.shown.layouts().outlines();
-        if (outlines && static_cast<std::size_t>(device) < outlines->lanes().size()) // else they came with the blocks
+        if (outlines && device < std::ssize(outlines->lanes())) // else they came with the blocks
             m_painter->outlines(painter,
                                 laneGeometry(outlines->lanes()[device], m.map.axis(), area,
                                              std::max(m.shown.layout().makespan(), Nanoseconds{0}), m.map.scale()));

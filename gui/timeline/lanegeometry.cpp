@@ -10,7 +10,7 @@ constexpr double columnWidth = 6;     // pixels of a column of merged blocks; a 
 constexpr double gapFromWidth = 4;    // blocks at least this wide leave a pixel to the next one
 constexpr double twoLines = 28;       // pixels of height from which a number stands below its letter
 constexpr double letterWidth = 11, digitWidth = 7, stageWidth = 23, nameWidth = 36;
-constexpr double idleWidth = 3; // narrower idle time cannot be told from a gap
+constexpr double idleWidth = 3; // narrower idle time looks like a gap between blocks
 
 /// What the labels of a lane need, in pixels.
 struct LabelWidths {
@@ -147,7 +147,7 @@ LaneGeometry laneGeometry(const Lane& lane, const TimeAxis& axis, const QRectF& 
     // Idle time is measured between what was drawn; the first stretch begins at time zero.
     int drawnUntil = std::max(static_cast<int>(axis.left * scale), origin);
     const auto idleUntil = [&](int until) {
-        // Whoever drew last left a pixel free already; one more keeps idle time off the next block.
+        // The shape before already left a pixel free; one more keeps idle time off the next block.
         if ((until - drawnUntil) / scale >= idleWidth)
             geometry.idle.emplace_back(drawnUntil / scale, area.top(), (until - drawnUntil) / scale - 1, area.height());
     };

@@ -10,7 +10,7 @@ void LaneStrip::setLanes(int lanes)
 {
     if (lanes == this->lanes())
         return;
-    m_lanes.assign(static_cast<std::size_t>(std::max(0, lanes)), {});
+    m_lanes.assign(std::max(0, lanes), {});
     m_order.resize(m_lanes.size());
     std::iota(m_order.begin(), m_order.end(), 0);
     arrange();

@@ -30,9 +30,9 @@ QString collectiveText(Collective kind)
 int MemberLanes::membersOf(int device) const
 {
     const std::vector<DeviceSpec>& devices = m_document.design().cluster.devices;
-    if (device < 0 || static_cast<std::size_t>(device) >= devices.size())
+    if (device < 0 || device >= std::ssize(devices))
         return 0;
-    const auto& group = devices[static_cast<std::size_t>(device)].group;
+    const auto& group = devices[device].group;
     return group ? static_cast<int>(group->devices.size()) : 0;
 }
 
@@ -40,8 +40,8 @@ const MemberForecast::Members* MemberLanes::members(int device) const
 {
     const MemberForecast::Members* members = m_forecast.members();
     // An edit may have changed the groups, and what is known is still of the design before it.
-    return members && static_cast<std::size_t>(device) < members->ofDevice.size()
-                   && static_cast<int>(members->ofDevice[static_cast<std::size_t>(device)].size()) == membersOf(device)
+    return members && device >= 0 && device < std::ssize(members->ofDevice)
+                   && static_cast<int>(members->ofDevice[device].size()) == membersOf(device)
                ? members
                : nullptr;
 }
@@ -66,9 +66,9 @@ std::vector<MemberLanes::Rect> MemberLanes::rects(int device, const QRectF& area
     const MemberForecast::Members* known = members(device);
     if (!known || area.isNull())
         return rects;
-    const std::vector<MemberForecast::Member>& group = known->ofDevice[static_cast<std::size_t>(device)];
+    const std::vector<MemberForecast::Member>& group = known->ofDevice[device];
     for (int m = 0; m < static_cast<int>(group.size()); ++m) {
-        const std::vector<MemberForecast::Part>& parts = group[static_cast<std::size_t>(m)].parts;
+        const std::vector<MemberForecast::Part>& parts = group[m].parts;
         const QRectF place = row(device, area, m).adjusted(0, 2, 0, -2);
         const auto from = [&](double time) { // the first part that starts then or later
             return static_cast<std::size_t>(
@@ -107,8 +107,7 @@ QString MemberLanes::text(int device, const Rect& rect) const
     const MemberForecast::Members* known = members(device);
     if (!known)
         return {};
-    const MemberForecast::Member& member =
-        known->ofDevice[static_cast<std::size_t>(device)][static_cast<std::size_t>(rect.member)];
+    const MemberForecast::Member& member = known->ofDevice[device][rect.member];
     const QString of = memberWords("member %1").arg(rect.member);
     if (rect.count > 1)
         return memberWords("%1 parts and collectives on %2, predicted: zoom in to tell them apart")
@@ -137,8 +136,7 @@ QString MemberLanes::rowText(int device, int member) const
     const MemberForecast::Members* known = members(device);
     if (!known || member < 0)
         return m_forecast.why();
-    const MemberForecast::Member& one =
-        known->ofDevice[static_cast<std::size_t>(device)][static_cast<std::size_t>(member)];
+    const MemberForecast::Member& one = known->ofDevice[device][member];
     QString shares;
     for (const MemberForecast::Share& share : one.shares)
         shares += memberWords("%1 of stage %2, ").arg(percentText(share.share)).arg(share.stage);
@@ -152,7 +150,7 @@ const Document::Overlay::Kernels* MemberLanes::recorded(int device) const
 {
     const Document::Overlay* overlay = m_document.overlay();
     const Document::Overlay::Kernels* all = overlay ? overlay->kernels.get() : nullptr;
-    return all && !all->ofGpus && members(device) && static_cast<std::size_t>(device) < all->of.size() ? all : nullptr;
+    return all && !all->ofGpus && members(device) && device < std::ssize(all->of) ? all : nullptr;
 }
 
 QString MemberLanes::measuredText(int device, int member, double time) const
@@ -160,8 +158,8 @@ QString MemberLanes::measuredText(int device, int member, double time) const
     const Document::Overlay::Kernels* all = recorded(device);
     if (!all || member < 0)
         return {};
-    const int number = members(device)->first[static_cast<std::size_t>(device)] + member;
-    for (const TaskId task : all->of[static_cast<std::size_t>(device)])
+    const int number = members(device)->first[device] + member;
+    for (const TaskId task : all->of[device])
         for (const BlockKernels::Kernel& part : all->blocks[task].kernels)
             if (part.gpu == number && static_cast<double>(part.start) <= time && time < static_cast<double>(part.end))
                 return memberWords("%1 of %2 on member %3: %4, measured")
@@ -179,9 +177,9 @@ void MemberLanes::paintMeasured(QPainter& painter, int device, const QRectF& are
     if (!all)
         return;
     const Prediction* prediction = m_document.prediction();
-    const int first = members(device)->first[static_cast<std::size_t>(device)];
-    std::vector<double> painted(static_cast<std::size_t>(membersOf(device)), -1e18); // up to this pixel
-    for (const TaskId task : all->of[static_cast<std::size_t>(device)])
+    const int first = members(device)->first[device];
+    std::vector<double> painted(membersOf(device), -1e18); // up to this pixel
+    for (const TaskId task : all->of[device])
         for (const BlockKernels::Kernel& part : all->blocks[task].kernels) {
             const int member = part.gpu - first;
             if (member < 0 || member >= membersOf(device) || static_cast<double>(part.end) < axis.start
@@ -189,9 +187,9 @@ void MemberLanes::paintMeasured(QPainter& painter, int device, const QRectF& are
                 continue;
             const double left = axis.xOf(static_cast<double>(part.start)),
                          right = std::max(left + 1, axis.xOf(static_cast<double>(part.end)));
-            if (right <= painted[static_cast<std::size_t>(member)])
+            if (right <= painted[member])
                 continue;
-            painted[static_cast<std::size_t>(member)] = std::max(right, left + 1);
+            painted[member] = std::max(right, left + 1);
             const bool collective = !all->names[part.name].starts_with("part ");
             const QRectF whole = row(device, area, member).adjusted(0, 2, 0, -2);
             const QRectF rect(left, whole.top(), right - left, whole.height());
@@ -216,9 +214,9 @@ void MemberLanes::paint(QPainter& painter, int device, const QRectF& area, const
         painter.restore();
         return;
     }
-    const std::vector<MemberForecast::Member>& group = known->ofDevice[static_cast<std::size_t>(device)];
+    const std::vector<MemberForecast::Member>& group = known->ofDevice[device];
     for (int m = 0; m < static_cast<int>(group.size()); ++m) {
-        const MemberForecast::Member& member = group[static_cast<std::size_t>(m)];
+        const MemberForecast::Member& member = group[m];
         const QRectF label = row(device, area, m);
         painter.setPen(theme.text);
         painter.setFont(Theme::words(TextSize::Small));
@@ -240,7 +238,7 @@ void MemberLanes::paint(QPainter& painter, int device, const QRectF& area, const
     painter.setFont(Theme::numbers(TextSize::Small));
     const QFontMetricsF metrics(painter.font());
     for (const Rect& rect : rects(device, area, axis)) {
-        const MemberForecast::Part& part = group[static_cast<std::size_t>(rect.member)].parts[rect.index];
+        const MemberForecast::Part& part = group[rect.member].parts[rect.index];
         const QRectF body =
             part.collective ? rect.rect.adjusted(0, rect.rect.height() / 3, 0, -rect.rect.height() / 3) : rect.rect;
         if (measured) { // what was predicted is the outline of what was measured

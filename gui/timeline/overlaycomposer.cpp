@@ -254,11 +254,10 @@ void OverlayComposer::addCrosshair(OverlayContent& content) const
 QString OverlayComposer::liveAt(Nanoseconds time, int device) const
 {
     // What is live is what the last sample until then says; a recording's samples where there are some.
-    const auto index = static_cast<std::size_t>(device);
     const auto textOf = [&](const Timeline* timeline) {
-        if (!timeline || index >= timeline->memory.size() || timeline->memory[index].empty())
+        if (!timeline || device >= std::ssize(timeline->memory) || timeline->memory[device].empty())
             return QString();
-        const std::vector<MemorySample>& samples = timeline->memory[index];
+        const std::vector<MemorySample>& samples = timeline->memory[device];
         const auto next = std::upper_bound(samples.begin(), samples.end(), time,
                                            [](Nanoseconds t, const MemorySample& s) { return t < s.time; });
         return sizeText(next == samples.begin() ? samples.front().bytes : std::prev(next)->bytes);

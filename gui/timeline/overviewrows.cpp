@@ -56,8 +56,7 @@ OverviewRows::Numbers OverviewRows::numbers(int row, bool measured) const
         return numbers;
     const Metrics& metrics = overlay ? overlay->metrics : prediction->metrics;
     const auto [first, last] = devicesOf(row);
-    for (auto d = static_cast<std::size_t>(first); d < std::min(static_cast<std::size_t>(last), metrics.devices.size());
-         ++d) {
+    for (std::size_t d = first; d < std::min(static_cast<std::size_t>(last), metrics.devices.size()); ++d) {
         if (metrics.makespan > 0)
             numbers.busy += static_cast<double>(metrics.devices[d].busy) / static_cast<double>(metrics.makespan);
         std::optional<Bytes> peak = metrics.devices[d].peakBytes;
@@ -101,13 +100,13 @@ QString OverviewRows::textAt(int y) const
         const auto busy = [first = first, last = last](const std::optional<RangeStatistics>& of) {
             double sum = 0;
             for (int d = first; of && d < last; ++d)
-                sum += of->busyShare(static_cast<std::size_t>(d));
+                sum += of->busyShare(d);
             return sum / (last - first);
         };
         const auto peak = [first = first, last = last](const std::optional<RangeStatistics>& of) {
             std::optional<Bytes> highest;
             for (int d = first; of && d < last; ++d)
-                highest = std::max(highest, of->devices[static_cast<std::size_t>(d)].peak);
+                highest = std::max(highest, of->devices[d].peak);
             return highest;
         };
         text +=
@@ -127,7 +126,7 @@ void OverviewRows::paint(QPainter& painter, const TimeAxis& axis, const Theme& t
             paintAverage(painter, row, axis, theme, scale);
             continue;
         }
-        const Lane& lane = lanes[static_cast<std::size_t>(row)];
+        const Lane& lane = lanes[row];
         const LaneGeometry geometry = laneGeometry(lane, axis, rect(row), 0, scale);
         for (std::size_t op = 0; op < geometry.merged.size(); ++op)
             for (const QRectF& part : geometry.merged[op])
@@ -149,7 +148,7 @@ void OverviewRows::paintAverage(QPainter& painter, int row, const TimeAxis& axis
         std::size_t block = 0;
         std::array<double, opCount> times{};
     };
-    std::vector<Reached> reached(static_cast<std::size_t>(last - first));
+    std::vector<Reached> reached(last - first);
     for (double x = axis.left; x < axis.right(); x += cell) {
         std::array<double, 3> color{};
         double busy = 0;
@@ -159,8 +158,8 @@ void OverviewRows::paintAverage(QPainter& painter, int row, const TimeAxis& axis
             color[2] += share * with.blueF();
         };
         for (int d = first; d < last; ++d) {
-            const Lane& lane = m_timeline.layout().lanes()[static_cast<std::size_t>(d)];
-            Reached& so = reached[static_cast<std::size_t>(d - first)];
+            const Lane& lane = m_timeline.layout().lanes()[d];
+            Reached& so = reached[d - first];
             const double until = std::max(0.0, axis.timeAt(x + cell));
             const std::array<double, opCount> times = lane.timePerOpUntil(until, so.block);
             for (std::size_t op = 0; op < opCount; ++op) {
@@ -187,7 +186,7 @@ void OverviewRows::paintBars(QPainter& painter, const Theme& theme) const
         highest = std::max({highest, rows.back().peak.value_or(0), rows.back().limit});
     }
     for (int row = 0; row < m_count; ++row) {
-        const Numbers& of = rows[static_cast<std::size_t>(row)];
+        const Numbers& of = rows[row];
         const QRect place = rect(row);
         const auto bar = [&](int left, double share, const QColor& color) {
             painter.fillRect(QRectF(left, place.top(), barWidth, place.height()), theme.hairline);

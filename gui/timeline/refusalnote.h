@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What a person is told when an edit is refused, with the way out as a button where there is one. RemedyButton alone
-// stands beside a field; RefusalNote lies over the lanes, where the edit was tried.
+// The message of a refused edit, with the remedy as a button where there is one. RemedyButton alone stands beside a
+// field; RefusalNote lies over the lanes, where the edit was tried.
 #pragma once
 
 #include "core/predict/editrequest.h"

@@ -112,7 +112,7 @@ public:
     {
         if (index < 0)
             return nullptr;
-        auto at = static_cast<std::size_t>(index);
+        std::size_t at = index;
         const std::vector<Block> blocks = m_view.visibleBlocks(m_device);
         if (at < blocks.size())
             return of(blocks[at]);
@@ -182,7 +182,7 @@ public:
     {
         if (index < 0 || index >= m_view.laneCount())
             return nullptr;
-        while (m_lanes.size() <= static_cast<std::size_t>(index))
+        while (std::ssize(m_lanes) <= index)
             m_lanes.push_back(
                 QAccessible::registerAccessibleInterface(new LanePart(m_view, static_cast<int>(m_lanes.size()))));
         return QAccessible::accessibleInterface(m_lanes[index]);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // The timeline for assistive technology: a list of lanes, each a list of the visible blocks and of the transfers
-// below them, all with names that say what a person would see. Interfaces are made when somebody asks; nobody
-// asking costs nothing.
+// below them, all with names that say what a person would see. Interfaces are made when an
+// assistive tool requests them; otherwise they cost nothing.
 #pragma once
 
 namespace pipewright {

@@ -31,7 +31,7 @@ int cursorX(const TimelineView& view)
 class ActionAdder {
 public:
     explicit ActionAdder(TimelineView& view) : m_view(view) {}
-    /// `name` may be null: nobody asks for it by name.
+    /// `name` may be null where it is not looked up by name.
     template<typename Run>
     QAction* operator()(const char* name, const char* text, const QList<QKeySequence>& keys, Run run) const
     {

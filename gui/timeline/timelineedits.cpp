@@ -217,7 +217,7 @@ void TimelineEdits::moveTransferBy(int places)
                                              : tr("It is the last transfer of its device already"));
         return;
     }
-    if (!m.lanes.strip().showsTransfers(device)) // an order that nobody sees cannot be followed
+    if (!m.lanes.strip().showsTransfers(device)) // show the order that is about to change
         m.lanes.change([device = selected->first](LaneStrip& strip) { strip.setTransfers(device, true); });
     if (apply(MoveTransfer{device, from, to}))
         m_view.selectTransfer(device, transfer);
@@ -228,7 +228,7 @@ void TimelineEdits::freeTransfer()
     const auto selected = m.selection.transfer();
     if (!selected || !m.transfers.isStated(selected->second)) {
         Q_EMIT m_view.editRefused(
-            selected ? tr("%1 is where its data puts it already").arg(m.transfers.name(selected->second))
+            selected ? tr("%1 already stands where its data puts it").arg(m.transfers.name(selected->second))
                      : tr("Select a transfer, or a block that sends one"));
         return;
     }

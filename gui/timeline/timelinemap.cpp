@@ -56,8 +56,8 @@ std::optional<Block> TimelineMap::blockAt(QPoint position) const
 {
     const int lane = places().at(position.y());
     const TimelineLayout& layout = m_shown.layout();
-    if (lane < 0 || static_cast<std::size_t>(lane) >= layout.lanes().size() || position.x() < axis().left
-        || position.x() >= axis().right() || places().transfersAt(position) >= 0 || places().kernelsAt(position) >= 0
+    if (lane < 0 || lane >= std::ssize(layout.lanes()) || position.x() < axis().left || position.x() >= axis().right()
+        || places().transfersAt(position) >= 0 || places().kernelsAt(position) >= 0
         || places().membersAt(position) >= 0)
         return std::nullopt;
     const Lane& blocks = layout.lanes()[lane];

@@ -234,7 +234,7 @@ const std::vector<QRgb>& TimelinePainter::groundRow(const TimeAxis& axis, const 
     known.axis = axis;
     known.ground = ground;
     known.times = times;
-    known.pixels.assign(static_cast<std::size_t>(m_raster.widthOf(axis)), 0);
+    known.pixels.assign(m_raster.widthOf(axis), 0);
     if (known.pixels.empty())
         return known.pixels;
     QImage row(reinterpret_cast<uchar*>(known.pixels.data()), static_cast<int>(known.pixels.size()), 1,

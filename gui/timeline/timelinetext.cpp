@@ -140,7 +140,7 @@ std::vector<LaneHeader> laneHeaders(const Design& design, const Prediction* pred
                                     Side side)
 {
     const int devices = design.schedule.devices();
-    std::vector<LaneHeader> headers(static_cast<std::size_t>(devices));
+    std::vector<LaneHeader> headers(devices);
     const bool ofRecording = recording && side != Side::Predicted;
     const auto recordedPeak = [&](std::size_t index) -> std::optional<Bytes> {
         return ofRecording && index < recording->devices.size() ? recording->devices[index].measuredPeak : std::nullopt;
@@ -156,22 +156,21 @@ std::vector<LaneHeader> laneHeaders(const Design& design, const Prediction* pred
     }
     for (int device = 0; device < devices; ++device) {
         LaneHeader& header = headers[device];
-        const auto index = static_cast<std::size_t>(device);
         header.name = deviceLabel(design, device);
         const std::vector<int> stages = stagesOf(design.schedule, device);
         const std::vector<int> layers = layersOfStages(design, stages, nullptr);
         header.detail = design.schedule.replicas() > 1 ? stagesByReplica(design.schedule, device)
                         : layers.empty()               ? stagesText(stages)
                                                        : tr("layers %1").arg(ranges(layers));
-        if (!prediction || index >= prediction->metrics.devices.size())
+        if (!prediction || device >= std::ssize(prediction->metrics.devices))
             continue;
-        const DeviceMetrics& metrics = prediction->metrics.devices[index];
-        if (ofRecording && !recordedPeak(index)) {
+        const DeviceMetrics& metrics = prediction->metrics.devices[device];
+        if (ofRecording && !recordedPeak(device)) {
             header.memory = tr("not recorded");
             continue;
         }
-        const Bytes peak = recordedPeak(index).value_or(metrics.peakBytes);
-        const Bytes limit = index < design.cluster.devices.size() ? design.cluster.devices[index].memory : 0;
+        const Bytes peak = recordedPeak(device).value_or(metrics.peakBytes);
+        const Bytes limit = device < std::ssize(design.cluster.devices) ? design.cluster.devices[device].memory : 0;
         if (limit > 0 && largestPeak > 0) {
             QString limitText = sizeText(limit);
             if (const qsizetype space = spaceIn(limitText); limitText.left(space).endsWith(QLatin1String(".0")))
@@ -198,11 +197,10 @@ QString laneDescription(const Design& design, int device)
     QStringList ends;
     const std::vector<int> layers = layersOfStages(design, stages, &ends);
     QStringList parts{deviceLabel(design, device)};
-    const auto index = static_cast<std::size_t>(device);
-    if (device >= 0 && index < design.cluster.devices.size() && !design.cluster.devices[index].name.empty())
-        parts << QString::fromStdString(design.cluster.devices[index].name);
-    if (device >= 0 && index < design.cluster.gpus.size()) {
-        const GpuShare& share = design.cluster.gpus[index];
+    if (device >= 0 && device < std::ssize(design.cluster.devices) && !design.cluster.devices[device].name.empty())
+        parts << QString::fromStdString(design.cluster.devices[device].name);
+    if (device >= 0 && device < std::ssize(design.cluster.gpus)) {
+        const GpuShare& share = design.cluster.gpus[device];
         parts
             << (share.multiprocessors > 0
                     ? tr("runs on %1 multiprocessors of the machine's GPU %2").arg(share.multiprocessors).arg(share.gpu)
@@ -289,7 +287,7 @@ QString blockToolTip(const Design& design, const BlockFacts& facts)
     if (facts.slack && facts.side != Side::Measured)
         row(measured ? tr("slack, predicted") : tr("slack"),
             *facts.slack == 0 ? tr("none, critical") : durationText(*facts.slack));
-    if (block.stage >= 0 && static_cast<std::size_t>(block.stage) < design.costs.stages.size()) {
+    if (block.stage >= 0 && block.stage < std::ssize(design.costs.stages)) {
         const StageCosts& costs = design.costs.stages[block.stage];
         const auto bytes = [&row](const QString& name, Bytes value) {
             if (value > 0)

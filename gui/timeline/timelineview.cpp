@@ -41,7 +41,7 @@ TimelineView::TimelineView(Document& document, QWidget* parent) : QAbstractScrol
 
 TimelineView::~TimelineView()
 {
-    // Closing settles an edit that is under way, and nobody is left here to show it.
+    // Closing finishes an edit in progress, and this view is no longer there to show it.
     disconnect(&d->document, nullptr, this, nullptr);
 }
 

@@ -74,12 +74,11 @@ void TransferDrag::plan(int to)
     }
     const std::vector<IssuedTransfer>& list = d.transfers.of(m_device);
     const Transfer& moved = list[m_from].transfer;
-    const auto neighbour = static_cast<std::size_t>(to);
     const QString title =
         to == m_from ? d.transfers.name(moved)
         : to < m_from
-            ? TimelineView::tr("%1 before %2").arg(d.transfers.name(moved), d.transfers.name(list[neighbour].transfer))
-            : TimelineView::tr("%1 after %2").arg(d.transfers.name(moved), d.transfers.name(list[neighbour].transfer));
+            ? TimelineView::tr("%1 before %2").arg(d.transfers.name(moved), d.transfers.name(list[to].transfer))
+            : TimelineView::tr("%1 after %2").arg(d.transfers.name(moved), d.transfers.name(list[to].transfer));
     d.drop.holdTransfer(moved, MoveTransfer{m_device, m_from, to}, title);
 }
 

@@ -45,7 +45,7 @@ const std::vector<IssuedTransfer>& TransferLanes::of(int device) const
     const Prediction* prediction = m_document.prediction();
     if (!prediction || device < 0 || device >= m_document.design().schedule.devices())
         return nothing;
-    m_lists.resize(static_cast<std::size_t>(m_document.design().schedule.devices()));
+    m_lists.resize(m_document.design().schedule.devices());
     std::optional<std::vector<IssuedTransfer>>& list = m_lists[device];
     if (!list)
         list = transfersOf(prediction->program, device);
@@ -210,7 +210,7 @@ void TransferLanes::paint(QPainter& painter, int device, const QRectF& area, con
             painter.fillRect(chip.rect, fill);
             continue;
         }
-        // What comes in is an outline, what goes out is filled: told apart without colour too.
+        // Received transfers are outlines and sent ones filled, so that they differ without colour too.
         painter.setPen(issued.sends ? Qt::NoPen : QPen(fill, 1));
         painter.setBrush(issued.sends ? QBrush(fill) : QBrush(Qt::NoBrush));
         painter.drawRoundedRect(chip.rect.adjusted(0.5, 0.5, -0.5, -0.5), 2, 2);

@@ -175,8 +175,7 @@ void ActivityPainter::counter(QPainter& painter, const TimeAxis& axis, const QRe
     // The maximum per pixel, so that no peak is lost.
     QPainterPath path;
     const auto from = static_cast<Nanoseconds>(axis.start);
-    auto i = static_cast<std::size_t>(std::upper_bound(counter.time.begin(), counter.time.end(), from)
-                                      - counter.time.begin());
+    std::size_t i = std::upper_bound(counter.time.begin(), counter.time.end(), from) - counter.time.begin();
     double value = i > 0 ? counter.value[i - 1] : least;
     path.moveTo(area.left(), area.bottom());
     for (int pixel = 0; pixel < axis.width; ++pixel) {

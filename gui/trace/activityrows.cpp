@@ -29,8 +29,8 @@ QString withRank(const QString& name, int rank, int ranks)
 
 QString groupName(const TraceLane& lane, const StoredActivities& trace)
 {
-    if (lane.kind == TraceLane::Kind::Stream && static_cast<std::size_t>(lane.device) < trace.deviceNames.size())
-        return QString::fromStdString(trace.deviceNames[static_cast<std::size_t>(lane.device)]);
+    if (lane.kind == TraceLane::Kind::Stream && lane.device >= 0 && lane.device < std::ssize(trace.deviceNames))
+        return QString::fromStdString(trace.deviceNames[lane.device]);
     const QString name = lane.kind == TraceLane::Kind::Stream ? QObject::tr("GPU %1").arg(lane.device)
                          : lane.processName.empty()           ? QObject::tr("process %1").arg(lane.process)
                                                               : QString::fromStdString(lane.processName);
@@ -136,7 +136,7 @@ std::optional<std::size_t> ActivityRows::trackAt(int y) const
     if (!row || m_rows[*row].kind != Kind::Lane)
         return std::nullopt;
     const int inside = y - m_rows[*row].top - laneMargin;
-    const auto track = static_cast<std::size_t>(std::max(0, inside) / trackHeight);
+    const std::size_t track = std::max(0, inside) / trackHeight;
     const std::size_t shown = m_rows[*row].folded ? 1 : m_rows[*row].tracks;
     if (inside < 0 || track >= shown)
         return std::nullopt;

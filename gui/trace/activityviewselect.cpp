@@ -207,10 +207,9 @@ bool ActivityView::find(const QString& text, int direction)
         const Nanoseconds from = m_selected      ? m_trace->tracks[m_selected->track].start[m_selected->slice]
                                  : direction > 0 ? 0
                                                  : m_total;
-        const auto middle =
-            static_cast<std::size_t>((direction > 0 ? std::lower_bound(track.start.begin(), track.start.end(), from)
-                                                    : std::upper_bound(track.start.begin(), track.start.end(), from))
-                                     - track.start.begin());
+        const std::size_t middle = (direction > 0 ? std::lower_bound(track.start.begin(), track.start.end(), from)
+                                                  : std::upper_bound(track.start.begin(), track.start.end(), from))
+                                   - track.start.begin();
         std::optional<SliceId> own;
         if (direction > 0) {
             for (std::size_t i = middle; i < track.size() && !own; ++i)

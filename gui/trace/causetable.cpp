@@ -86,12 +86,11 @@ std::vector<Block> CauseTable::blocksOf(int row) const
 {
     std::vector<Block> blocks;
     const Document::Overlay* overlay = m_document.overlay();
-    const auto index = static_cast<std::size_t>(row);
-    if (!overlay || !m_document.prediction() || row < 0 || index >= overlay->explanation.causes.size())
+    if (!overlay || !m_document.prediction() || row < 0 || row >= std::ssize(overlay->explanation.causes))
         return blocks;
     const Program& program = m_document.prediction()->program;
     std::vector<TaskId> tasks;
-    for (TaskId task : overlay->explanation.causes[index].tasks) {
+    for (TaskId task : overlay->explanation.causes[row].tasks) {
         while (task != none && moves(program.tasks[task].kind))
             task = program.afterData[task];
         if (task != none && program.tasks[task].kind == TaskKind::Compute)

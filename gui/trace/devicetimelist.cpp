@@ -50,8 +50,8 @@ DeviceTimeList::DeviceTimeList(QWidget* parent) : QTreeWidget(parent)
         if (!item)
             return;
         if (item->parent()) {
-            const auto device = static_cast<std::size_t>(indexOfTopLevelItem(item->parent()));
-            const auto gap = static_cast<std::size_t>(item->parent()->indexOfChild(item));
+            const std::size_t device = indexOfTopLevelItem(item->parent());
+            const std::size_t gap = item->parent()->indexOfChild(item);
             Q_EMIT gapChosen(m_times.devices[device].gaps[gap]);
         } else if (indexOfTopLevelItem(item) < deviceCount()) {
             const DeviceTime& device = m_times.devices[indexOfTopLevelItem(item)];
@@ -88,7 +88,7 @@ void DeviceTimeList::setTimes(const DeviceTimes& times, const StoredActivities& 
             row->setToolTip(0, QString::fromStdString(verdict(times)));
         }
         for (int cause = 0; cause < deviceTimeCauses; ++cause) {
-            const Nanoseconds part = device.time[static_cast<std::size_t>(cause)];
+            const Nanoseconds part = device.time[cause];
             row->setText(1 + cause, QStringLiteral("%1\u00a0%").arg(100 * double(part) / whole, 0, 'f', 1));
             row->setTextAlignment(1 + cause, Qt::AlignRight | Qt::AlignVCenter);
             row->setFont(1 + cause, Theme::numbers(TextSize::Small));

@@ -33,7 +33,7 @@ namespace {
 
 constexpr double notable = 0.05; ///< errors beyond this are red
 
-/// Whoever scrolls the panel that it stands in does not choose another step.
+/// The wheel scrolls the panel around it and does not choose another step.
 class StepPicker : public QComboBox {
 public:
     using QComboBox::QComboBox;

@@ -144,7 +144,7 @@ TraceStep TraceWindow::explained() const
 
 void TraceWindow::chooseStep(int index)
 {
-    if (index <= 0 || static_cast<std::size_t>(index) > m_steps.size()) {
+    if (index <= 0 || index > std::ssize(m_steps)) {
         m_view->setRange(std::nullopt);
         m_view->showAll();
         return;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Fusion with the program's own icons where Qt's are pixels of another look: navigation of file dialogs, message boxes,
-// the cross that clears a field. They are drawn in the theme's colours, at every size.
+// Qt's Fusion style with the program's own icons where Qt's are bitmaps of another look: navigation of file dialogs,
+// message boxes, the cross that clears a field. They are drawn in the theme's colours, at every size.
 #pragma once
 
 #include <QProxyStyle>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// A point in time as text, as precise as what it is told apart from.
+// A point in time as text, with as many digits as its neighbours on the axis need to differ.
 #pragma once
 
 #include "core/base/units.h"

@@ -3,13 +3,12 @@
 // beside it and what is refused below its field.
 #include "core/design/redesign.h"
 #include "gui/model/modelfields.h"
-#include "gui/model/modelwindow.h"
+#include "gui/model/modelwindowfixture.h"
 #include "gui/widgets/factlist.h"
 #include "gui/widgets/fields.h"
 #include "gui/widgets/theme.h"
 #include "gui/widgets/valuetable.h"
 #include "gui/widgets/words.h"
-#include "makers/designs.h"
 #include "testmain.h"
 
 #include <QApplication>
@@ -21,32 +20,13 @@
 #include <numeric>
 
 using namespace pipewright;
+using namespace pipewright::test;
 
 namespace {
 
-struct Fixture {
-    Document document;
-    std::unique_ptr<ModelWindow> window;
-
-    Fixture()
-    {
-        document.reset(test::presetDesign());
-        window = std::make_unique<ModelWindow>(document);
-        window->tabs()->setCurrentIndex(ModelWindow::Model);
-        window->show();
-        (void)QTest::qWaitForWindowActive(window.get());
-    }
-    const std::vector<int>& cut() { return document.design().layersPerStage; }
+struct Fixture : ModelWindowFixture {
+    Fixture() : ModelWindowFixture(ModelWindow::Model) {}
 };
-
-template<class Field>
-Field* named(QWidget& in, const QString& name)
-{
-    for (Field* field : in.findChildren<Field*>())
-        if (field->accessibleName() == name)
-            return field;
-    return nullptr;
-}
 
 } // namespace
 

@@ -7,7 +7,7 @@
 #include "core/presets/presets.h"
 #include "gui/memory/memorybars.h"
 #include "gui/model/modelfields.h"
-#include "gui/model/modelwindow.h"
+#include "gui/model/modelwindowfixture.h"
 #include "gui/model/newschedule.h"
 #include "gui/model/nodefields.h"
 #include "gui/model/parallelismfields.h"
@@ -16,7 +16,6 @@
 #include "gui/widgets/theme.h"
 #include "gui/widgets/valuetable.h"
 #include "gui/widgets/words.h"
-#include "makers/designs.h"
 #include "testmain.h"
 
 #include <QApplication>
@@ -30,22 +29,12 @@
 #include <QTest>
 
 using namespace pipewright;
+using namespace pipewright::test;
 
 namespace {
 
-struct Fixture {
-    Document document;
-    std::unique_ptr<ModelWindow> window;
-
-    Fixture()
-    {
-        document.reset(test::presetDesign());
-        window = std::make_unique<ModelWindow>(document);
-        window->tabs()->setCurrentIndex(ModelWindow::Stages);
-        window->show();
-        (void)QTest::qWaitForWindowActive(window.get());
-    }
-    const std::vector<int>& cut() { return document.design().layersPerStage; }
+struct Fixture : ModelWindowFixture {
+    Fixture() : ModelWindowFixture(ModelWindow::Stages) {}
     void bringUp(ValueTable& table)
     {
         for (int tab = 0; tab < window->tabs()->count(); ++tab)
@@ -71,15 +60,6 @@ struct Fixture {
         QTest::qWait(0);
     }
 };
-
-template<class Field>
-Field* named(QWidget& in, const QString& name)
-{
-    for (Field* field : in.findChildren<Field*>())
-        if (field->accessibleName() == name)
-            return field;
-    return nullptr;
-}
 
 } // namespace
 
@@ -399,8 +379,7 @@ private Q_SLOTS:
     {
         Fixture fixture;
         fixture.bringUp(fixture.window->links());
-        QVERIFY2(fixture.window->buses().contains(QLatin1String("wire of its own")),
-                 qPrintable(fixture.window->buses()));
+        QVERIFY2(fixture.window->buses().contains(QLatin1String("its own wire")), qPrintable(fixture.window->buses()));
         Design design = fixture.document.design();
         design.cluster.link.bus = "switch";
         fixture.document.reset(withCluster(design, design.cluster));
