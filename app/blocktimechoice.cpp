@@ -29,13 +29,15 @@ BlockTime BlockTimeChoice::by() const
 
 Json toJson(const KernelTotals& totals)
 {
-    Json object{{"blocks", totals.blocks},
+    const bool launches = totals.kind == WorkKind::Kernels; // operators are launched by nobody
+    Json object{{"of", nameOf(totals.kind)},
+                {"blocks", totals.blocks},
                 {"blocks_without_kernels", totals.without},
                 {"by_events_ns", totals.byEvents},
                 {"by_kernels_ns", totals.byKernels},
                 {"kernels_running_ns", totals.running},
-                {"launch_bound_ns", totals.launching},
-                {"launch_bound", shareOf(totals.launching, totals.byEvents)},
+                {"launch_bound_ns", launches ? Json(totals.launching) : Json()},
+                {"launch_bound", launches ? Json(shareOf(totals.launching, totals.byEvents)) : Json()},
                 {"recorder_ns", totals.overhead},
                 {"recorder_records", totals.overheads}};
     object["groups"] = Json::array();
@@ -56,8 +58,8 @@ void printBlockTimes(BlockTime by, const std::optional<KernelTotals>& totals)
 {
     if (!totals)
         return;
-    printText("\nblock times are those of their {}: {} block{} with kernels took {}\n", nameOf(by), totals->blocks,
-              totals->blocks == 1 ? "" : "s", blockTimesText(*totals));
+    printText("\nblock times are those of their {}: {} block{} with {} took {}\n", nameOf(by), totals->blocks,
+              totals->blocks == 1 ? "" : "s", nameOf(totals->kind), blockTimesText(*totals));
     if (by == BlockTime::Kernels && totals->without > 0)
         printText("{} block{} without kernels, and all transfers, keep the times of their events\n", totals->without,
                   totals->without == 1 ? "" : "s");
@@ -65,12 +67,15 @@ void printBlockTimes(BlockTime by, const std::optional<KernelTotals>& totals)
 
 void print(const KernelTotals& totals)
 {
-    printText("\nkernels of {} blocks: {}; {} of the blocks' time bound by launching\n\n", totals.blocks,
-              blockTimesText(totals), percent(shareOf(totals.launching, totals.byEvents)));
+    const std::string kind(nameOf(totals.kind));
+    printText("\n{} of {} blocks: {}; {}\n\n", kind, totals.blocks, blockTimesText(totals),
+              totals.kind == WorkKind::Kernels
+                  ? percent(shareOf(totals.launching, totals.byEvents)) + " of the blocks' time bound by launching"
+                  : "running for " + percent(shareOf(totals.running, totals.byEvents)) + " of the blocks' time");
     Nanoseconds all = 0;
     for (const BlockKernels::Group& group : totals.groups)
         all += group.time;
-    TextTable table({"kernels", "count", "time", "share"});
+    TextTable table({kind, "count", "time", "share"});
     for (const BlockKernels::Group& group : totals.groups)
         table.addRow({KernelGroups::standard().names()[group.group], std::to_string(group.kernels),
                       formatDuration(group.time), percent(shareOf(group.time, all))});

@@ -101,9 +101,10 @@ int run(const ExplainOptions& options)
     // What the GPUs did belongs to one step, so the typical one shows that of median length.
     const int gpuStep = chosen.step >= 0 ? chosen.step : trace.medianStep();
     const std::optional<KernelTotals> kernels = kernelTotals(trace, prediction.program, gpuStep);
-    const std::vector<GpuGaps> gaps = kernels ? gpuGaps(prediction.program, trace.gpuWork(prediction.program, gpuStep),
-                                                        trace.timeline(prediction.program, gpuStep))
-                                              : std::vector<GpuGaps>();
+    const std::vector<GpuGaps> gaps = kernels && kernels->kind == WorkKind::Kernels
+                                          ? gpuGaps(prediction.program, trace.gpuWork(prediction.program, gpuStep),
+                                                    trace.timeline(prediction.program, gpuStep))
+                                          : std::vector<GpuGaps>();
     if (options.json) {
         Json object{{"trace", options.trace}, {"step", chosen.json()}, {"steps", app::toJson(lengths)}};
         object.update(app::toJson(prediction.program, explanation));
@@ -120,7 +121,8 @@ int run(const ExplainOptions& options)
     printText("{}: ", chosen.name);
     app::print(located.design, prediction.program, explanation);
     if (kernels) {
-        app::print(located.design, gaps);
+        if (kernels->kind == WorkKind::Kernels)
+            app::print(located.design, gaps);
         app::print(*kernels);
     }
     app::print(rates, located.design.cluster);

@@ -48,7 +48,8 @@ struct RunCommandOptions {
         command.option("-o,--output", run.trace, "the trace to write").typeName("TRACE");
         command
             .option("--record", record,
-                    "what the trace holds: kernels (and blocks, the default), blocks alone, or nothing: no trace")
+                    "what the trace holds: kernels (and blocks, the default), blocks alone, or nothing: no trace. With "
+                    "torch: blocks (the default), or kernels too, by PyTorch's profiler: of CPUs the operators")
             .typeName("WHAT");
         command.flag("--force", run.overwriteTrace, "replace the trace if it exists");
         command.option("--maths", maths, "training, timed, synthetic, or auto: training when the model allows it")
@@ -322,6 +323,7 @@ int runThroughTorch(const RunCommandOptions& given)
     if (given.given.given("--seed"))
         options.seed = given.run.seed;
     options.checkGradients = !given.skipGradientCheck;
+    options.profile = given.given.given("--record") && given.record == "kernels";
     if (!given.deadline.empty())
         options.deadline = parseDuration(given.deadline, "--deadline");
     options.trace = given.run.trace;
@@ -337,8 +339,8 @@ int runDesign(const RunCommandOptions& given)
     if (const bool nothing = given.record == "nothing"; nothing != given.run.trace.empty())
         throw Error("--output", nothing ? "a trace of nothing" : "no file for the trace",
                     nothing ? "leave out one of --output and --record nothing" : "-o TRACE, or --record nothing");
-    if (given.record != "kernels" && given.backend == "torch")
-        throw Error("--record", "PyTorch's runs are recorded as they are", "leave it out");
+    if (given.record == "nothing" && given.backend == "torch")
+        throw Error("--record", "PyTorch's runs are always recorded", "leave it out, or use blocks or kernels");
     given.torch.requireFitting(given.backend == "torch");
     if (given.backend == "torch")
         return runThroughTorch(given);

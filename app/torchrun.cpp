@@ -47,6 +47,10 @@ void printTorchRun(const RunResult& result)
     printLastStep(result);
     if (result.gradients)
         printText("gradients   {}\n", gradientsText(*result.gradients));
+    if (const RecorderCost& cost = result.recorder; cost.stepWithout > 0)
+        printText("recording   PyTorch's profiler: {} a step with it, {} without ({:+.1f} %)\n",
+                  formatDuration(cost.stepWith), formatDuration(cost.stepWithout),
+                  100 * (static_cast<double>(cost.stepWith) / static_cast<double>(cost.stepWithout) - 1));
     printTrace(result);
 }
 

@@ -63,6 +63,10 @@ std::string RunResult::toJson() const
     json["dropped_records"] = droppedRecords;
     json["recorder_ns"] = recorder.time;
     json["recorder_records"] = recorder.records;
+    if (recorder.stepWithout > 0) {
+        json["step_with_recorder_ns"] = recorder.stepWith;
+        json["step_without_recorder_ns"] = recorder.stepWithout;
+    }
     const auto referenceOf = [](const GradientCheck& check) {
         if (!check.reference.empty())
             return check.reference;

@@ -49,6 +49,10 @@ void requirePossible(const Design& design, const TorchOptions& options)
         throw Error("--replicas",
                     "the weights of this schedule are updated amid the step, where gradients are not summed",
                     "take a family that updates at the step's end, such as 1f1b");
+    if (options.profile && hasUpdates(schedule))
+        throw Error("--record kernels",
+                    "schedules that update weights amid the step do not go through what is profiled",
+                    "leave it out, or take a family that updates at the step's end");
     if (hasUpdates(schedule)) {
         if (!schedule.dataParallelDevices.empty() || schedule.shardedStates)
             throw Error(firstBlock(schedule, [](const Block& block) { return block.op == Op::U; }),
@@ -172,6 +176,7 @@ std::string torchJob(const Design& design, const TorchOptions& options, Diagnost
     job["seed"] = options.seed;
     job["deadline_s"] = static_cast<double>(options.deadline) / 1e9;
     job["device"] = options.device;
+    job["profile"] = options.profile;
     job["check_gradients"] = options.checkGradients && !options.syntheticStages;
     if (!design.dataflow.shared.empty() && isOfModule(design))
         notes.push_back({Severity::Warning, "dataflow.shared",

@@ -24,6 +24,7 @@ struct TorchOptions {
     std::string device = "auto"; ///< auto, host or cuda
     std::uint64_t seed = 1;
     bool checkGradients = true;
+    bool profile = false;                  ///< PyTorch's profiler runs along: kernels of GPUs, operators of CPUs
     Nanoseconds deadline = 60'000'000'000; ///< without a sign of life from any rank
     std::string trace;                     ///< file to create
     bool overwriteTrace = false;

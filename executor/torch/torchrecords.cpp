@@ -40,6 +40,19 @@ Number whole(const Json& value)
     return value.get<Number>();
 }
 
+GpuRecord::Kind activityKind(const std::string& kind)
+{
+    static const std::map<std::string, GpuRecord::Kind> kinds{{"operator", GpuRecord::Kind::Operator},
+                                                              {"kernel", GpuRecord::Kind::Kernel},
+                                                              {"copy", GpuRecord::Kind::Copy},
+                                                              {"set", GpuRecord::Kind::Set},
+                                                              {"call", GpuRecord::Kind::Call}};
+    const auto found = kinds.find(kind);
+    if (found == kinds.end())
+        throw std::out_of_range("there is no kind " + inQuotes(kind));
+    return found->second;
+}
+
 } // namespace
 
 TorchRecords::TorchRecords(const Program& program, RecordSink* sink, int replicas)
@@ -127,6 +140,40 @@ std::vector<GpuRecord> TorchRecords::exchangesOf(int rank, int step, const void*
     return exchanges;
 }
 
+/// What PyTorch's profiler saw, under the block that it is of (pipewright/activities.py).
+std::vector<GpuRecord> TorchRecords::activitiesOf(int rank, int step, const void* json) const
+{
+    const Json& report = *static_cast<const Json*>(json);
+    std::vector<TaskId> tasks;
+    for (const Json& block : report.at("blocks"))
+        tasks.push_back(taskOf(rank, block.at(0), whole<int>(block.at(1)), whole<int>(block.at(2))));
+    std::vector<GpuRecord> activities;
+    for (const Json& row : report.at("activities")) {
+        GpuRecord& activity = activities.emplace_back();
+        activity.step = step;
+        activity.rank = rank;
+        activity.kind = activityKind(row.at(0));
+        activity.name = report.at("names").at(static_cast<std::size_t>(whole<int>(row.at(1))));
+        if (const int block = whole<int>(row.at(2)); block >= 0) {
+            if (static_cast<std::size_t>(block) >= tasks.size())
+                throw std::out_of_range(fmt::format("there is no block {}", block));
+            activity.task = tasks[static_cast<std::size_t>(block)];
+        }
+        activity.start = whole<Nanoseconds>(row.at(3));
+        activity.end = whole<Nanoseconds>(row.at(4));
+        activity.device = whole<std::int32_t>(row.at(5));
+        const std::int64_t lane = whole<std::int64_t>(row.at(6));
+        activity.thread = lane;
+        activity.stream =
+            static_cast<std::int32_t>(std::clamp<std::int64_t>(lane, -1, std::numeric_limits<int>::max()));
+        activity.correlation = whole<std::uint32_t>(row.at(7));
+        activity.bytes = whole<Bytes>(row.at(8));
+        if (activity.kind == GpuRecord::Kind::Operator)
+            activity.toDevice = rank;
+    }
+    return activities;
+}
+
 void TorchRecords::take(int rank, const std::string& line)
 {
     const Json report = Json::parse(line, nullptr, false);
@@ -148,7 +195,13 @@ void TorchRecords::take(int rank, const std::string& line)
         }
         if (report.contains("note"))
             m_result.notes.push_back({Severity::Note, "module", report["note"], {}});
-        if (report.contains("blocks") && isRecorded(rank))
+        if (report.contains("step_with_profiler"))
+            m_result.recorder.add({.stepWith = whole<Nanoseconds>(report["step_with_profiler"]),
+                                   .stepWithout = whole<Nanoseconds>(report.at("step_without_profiler"))});
+        if (report.contains("activities")) {
+            if (isRecorded(rank) && m_sink != nullptr)
+                m_sink->append(activitiesOf(rank, whole<int>(report.at("step")), &report));
+        } else if (report.contains("blocks") && isRecorded(rank))
             takeBlocks(rank, whole<int>(report.at("step")), &report);
         if (report.contains("end")) {
             const int number = whole<int>(report.at("step"));

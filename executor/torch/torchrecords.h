@@ -64,6 +64,7 @@ private:
     TaskId taskOf(int rank, const std::string& op, int stage, int microbatch) const;
     void takeBlocks(int rank, int step, const void* json);
     std::vector<GpuRecord> exchangesOf(int rank, int step, const void* json) const;
+    std::vector<GpuRecord> activitiesOf(int rank, int step, const void* json) const;
     bool isRecorded(int rank) const { return rank < m_result.devices; }
     void writeTransfers(int step);
 

@@ -326,8 +326,7 @@ std::shared_ptr<const Document::Overlay::Kernels> kernelsOf(const TraceReader& t
     auto kernels = std::make_shared<Document::Overlay::Kernels>();
     kernels->blocks = blockKernels(program, work, measured, KernelGroups::standard());
     kernels->totals = totalsOf(program, kernels->blocks, work, measured);
-    kernels->ofGpus = trace.holdsKernels();
-    if (kernels->ofGpus)
+    if (kernels->ofGpus())
         kernels->gaps = gpuGaps(program, work, measured);
     kernels->names = std::move(work.names);
     kernels->of.resize(program.devices.size());

@@ -122,9 +122,10 @@ public:
         Metrics metrics;                 ///< as of a prediction, of the measured step
         std::string resultJson;          ///< what the run reported; empty when it did not finish
         std::vector<Nanoseconds> spread; ///< per task: how much its duration varies from step to step
-        /// What the GPUs did in the step; null where they were not recorded, and of the typical step, which no GPU ran.
+        /// What blocks unfold into; null where nothing was recorded, and of the typical step, which nobody ran.
         struct Kernels {
-            bool ofGpus = true;                  ///< false: parts of blocks, of members of groups or on two streams
+            WorkKind kind() const { return totals.kind; }
+            bool ofGpus() const { return kind() == WorkKind::Kernels; }
             std::vector<std::string> names;      ///< of kernels: BlockKernels::Kernel::name
             std::vector<BlockKernels> blocks;    ///< by task
             std::vector<std::vector<TaskId>> of; ///< by device: its tasks with kernels, by their first kernel

@@ -50,7 +50,7 @@ std::vector<Fact> blockFacts(const Document& document, const BlockAnswers& answe
                          error > notable ? Tone::Bad : Tone::Plain});
     }
     const BlockKernels* const kernels =
-        recorded && side != Side::Predicted && overlay->kernels && overlay->kernels->ofGpus
+        recorded && side != Side::Predicted && overlay->kernels && overlay->kernels->ofGpus()
             ? &overlay->kernels->blocks[task]
             : nullptr;
     if (kernels && !kernels->kernels.empty()) {

@@ -53,6 +53,7 @@ void KernelList::fill()
     setVisible(known);
     if (!known)
         return;
+    headerItem()->setText(0, overlay->kernels->kind() == WorkKind::Operators ? tr("operators") : tr("kernels"));
     const BlockKernels& block = overlay->kernels->blocks[task];
     const auto describe = [](QTreeWidgetItem* row, std::int64_t count, Nanoseconds time) {
         row->setText(1, QString::number(count));

@@ -38,6 +38,7 @@ RunChoice RunChoice::load(const QSettings& settings)
     choice.module = settings.value(choiceKey("module")).toString();
     choice.syntheticStages = settings.value(choiceKey("syntheticStages"), false).toBool();
     choice.replicas = std::clamp(settings.value(choiceKey("replicas"), choice.replicas).toInt(), 1, mostReplicas);
+    choice.profile = settings.value(choiceKey("profile"), false).toBool();
     choice.python = settings.value(choiceKey("python"), choice.python).toString();
     return choice;
 }
@@ -52,6 +53,7 @@ void RunChoice::save(QSettings& settings) const
     settings.setValue(choiceKey("module"), module);
     settings.setValue(choiceKey("syntheticStages"), syntheticStages);
     settings.setValue(choiceKey("replicas"), replicas);
+    settings.setValue(choiceKey("profile"), profile);
     settings.setValue(choiceKey("python"), python);
 }
 
@@ -63,6 +65,8 @@ ChildRequest RunChoice::request(int devices) const
     if (isTorch()) {
         request.more = {QStringLiteral("--ranks"), QString::number(devices * replicas), QStringLiteral("--python"),
                         python};
+        if (profile)
+            request.more << QStringLiteral("--record") << QStringLiteral("kernels");
         if (replicas > 1)
             request.more << QStringLiteral("--replicas") << QString::number(replicas);
         if (syntheticStages)

@@ -24,7 +24,8 @@ struct RunChoice {
     // Of the backend "torch":
     QString module; ///< FILE.py:build
     bool syntheticStages = false;
-    int replicas = 1; ///< copies of the pipeline, which the module joins
+    int replicas = 1;     ///< copies of the pipeline, which the module joins
+    bool profile = false; ///< PyTorch's profiler runs along
     QString python = QStringLiteral("python3");
 
     static RunChoice load(const QSettings& settings);

@@ -37,32 +37,6 @@ QString partText(double scale)
     return scale == 1 ? RunSettings::tr("all") : QStringLiteral("1/%1").arg(QString::number(1 / scale, 'f', 0));
 }
 
-QSpinBox* makeCount(const QString& name, int value, int most, QWidget* parent)
-{
-    auto* field = new CountField(parent);
-    field->setRange(1, most);
-    field->setValue(value);
-    field->setButtonSymbols(QAbstractSpinBox::NoButtons);
-    field->setFont(Theme::numbers());
-    field->setFixedWidth(runFieldWidth);
-    field->setAccessibleName(name);
-    return field;
-}
-
-QWidget* withBrowse(QLineEdit* field, const std::function<void()>& browse, QWidget* parent)
-{
-    auto* row = new QWidget(parent);
-    auto* layout = new QHBoxLayout(row);
-    layout->setContentsMargins(0, 0, 0, 0);
-    auto* button = new QPushButton(RunSettings::tr("Browse…"), row);
-    button->setAutoDefault(false);
-    layout->addWidget(field, 1);
-    layout->addWidget(button);
-    row->setFixedWidth(runFieldWidth);
-    QObject::connect(button, &QPushButton::clicked, row, browse);
-    return row;
-}
-
 } // namespace
 
 RunSettings::RunSettings(const QString& program, const RunChoice& choice, QWidget* parent)
@@ -118,7 +92,7 @@ QWidget* RunSettings::buildForm()
     m_note = makeCaption(tr("Asking what can run here …"), TextSize::Small, widget);
     m_note->setWordWrap(true);
     m_note->setFixedWidth(runFieldWidth);
-    m_steps = makeCount(tr("Steps"), m_last.steps, 1'000'000, widget);
+    m_steps = makeCountField(tr("Steps"), m_last.steps, 1'000'000, runFieldWidth, widget);
     m_blocks = combo(tr("What blocks do"));
     m_blocks->addItem(tr("train the model"), static_cast<int>(RunChoice::Blocks::Train));
     m_blocks->addItem(tr("sleep for the design's times"), static_cast<int>(RunChoice::Blocks::Sleep));
@@ -132,7 +106,7 @@ QWidget* RunSettings::buildForm()
             if (const QString path = QFileDialog::getOpenFileName(this, tr("Training text")); !path.isEmpty())
                 m_data->setText(path);
         },
-        widget);
+        runFieldWidth, widget);
     m_transport = combo(tr("Transport"));
     m_transport->addItem(tr("rendezvous"), QStringLiteral("rendezvous"));
     for (const int slots : {1, 4})
@@ -194,12 +168,15 @@ void RunSettings::buildTorchFields(QWidget* form)
             if (!path.isEmpty())
                 m_module->setText(path + QStringLiteral(":build"));
         },
-        form);
+        runFieldWidth, form);
     m_synthetic = new QCheckBox(tr("no module: stages that take the design's times"), form);
     m_synthetic->setChecked(m_last.syntheticStages);
-    m_replicas = makeCount(tr("Replicas"), m_last.replicas, RunChoice::mostReplicas, form);
+    m_replicas = makeCountField(tr("Replicas"), m_last.replicas, RunChoice::mostReplicas, runFieldWidth, form);
     m_replicas->setToolTip(tr("Copies of the pipeline, a process for each of their devices, each with its own rows; "
                               "your file's replicate(module, mesh) joins those of a stage. The first is recorded"));
+    m_profile = new QCheckBox(tr("record operators and kernels too (PyTorch's profiler)"), form);
+    m_profile->setChecked(m_last.profile);
+    m_profile->setToolTip(tr("Blocks then unfold into them. It takes time itself, which the run's result says"));
     m_python = new QLineEdit(m_last.python, form);
     m_python->setAccessibleName(tr("Python"));
     m_python->setFixedWidth(runFieldWidth);
@@ -208,16 +185,31 @@ void RunSettings::buildTorchFields(QWidget* form)
     addRow(tr("Module"), new NotedField(m_moduleRow, form));
     addRow({}, m_synthetic);
     addRow(tr("Replicas"), new NotedField(m_replicas, form));
+    addRow({}, m_profile);
     addRow(tr("Python"), m_python);
     connect(m_module, &QLineEdit::textChanged, this, &RunSettings::refresh);
     connect(m_synthetic, &QCheckBox::toggled, this, &RunSettings::refresh);
     connect(m_replicas, &QSpinBox::valueChanged, this, &RunSettings::refresh);
+    connect(m_profile, &QCheckBox::toggled, this, &RunSettings::refresh);
     connect(m_python, &QLineEdit::editingFinished, this, [this] {
         if (const BackendChoice* now = chosen(); now && m_python->text() != m_query->python()) {
             m_note->setText(tr("Asking %1 for PyTorch …").arg(m_python->text()));
             m_query->start(m_program, m_python->text());
         }
     });
+}
+
+void RunSettings::setModule(const QString& module, const QString& python)
+{
+    m_last.backend = QStringLiteral("torch");
+    m_module->setText(module);
+    m_synthetic->setChecked(false);
+    if (const int row = m_backend->findData(m_last.backend); row >= 0)
+        m_backend->setCurrentIndex(row);
+    if (python != m_python->text()) {
+        m_python->setText(python);
+        m_query->start(m_program, python);
+    }
 }
 
 void RunSettings::setDesign(std::shared_ptr<const Design> design, std::vector<Bytes> peaks)
@@ -277,6 +269,7 @@ RunChoice RunSettings::choice() const
     choice.module = m_module->text().trimmed();
     choice.syntheticStages = m_synthetic->isChecked();
     choice.replicas = m_replicas->value();
+    choice.profile = m_profile->isChecked();
     choice.python = m_python->text().trimmed();
     choice.memoryScale = 1;
     if (const BackendChoice* backend = chosen();
@@ -304,6 +297,7 @@ RunSettings::Verdict RunSettings::judge() const
             options.module = choice.syntheticStages ? std::string() : choice.module.toStdString();
             options.syntheticStages = choice.syntheticStages;
             options.replicas = choice.replicas;
+            options.profile = choice.profile;
             Diagnostics notes;
             (void)torchJob(*m_design, options, notes);
             return {true, proseText(notes), std::nullopt};
@@ -349,7 +343,7 @@ void RunSettings::refresh()
         return;
     const RunChoice choice = this->choice();
     const bool torch = choice.isTorch(), trains = choice.blocks == RunChoice::Blocks::Train;
-    for (QWidget* field : std::initializer_list<QWidget*>{m_moduleRow, m_synthetic, m_replicas, m_python})
+    for (QWidget* field : std::initializer_list<QWidget*>{m_moduleRow, m_synthetic, m_replicas, m_profile, m_python})
         showRow(field, torch);
     showRow(m_blocks, !torch);
     showRow(m_dataRow, !torch && trains);

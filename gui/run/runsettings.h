@@ -32,7 +32,8 @@ public:
 
     /// The design that Run would run, with its predicted peak of each device; again whenever it was edited.
     void setDesign(std::shared_ptr<const Design> design, std::vector<Bytes> peaks);
-    RunChoice choice() const; ///< as the fields say
+    RunChoice choice() const;                                     ///< as the fields say
+    void setModule(const QString& module, const QString& python); ///< to be run by PyTorch
     /// Why Run is off; else what is run otherwise than drawn; empty when there is nothing to say.
     QString verdict() const;
     QPushButton* runButton() const { return m_run; }
@@ -79,6 +80,7 @@ private:
     QLineEdit* m_module;
     QCheckBox* m_synthetic;
     QSpinBox* m_replicas;
+    QCheckBox* m_profile;
     QLineEdit* m_python;
     QCheckBox* m_calibrate;
     QLabel* m_verdict;

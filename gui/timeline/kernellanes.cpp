@@ -83,7 +83,8 @@ void KernelLanes::paint(QPainter& painter, int device, const QRectF& area, const
     painter.drawText(QRectF(14, area.top(), axis.left - 18, area.height()), Qt::AlignVCenter | Qt::AlignLeft,
                      !all                                                       ? kernelWords("no kernels recorded")
                      : device >= std::ssize(all->of) || all->of[device].empty() ? kernelWords("no kernels")
-                     : all->ofGpus                                              ? kernelWords("kernels")
+                     : all->kind() == WorkKind::Kernels                         ? kernelWords("kernels")
+                     : all->kind() == WorkKind::Operators                       ? kernelWords("operators")
                      : hasGroups(m_document.design())                           ? kernelWords("members")
                                                                                 : kernelWords("parts"));
     painter.setClipRect(QRectF(axis.left, area.top(), axis.width, area.height()), Qt::IntersectClip);
@@ -120,7 +121,10 @@ QString KernelLanes::text(const Rect& kernel) const
     const BlockKernels& block = kernels()->blocks[kernel.task];
     const QString of = QString::fromStdString(m_document.prediction()->program.label(kernel.task));
     if (kernel.count > 1)
-        return kernelWords("%1 kernels of %2").arg(kernel.count).arg(of);
+        return (kernels()->kind() == WorkKind::Operators ? kernelWords("%1 operators of %2")
+                                                         : kernelWords("%1 kernels of %2"))
+            .arg(kernel.count)
+            .arg(of);
     const BlockKernels::Kernel& one = block.kernels[kernel.index];
     return kernelWords("%1 of %2: %3, %4")
         .arg(QString::fromStdString(kernels()->names[one.name]), of, durationText(one.end - one.start),

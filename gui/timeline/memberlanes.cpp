@@ -150,7 +150,7 @@ const Document::Overlay::Kernels* MemberLanes::recorded(int device) const
 {
     const Document::Overlay* overlay = m_document.overlay();
     const Document::Overlay::Kernels* all = overlay ? overlay->kernels.get() : nullptr;
-    return all && !all->ofGpus && members(device) && device < std::ssize(all->of) ? all : nullptr;
+    return all && all->kind() == WorkKind::Parts && members(device) && device < std::ssize(all->of) ? all : nullptr;
 }
 
 QString MemberLanes::measuredText(int device, int member, double time) const

@@ -291,7 +291,7 @@ void RunErrors::refresh()
                          worst == 0 ? Tone::Good : toneOf(*worstShare)});
     else
         facts.push_back({tr("peak memory"), tr("not recorded"), tr("The trace holds no memory"), Tone::Plain});
-    if (overlay->kernels && overlay->kernels->ofGpus) {
+    if (overlay->kernels && overlay->kernels->ofGpus()) {
         const KernelTotals& totals = overlay->kernels->totals;
         const double launching = totals.byEvents > 0 ? double(totals.launching) / double(totals.byEvents) : 0;
         facts.push_back({tr("launch-bound"), percentText(launching),
@@ -303,6 +303,14 @@ void RunErrors::refresh()
             {tr("recording took"), durationText(totals.overhead),
              tr("CUPTI's own work in this step, part of what was measured: %1 records").arg(totals.overheads),
              Tone::Plain});
+    }
+    if (overlay->kernels && overlay->kernels->kind() == WorkKind::Operators) {
+        const KernelTotals& totals = overlay->kernels->totals;
+        facts.push_back({tr("operators ran"),
+                         percentText(totals.byEvents > 0 ? double(totals.running) / double(totals.byEvents) : 0),
+                         tr("Of the blocks' time: the rest is the framework's own. %1")
+                             .arg(QString::fromStdString(blockTimesText(totals))),
+                         Tone::Plain});
     }
     for (Fact& fact : factsOfFirstRun(comparison))
         facts.push_back(std::move(fact));

@@ -4,7 +4,9 @@
 #include "gui/widgets/theme.h"
 #include "gui/widgets/words.h"
 
+#include <QHBoxLayout>
 #include <QKeyEvent>
+#include <QPushButton>
 #include <QToolTip>
 
 namespace pipewright {
@@ -126,6 +128,32 @@ void ShareField::keyPressEvent(QKeyEvent* event)
 {
     if (!takesBack(*this, *lineEdit(), *event))
         DecimalField::keyPressEvent(event);
+}
+
+QSpinBox* makeCountField(const QString& name, int value, int most, int width, QWidget* parent)
+{
+    auto* field = new CountField(parent);
+    field->setRange(1, most);
+    field->setValue(value);
+    field->setButtonSymbols(QAbstractSpinBox::NoButtons);
+    field->setFont(Theme::numbers());
+    field->setFixedWidth(width);
+    field->setAccessibleName(name);
+    return field;
+}
+
+QWidget* withBrowse(QLineEdit* field, const std::function<void()>& browse, int width, QWidget* parent)
+{
+    auto* row = new QWidget(parent);
+    auto* layout = new QHBoxLayout(row);
+    layout->setContentsMargins(0, 0, 0, 0);
+    auto* button = new QPushButton(CountField::tr("Browse…"), row);
+    button->setAutoDefault(false);
+    layout->addWidget(field, 1);
+    layout->addWidget(button);
+    row->setFixedWidth(width);
+    QObject::connect(button, &QPushButton::clicked, row, browse);
+    return row;
 }
 
 TimeField::TimeField(const QString& name, const QString& tip, QWidget* parent) : QLineEdit(parent)

@@ -10,6 +10,7 @@
 #include <QLineEdit>
 #include <QSpinBox>
 
+#include <functional>
 #include <optional>
 
 namespace pipewright {
@@ -31,6 +32,12 @@ private:
 
     mutable QString m_refusal;
 };
+
+/// One of a dialog: from 1 on, without buttons.
+QSpinBox* makeCountField(const QString& name, int value, int most, int width, QWidget* parent);
+
+/// A field with a button beside it that chooses a file.
+QWidget* withBrowse(QLineEdit* field, const std::function<void()>& browse, int width, QWidget* parent);
 
 /// The same without buttons, for the panels.
 class NumberField : public CountField {

@@ -72,6 +72,7 @@ for family in $families; do
     [ $made = 1 ] || fail "$family exists at none of the sizes $sizes: $(cat "$folder/said")"
 done
 "$python" "$here/check_exports.py" "${designs[@]}" || failed=1
+"$python" "$here/profiled_step.py" || fail "what is made of the profiler's events"
 "$python" "$here/design_package.py" "$pipewright" 2>"$folder/said" || fail "the Python package: $(cat "$folder/said")"
 
 # The package as a person installs it, of a folder that may be read only: nothing but pip and setuptools is asked for.

@@ -76,6 +76,7 @@ KernelTotals totalsOf(const Program& program, const std::vector<BlockKernels>& b
                       const Timeline& measured)
 {
     KernelTotals totals;
+    totals.kind = work.kind;
     totals.overhead = work.overhead;
     totals.overheads = work.overheads;
     for (TaskId task = 0; task < blocks.size(); ++task) {
@@ -98,7 +99,7 @@ KernelTotals totalsOf(const Program& program, const std::vector<BlockKernels>& b
 
 std::optional<KernelTotals> kernelTotals(const TraceReader& trace, const Program& program, int step)
 {
-    if (!trace.holdsKernels())
+    if (const auto kind = trace.recordedWork(); kind != WorkKind::Kernels && kind != WorkKind::Operators)
         return std::nullopt;
     const GpuWork work = trace.gpuWork(program, step);
     const Timeline measured = trace.timeline(program, step, BlockTime::Events);
@@ -109,8 +110,8 @@ std::string blockTimesText(const KernelTotals& totals)
 {
     const double change =
         totals.byEvents > 0 ? static_cast<double>(totals.byKernels) / static_cast<double>(totals.byEvents) - 1 : 0;
-    return fmt::format("{} by events, {} by kernels ({:+.1f} %)", formatDuration(totals.byEvents),
-                       formatDuration(totals.byKernels), 100 * change);
+    return fmt::format("{} by events, {} by {} ({:+.1f} %)", formatDuration(totals.byEvents),
+                       formatDuration(totals.byKernels), nameOf(totals.kind), 100 * change);
 }
 
 } // namespace pipewright

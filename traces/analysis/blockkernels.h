@@ -47,6 +47,7 @@ std::vector<BlockKernels> blockKernels(const Program& program, const GpuWork& wo
 
 /// All blocks of a step together.
 struct KernelTotals {
+    WorkKind kind = WorkKind::Kernels;
     std::int64_t blocks = 0, without = 0;    ///< computing blocks with kernels, and those that ran and have none
     Nanoseconds byEvents = 0, byKernels = 0; ///< of the blocks with kernels
     Nanoseconds running = 0, launching = 0;
@@ -56,10 +57,10 @@ struct KernelTotals {
 };
 KernelTotals totalsOf(const Program& program, const std::vector<BlockKernels>& blocks, const GpuWork& work,
                       const Timeline& measured);
-/// Of one step; nothing where no GPU was recorded.
+/// Of one step; nothing where neither kernels nor operators were recorded.
 std::optional<KernelTotals> kernelTotals(const TraceReader& trace, const Program& program, int step);
 
-/// "1.2 ms by events, 1.1 ms by kernels (-8.3 %)", for all blocks that have kernels.
+/// "1.2 ms by events, 1.1 ms by kernels (-8.3 %)", for all blocks that have kernels; "by operators".
 std::string blockTimesText(const KernelTotals& totals);
 
 } // namespace pipewright

@@ -154,23 +154,28 @@ void addBlocks(HtmlPage& page, const Design& design, const Prediction& predictio
     page.table({"block", "device", "longer by", "of the predicted", "starts later by", "because of"}, rows);
 }
 
-/// Of a run whose GPUs were recorded.
+/// Of a run whose kernels or operators were recorded.
 void addKernels(HtmlPage& page, const Design& design, const Program& program, const TraceReader& trace, int step)
 {
     const std::optional<KernelTotals> totals = kernelTotals(trace, program, step);
     if (!totals)
         return;
-    page.heading("Kernels of the GPUs");
+    const bool ofGpus = totals->kind == WorkKind::Kernels;
+    page.heading(ofGpus ? "Kernels of the GPUs" : "Operators");
     page.paragraph(
-        fmt::format("{} blocks with kernels took {}; {} of their time was bound by launching. Recording took "
-                    "{} of this step, which is part of what was measured.",
-                    totals->blocks, blockTimesText(*totals), share(shareOf(totals->launching, totals->byEvents)),
-                    formatDuration(totals->overhead)));
+        ofGpus ? fmt::format("{} blocks with kernels took {}; {} of their time was bound by launching. Recording took "
+                             "{} of this step, which is part of what was measured.",
+                             totals->blocks, blockTimesText(*totals),
+                             share(shareOf(totals->launching, totals->byEvents)), formatDuration(totals->overhead))
+               : fmt::format("{} blocks with operators took {}; operators ran for {} of their time.", totals->blocks,
+                             blockTimesText(*totals), share(shareOf(totals->running, totals->byEvents))));
     std::vector<std::vector<std::string>> groups;
     for (const BlockKernels::Group& group : totals->groups)
         groups.push_back(
             {KernelGroups::standard().names()[group.group], std::to_string(group.kernels), formatDuration(group.time)});
-    page.table({"kernels", "count", "time"}, groups);
+    page.table({std::string(nameOf(totals->kind)), "count", "time"}, groups);
+    if (!ofGpus)
+        return;
     std::vector<std::vector<std::string>> rows;
     for (const GpuGaps& g : gpuGaps(program, trace.gpuWork(program, step), trace.timeline(program, step)))
         if (g.recorded)

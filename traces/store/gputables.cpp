@@ -23,6 +23,7 @@ ActivityKind kindOf(GpuRecord::Kind kind)
     case GpuRecord::Kind::Overhead: return ActivityKind::Overhead;
     case GpuRecord::Kind::Call: return ActivityKind::Runtime;
     case GpuRecord::Kind::Part: return ActivityKind::Kernel;
+    case GpuRecord::Kind::Operator: return ActivityKind::Operator;
     case GpuRecord::Kind::Memory: break; // no slice of time
     }
     return ActivityKind::Other;
@@ -89,6 +90,12 @@ std::uint32_t GpuTables::laneOf(const GpuRecord& record)
 {
     TraceLane lane;
     lane.rank = record.rank;
+    if (record.kind == GpuRecord::Kind::Operator) {
+        lane.thread = record.thread;
+        lane.processName = "device " + std::to_string(record.toDevice);
+        lane.name = lane.thread == 0 ? "operators" : "operators, thread " + std::to_string(lane.thread);
+        return this->lane({record.rank, -1, lane.thread, record.toDevice}, lane, record.toDevice);
+    }
     const bool ofHost = record.kind == GpuRecord::Kind::Call || record.kind == GpuRecord::Kind::Overhead;
     if (ofHost || record.device < 0) {
         const bool overhead = record.kind == GpuRecord::Kind::Overhead;

@@ -53,30 +53,52 @@ std::unordered_map<std::uint64_t, Nanoseconds> callsOf(SQLite::Database& databas
     return calls;
 }
 
+constexpr const char* operators = "SLICES"; // a run's hold nothing else
+
 struct WorkTable {
     const char* name;
-    const char* columns; ///< name, bytes
+    const char* columns; ///< device, correlation, name, bytes
     ActivityKind kind;
 };
 constexpr WorkTable workTables[] = {
-    {"CUPTI_ACTIVITY_KIND_KERNEL", "demangledName, NULL", ActivityKind::Kernel},
-    {"CUPTI_ACTIVITY_KIND_MEMCPY", "nameId, bytes", ActivityKind::Memcpy},
-    {"CUPTI_ACTIVITY_KIND_MEMSET", "nameId, bytes", ActivityKind::Memset},
+    {"CUPTI_ACTIVITY_KIND_KERNEL", "deviceId, correlationId, demangledName, NULL", ActivityKind::Kernel},
+    {"CUPTI_ACTIVITY_KIND_MEMCPY", "deviceId, correlationId, nameId, bytes", ActivityKind::Memcpy},
+    {"CUPTI_ACTIVITY_KIND_MEMSET", "deviceId, correlationId, nameId, bytes", ActivityKind::Memset},
+    {operators, "NULL, NULL, nameId, NULL", ActivityKind::Operator},
 };
 
 } // namespace
 
-bool holdsGpuWork(SQLite::Database& database)
+std::string_view nameOf(WorkKind kind)
 {
-    return !database.tableExists("SLICE_CHUNKS") && database.tableExists("CUPTI_ACTIVITY_KIND_KERNEL");
+    switch (kind) {
+    case WorkKind::Kernels: return "kernels";
+    case WorkKind::Operators: return "operators";
+    case WorkKind::Parts: return "parts";
+    }
+    return {};
+}
+
+std::optional<WorkKind> recordedWork(SQLite::Database& database)
+{
+    if (database.tableExists("SLICE_CHUNKS"))
+        return std::nullopt;
+    const bool kernels = database.tableExists("CUPTI_ACTIVITY_KIND_KERNEL");
+    if (kernels && SQLite::Statement(database, "SELECT 1 FROM LANES WHERE processName LIKE 'GPU %'").executeStep())
+        return WorkKind::Kernels;
+    if (database.tableExists(operators))
+        return WorkKind::Operators;
+    return kernels ? std::optional(WorkKind::Parts) : std::nullopt;
 }
 
 GpuWork readGpuWork(SQLite::Database& database, const std::string& path, int step, Nanoseconds origin,
                     const std::vector<TaskId>& ids)
 {
     GpuWork work;
-    if (!holdsGpuWork(database))
+    const std::optional<WorkKind> kind = recordedWork(database);
+    if (!kind)
         return work;
+    work.kind = *kind;
     const std::vector<StreamLane> lanes = lanesOf(database);
     SQLite::Statement names(database, "SELECT value FROM StringIds ORDER BY id");
     while (names.executeStep())
@@ -85,8 +107,8 @@ GpuWork readGpuWork(SQLite::Database& database, const std::string& path, int ste
     for (const WorkTable& table : workTables) {
         if (!database.tableExists(table.name))
             continue;
-        SQLite::Statement query(database, std::string("SELECT start, end, laneId, taskId, deviceId, correlationId, ")
-                                              + table.columns + " FROM " + table.name + " WHERE step = ?1");
+        SQLite::Statement query(database, std::string("SELECT start, end, laneId, taskId, ") + table.columns + " FROM "
+                                              + table.name + " WHERE step = ?1");
         query.bind(1, step);
         while (query.executeStep()) {
             GpuWork::Slice& slice = work.slices.emplace_back();

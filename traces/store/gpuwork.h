@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What ran on the GPUs in one recorded step: kernels, copies and sets, each with the block that launched it and the
-// moment its launch was done; and what recording itself took. Read by TraceReader::gpuWork().
+// What ran within the blocks of one recorded step: kernels, copies and sets of GPUs, each with the block that launched
+// it and the moment its launch was done; of PyTorch's ranks on CPUs their operators; and what recording itself took.
+// Read by TraceReader::gpuWork().
 #pragma once
 
 #include "core/predict/timeline.h"
 #include "traces/store/activity.h"
 
+#include <cstdint>
 #include <limits>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace SQLite {
@@ -16,11 +20,16 @@ class Database;
 
 namespace pipewright {
 
+/// What blocks unfold into: the kernels of GPUs, the operators of a framework, or the parts of which a Program says
+/// that blocks are made (of members of groups, on a stream beside).
+enum class WorkKind : std::uint8_t { Kernels, Operators, Parts };
+std::string_view nameOf(WorkKind kind); ///< "kernels", "operators", "parts"
+
 struct GpuWork {
     static constexpr Nanoseconds unknown = std::numeric_limits<Nanoseconds>::min();
 
     struct Slice {
-        ActivityKind kind = ActivityKind::Kernel; ///< Kernel, Memcpy or Memset
+        ActivityKind kind = ActivityKind::Kernel; ///< Kernel, Memcpy, Memset or Operator
         TaskId task = none;                       ///< of the program that was asked for; none: outside of every block
         Nanoseconds start = 0, end = 0;           ///< since the step's start, as a Timeline's
         Nanoseconds launched = unknown;           ///< when the call that launched it was done; unknown: not recorded
@@ -30,6 +39,7 @@ struct GpuWork {
         int device = -1;                          ///< of the design; -1: not known
         Bytes bytes = -1;                         ///< of copies and sets
     };
+    WorkKind kind = WorkKind::Kernels;
     std::vector<Slice> slices; ///< by start
     std::vector<std::string> names;
 
@@ -40,7 +50,8 @@ struct GpuWork {
     bool empty() const { return slices.empty(); }
 };
 
-bool holdsGpuWork(SQLite::Database& database); ///< of a run of Pipewright
+/// Of a run of Pipewright; nothing where none was recorded. Of several kinds the first.
+std::optional<WorkKind> recordedWork(SQLite::Database& database);
 
 /// `ids`: for each task of the recording its id in the program. Throws Error.
 GpuWork readGpuWork(SQLite::Database& database, const std::string& path, int step, Nanoseconds origin,

@@ -30,6 +30,7 @@ constexpr ActivityTable activityTables[] = {
     {"CUPTI_ACTIVITY_KIND_SYNCHRONIZATION", "nameId", ActivityKind::Synchronization, false},
     {"CUPTI_ACTIVITY_KIND_RUNTIME", "nameId", ActivityKind::Runtime, true},
     {"PROFILER_OVERHEAD", "nameId", ActivityKind::Overhead, false},
+    {"SLICES", "nameId", ActivityKind::Operator, false},
 };
 
 class Reading {

@@ -11,8 +11,8 @@
 //            coreWait                   how long a device's thread waited for a core, on average; NULL: not known
 //   MEMORY   step, deviceId, start …    live bytes from `start` on
 //
-// A trace of another tool (activitystore.h), and a run on GPUs that CUPTI recorded (gputables.h), has those of the
-// following tables for which it has data, as Nsight's exports do; names are numbers of StringIds:
+// A trace of another tool (activitystore.h), and a run that CUPTI or PyTorch's profiler recorded (gputables.h), has
+// those of the following tables for which it has data, as Nsight's exports do; names are numbers of StringIds:
 //
 //   LANES          streams and threads that the slices lie on; taskDeviceId: the device of the design (a run's only)
 //   CUPTI_ACTIVITY_KIND_KERNEL, _MEMCPY, _MEMSET, _RUNTIME, _SYNCHRONIZATION, NVTX_EVENTS, PROFILER_OVERHEAD, SLICES

@@ -234,7 +234,8 @@ try : d(std::make_unique<Private>(path, by)) {
     d->readDictionary();
     if (by == BlockTime::Kernels && !holdsKernels())
         throw Error(path, "the trace holds no kernels of blocks",
-                    "take the times of events; kernels are recorded by runs on GPUs where CUPTI is found");
+                    "take the times of events; kernels are recorded by runs on GPUs where CUPTI is found, and by "
+                    "PyTorch's with --record kernels");
 } catch (const SQLite::Exception& error) {
     rethrowTraceError(path, error);
 }
@@ -246,16 +247,16 @@ BlockTime TraceReader::blockTime() const
     return d->m_by;
 }
 
-bool TraceReader::holdsGpuWork() const
+std::optional<WorkKind> TraceReader::recordedWork() const
 try {
-    return pipewright::holdsGpuWork(d->m_database);
+    return pipewright::recordedWork(d->m_database);
 } catch (const SQLite::Exception& error) {
     rethrowTraceError(d->m_path, error);
 }
 
 bool TraceReader::holdsKernels() const
 {
-    return holdsGpuWork() && header().backend != "host";
+    return recordedWork() == WorkKind::Kernels;
 }
 
 GpuWork TraceReader::gpuWork(const Program& program, int step) const

@@ -30,8 +30,8 @@ public:
     ~TraceReader();
 
     BlockTime blockTime() const;
-    /// Blocks have something under them: kernels of GPUs that CUPTI recorded, or parts that members of groups did.
-    bool holdsGpuWork() const;
+    std::optional<WorkKind> recordedWork() const; ///< what blocks unfold into; nothing: into nothing
+    bool holdsGpuWork() const { return recordedWork().has_value(); }
     bool holdsKernels() const; ///< of GPUs
 
     TraceHeader header() const;

@@ -37,6 +37,7 @@ struct GpuRecord {
         Overhead, ///< of the recorder itself
         Memory,   ///< allocated or released at `start`
         Call,     ///< of the host, to CUDA; joined by its correlation to what it launched
+        Operator, ///< of a framework, on a thread of the host that is device `toDevice`
         /// Of a block, done by member `device` of the group that device `toDevice` is; or, with a `stream`, on that
         /// stream of device `toDevice` (a PartStream).
         Part,
@@ -52,7 +53,7 @@ struct GpuRecord {
     std::int32_t toDevice = -1; ///< of a copy between GPUs
     std::uint32_t correlation = 0;
     std::uint64_t graphNode = 0; ///< of a captured block
-    std::int64_t thread = -1;    ///< of a call: who made it
+    std::int64_t thread = -1;    ///< of a call or an operator: who made it
     std::int32_t rank = 0;       ///< the process that recorded it, of a run of several
 };
 

@@ -21,10 +21,13 @@ import tempfile
 import time
 import traceback
 
+from .activities import StepProfile
 from .allocated import StepMemory
 from .errors import Refused, lacks_memory, no_torch
 from .record import Clock, DeviceClock, Recorder, Stream, clock_offset
 from .replicas import plain_name, whole
+
+WITHOUT_PROFILER = 3  # steps, to say what the profiler costs
 
 
 def ranks_of_environment():
@@ -90,6 +93,7 @@ class Runner:
         stream.line(hello=self.rank, device=self.device.type, name=name, torch=torch.__version__,
                     offset=offset, uncertainty=uncertainty)
         self._label = None
+        self.profile = StepProfile(torch, self.device, stream, offset) if job.get("profile") else None
 
     def _device(self):
         wanted, gpus = self.job["device"], self.torch.cuda.device_count()
@@ -145,6 +149,8 @@ class Runner:
         def recorded_loss(output, target):
             value = loss(output, target)
             self.recorder.extend_last()
+            if self.profile is not None:
+                self.profile.block_ends()
             return value
 
         self.schedule = self.schedules._PipelineScheduleRuntime(pipeline_stages, job["microbatches"], loss_fn=recorded_loss)
@@ -175,6 +181,8 @@ class Runner:
             recorder.within = [op, index, microbatch]
             begin = recorder.border()
             pace = self.source.pace(op, index)
+            if self.profile is not None:
+                self.profile.block_begins(op, index, microbatch)
             started = time.monotonic_ns()
             with self.memory.block(op, index, microbatch) if self.memory is not None else contextlib.nullcontext():
                 result = call()
@@ -182,6 +190,8 @@ class Runner:
                 if self.device.type == "cuda":
                     self.torch.cuda.synchronize(self.device)
                 self.stages_of.sleep_until(started + pace)
+            if self.profile is not None:
+                self.profile.block_ends()
             recorder.block(op, index, microbatch, begin)
             recorder.within = None
             return result
@@ -244,6 +254,15 @@ class Runner:
         self.schedule.step(*([value.to(self.device) for value in inputs] if self.first else []), **arguments)
         return begin, losses
 
+    def _timed_step(self, number, profiled=True):
+        """What _step() returns; where there is a profiler it is told how long the step took."""
+        begin, losses = self._step(number)
+        if self.profile is not None:
+            if self.device.type == "cuda":
+                self.torch.cuda.synchronize(self.device)
+            self.profile.step_took(time.monotonic_ns() - begin, profiled)
+        return begin, losses
+
     def _rows_of(self, step):
         """The number that batch() is asked for: every copy has rows of its own."""
         return step if self.replicas is None else step * self.replicas.count + self.replicas.number
@@ -268,6 +287,11 @@ class Runner:
             with self.memory.watching():
                 self._step(0)
             self._forget_gradients()
+        if self.profile is not None:
+            self.stream.line(at="steps without the profiler, to say what it costs")
+            for _ in range(WITHOUT_PROFILER):
+                self._timed_step(0, profiled=False)
+                self._forget_gradients()
         torch.set_rng_state(state)
         gc.collect()
         gc.freeze()  # what imports made is not looked through again amid a step
@@ -280,14 +304,20 @@ class Runner:
             before = self._parameters() if last and job["check_gradients"] else None
             recorder.on = True
             self._count_memory()
-            begin, losses = self._step(step)
+            if self.profile is not None:
+                self.profile.begin()
+            begin, losses = self._timed_step(step)
             if last and job["check_gradients"]:
                 recorder.on = False
                 gradients = self._gradients()
                 recorder.on = True
             for stage, optimizer in self.optimizers.items():
                 mark = recorder.border()
+                if self.profile is not None:
+                    self.profile.block_begins("U", stage, 0)
                 optimizer.step()
+                if self.profile is not None:
+                    self.profile.block_ends()
                 recorder.block("U", stage, 0, mark)
             recorder.on = False
             if self.device.type == "cuda":
@@ -295,7 +325,11 @@ class Runner:
             end = time.monotonic_ns()
             self._forget_gradients()
             mean = float(sum(loss.detach() for loss in losses) / len(losses)) if losses else None
+            if self.profile is not None:
+                self.profile.end(step)
             recorder.end_step(step, begin, end, mean)
+        if self.profile is not None:
+            self.profile.cost()
         self._count_memory()
         if self.clock.peak() is not None:
             self.stream.line(peak=self.clock.peak())

@@ -182,7 +182,16 @@ private Q_SLOTS:
         QCOMPARE(words.at(words.indexOf(QStringLiteral("--ranks")) + 1), QStringLiteral("4"));
         for (const char* other : {"--maths", "--transport", "--memory-scale"}) // which PyTorch's ranks refuse
             QVERIFY(!words.contains(QLatin1String(other)));
-        QVERIFY(!words.contains(QStringLiteral("--replicas")));
+        QVERIFY(!words.contains(QStringLiteral("--replicas")) && !words.contains(QStringLiteral("--record")));
+        const auto check = [&](const char* part, bool on) {
+            for (QCheckBox* box : settings.dialog->findChildren<QCheckBox*>())
+                if (box->text().contains(QLatin1String(part)))
+                    box->setChecked(on);
+        };
+        check("PyTorch's profiler", true);
+        words = settings.dialog->choice().request(4).arguments();
+        QCOMPARE(words.at(words.indexOf(QStringLiteral("--record")) + 1), QStringLiteral("kernels"));
+        check("PyTorch's profiler", false);
         // Copies of the pipeline, which stages without a module have no gradients for.
         auto* replicas = settingNamed<QSpinBox>(*settings.dialog, "Replicas");
         QVERIFY(replicas->isVisible());
@@ -191,9 +200,7 @@ private Q_SLOTS:
         words = settings.dialog->choice().request(4).arguments();
         QCOMPARE(words.at(words.indexOf(QStringLiteral("--ranks")) + 1), QStringLiteral("8"));
         QCOMPARE(words.at(words.indexOf(QStringLiteral("--replicas")) + 1), QStringLiteral("2"));
-        for (QCheckBox* box : settings.dialog->findChildren<QCheckBox*>())
-            if (box->text().contains(QLatin1String("no module")))
-                box->setChecked(true);
+        check("no module", true);
         QVERIFY(!settings.dialog->runButton()->isEnabled());
         auto* aboutReplicas = settingNamed<QLabel>(*settings.dialog, "About Replicas");
         QVERIFY2(aboutReplicas->isVisible() && aboutReplicas->text().contains(QLatin1String("gradients to share")),
@@ -202,6 +209,12 @@ private Q_SLOTS:
         replicas->setValue(1);
         words = settings.dialog->choice().request(4).arguments();
         QVERIFY(words.contains(QStringLiteral("--synthetic-stages")) && !words.contains(QStringLiteral("--module")));
+        // What was profiled is what is offered next.
+        settings.backend()->setCurrentIndex(0);
+        settings.dialog->setModule(QStringLiteral("profiled.py:build"), settings.dialog->choice().python);
+        words = settings.dialog->choice().request(4).arguments();
+        QCOMPARE(words.at(words.indexOf(QStringLiteral("--backend")) + 1), QStringLiteral("torch"));
+        QCOMPARE(words.at(words.indexOf(QStringLiteral("--module")) + 1), QStringLiteral("profiled.py:build"));
     }
 
     void theDialogCutsNoLineAndKeepsItsWidth()
@@ -270,6 +283,7 @@ private Q_SLOTS:
         choice.module = QStringLiteral("a.py:build");
         choice.calibrate = true;
         choice.replicas = 3;
+        choice.profile = true;
         choice.save(kept);
         const RunChoice again = RunChoice::load(kept);
         QCOMPARE(again.backend, choice.backend);
@@ -277,6 +291,7 @@ private Q_SLOTS:
         QCOMPARE(again.module, choice.module);
         QVERIFY(again.calibrate);
         QCOMPARE(again.replicas, 3);
+        QVERIFY(again.profile);
         QVERIFY(again.blocks == RunChoice::Blocks::Train); // asked of every design anew
     }
 };
