@@ -22,6 +22,9 @@ BOUND = 1e-5  # of every tensor's norm; the run computed in fp32
 STEP_BOUND = 1e-2
 BF16_LOSS_BOUND = 1e-2
 
+if not torch.cuda.is_available():  # the package asks NVIDIA's library even then, and that may be a stand-in (environment.sh)
+    torch.cuda.is_current_stream_capturing = lambda: False
+
 
 def rotary(shape):
     given = shape.get("rotary", {})
@@ -44,6 +47,12 @@ def configuration(shape):
     """The package's class and configuration for a model file's fields."""
     import transformers
 
+    if is_gpt2(shape):
+        return transformers.GPT2LMHeadModel, transformers.GPT2Config(
+            vocab_size=shape["vocabulary"], n_embd=shape["hidden"], n_layer=shape["layers"], n_head=shape["heads"],
+            n_inner=shape["ffn"], n_positions=shape["sequence"], activation_function="gelu_new",
+            layer_norm_epsilon=shape.get("norm_epsilon", 1e-5), tie_word_embeddings=shape.get("tied_head", True),
+            resid_pdrop=0, embd_pdrop=0, attn_pdrop=0, bos_token_id=None, eos_token_id=None, attn_implementation="eager")
     usual = dict(
         vocab_size=shape["vocabulary"], hidden_size=shape["hidden"], num_hidden_layers=shape["layers"],
         num_attention_heads=shape["heads"], num_key_value_heads=shape["key_value_heads"], head_dim=shape["head_size"],
@@ -53,7 +62,7 @@ def configuration(shape):
                     "clamped_silu": "silu"}[shape.get("activation", "silu")],
         rope_parameters=rotary(shape), attn_implementation="eager")
     if shape.get("bias", True) or not shape.get("gated_mlp", False) or shape.get("learned_positions", True):
-        raise SystemExit("only decoders with RMS norms, rotary positions and gated MLPs are compared here")
+        raise SystemExit("only GPT-2 and decoders with RMS norms, rotary positions and gated MLPs are compared here")
     window = dict(sliding_window=shape["window"]) if shape.get("window", 0) else {}
     every = shape.get("full_attention_every", 0)
     kinds = dict(layer_types=["full_attention" if every and (layer + 1) % every == 0 else "sliding_attention"
@@ -103,6 +112,29 @@ def configuration(shape):
     return transformers.LlamaForCausalLM, transformers.LlamaConfig(**usual)
 
 
+def is_gpt2(shape):
+    return shape.get("learned_positions", True) and not shape.get("gated_mlp", False)
+
+
+def published_gpt2(ours):
+    """The names of published GPT-2; its matrices lie the other way round."""
+    parts = {"ln1.gamma": "ln_1.weight", "ln1.beta": "ln_1.bias", "ln2.gamma": "ln_2.weight", "ln2.beta": "ln_2.bias"}
+    for our, their in (("qkv", "attn.c_attn"), ("projection", "attn.c_proj"), ("fc1", "mlp.c_fc"), ("fc2", "mlp.c_proj")):
+        parts.update({f"{our}.{kind}": f"{their}.{kind}" for kind in ("weight", "bias")})
+    ends = {"embedding/table.weight": "transformer.wte.weight", "embedding/positions.weight": "transformer.wpe.weight",
+            "head/norm.gamma": "transformer.ln_f.weight", "head/norm.beta": "transformer.ln_f.bias",
+            "head/projection.weight": "lm_head.weight"}
+    theirs = {}
+    for name, value in ours.items():
+        if name in ends:
+            theirs[ends[name]] = value
+            continue
+        layer, part = name.split("/")
+        at = f"transformer.h.{layer.removeprefix('layer ')}."
+        theirs[at + parts[part]] = value.T.contiguous() if value.dim() == 2 else value
+    return theirs
+
+
 def is_gemma(shape):
     return shape.get("embedding_scale", 1) != 1
 
@@ -129,6 +161,8 @@ def latent_parts(shape):
 
 def published(shape, ours, above=0):
     """Our tensors under the names, and cut as, published files have them; Gemma's norms are `above` less than ours."""
+    if is_gpt2(shape):
+        return published_gpt2(ours)
     size, width = shape["head_size"], shape["ffn"]
     heads = [shape["heads"] * size, shape["key_value_heads"] * size, shape["key_value_heads"] * size]
     theirs = {}
