@@ -3,7 +3,9 @@
 
 #include "core/base/textfile.h"
 #include "core/files/designfile.h"
+#include "core/predict/predict.h"
 #include "core/predict/stability.h"
+#include "core/predict/stepcosts.h"
 #include "executor/experiment/experimentreport.h"
 #include "executor/run/run.h"
 #include "gui/experiment/lossplot.h"
@@ -65,6 +67,7 @@ ExperimentWindow::ExperimentWindow(Document& document, QWidget* parent) : QDialo
     QWidget* settings = makeSettings();
     tabs->addTab(makeTraining(), tr("Training"));
     tabs->addTab(makeLesson(), tr("What the policy costs"));
+    tabs->addTab(makeCosts(), tr("Costs of a step"));
     tabs->setDocumentMode(true);
     auto* beside = new QHBoxLayout;
     beside->setSpacing(20);
@@ -138,6 +141,43 @@ void ExperimentWindow::refreshPolicies()
         item->setToolTip(why);
     }
     refreshLesson();
+    refreshCosts();
+}
+
+void ExperimentWindow::refreshCosts()
+{
+    if (!m_made)
+        return;
+    std::vector<std::vector<ValueCell>> rows;
+    for (int row = 0; row < m_policies->count(); ++row) {
+        const QString name = m_policies->item(row)->text();
+        try {
+            std::shared_ptr<const Prediction> made;
+            const Prediction* prediction = m_document.prediction();
+            if (row + 1 < m_policies->count()) {
+                made = std::make_shared<const Prediction>(predict(designOf(row)));
+                prediction = made.get();
+            }
+            if (prediction == nullptr)
+                throw Error("schedule", "there is no prediction of it", "resolve its conflicts");
+            const StepCosts costs = stepCosts(prediction->program, prediction->timeline);
+            rows.push_back({{name, false, {}, false},
+                            {QString::number(costs.devices)},
+                            {sizeText(costs.activations)},
+                            {sizeText(costs.allActivations)},
+                            {sizeText(costs.parameters)},
+                            {sizeText(costs.gradientTraffic)},
+                            {sizeText(costs.weightTraffic)},
+                            {sizeText(costs.boundaryTraffic)},
+                            {QString::number(costs.transfersInRow)}});
+        } catch (const Error& error) {
+            std::vector<ValueCell> cells(static_cast<std::size_t>(m_costs->columnCount()),
+                                         ValueCell{QStringLiteral("–")});
+            cells.front() = {name, false, proseText(error), false};
+            rows.push_back(std::move(cells));
+        }
+    }
+    m_costs->setRows(rows);
 }
 
 void ExperimentWindow::refreshLesson()

@@ -49,6 +49,7 @@ public:
     QPushButton* button() const { return m_button; } ///< Cancel while running, else Train
     ValueTable* results() const { return m_results; }
     ValueTable* stages() const { return m_stages; }
+    ValueTable* costs() const { return m_costs; } ///< of a step, predicted: every policy's, then this design's
     LossPlot& plot() { return *m_plot; }
     StabilityPlot& stability() { return *m_stability; }
     QString state() const;
@@ -65,10 +66,12 @@ private:
     QWidget* makeSettings();
     QWidget* makeTraining();
     QWidget* makeLesson();
+    QWidget* makeCosts();
     PolicyComparison comparison() const;
     void refreshPolicies(); ///< which can be checked with these settings, and why not
     void refreshDocument(); ///< the design's own row
     void refreshLesson();
+    void refreshCosts();
     void refreshResults();
     void takeProgress(const ExperimentProgress& progress, double secondsLeft);
     void end(bool cancelled, const QString& reason);
@@ -89,7 +92,7 @@ private:
     QProgressBar* m_progress;
     QLabel *m_state, *m_lesson;
     LossPlot* m_plot;
-    ValueTable *m_results, *m_stages;
+    ValueTable *m_results, *m_stages, *m_costs;
     StabilityPlot* m_stability;
     bool m_made = false; ///< false during construction, when the palette changes
     bool m_filling = false;

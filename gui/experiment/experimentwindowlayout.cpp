@@ -218,4 +218,29 @@ QWidget* ExperimentWindow::makeLesson()
     return page;
 }
 
+QWidget* ExperimentWindow::makeCosts()
+{
+    auto* page = new QWidget(this);
+    auto* words =
+        makeCaption(tr("Predicted, per update of every stage; traffic is between devices."), TextSize::Normal, page);
+    words->setWordWrap(true);
+    m_costs = new ValueTable(tr("Costs of a step by policy"),
+                             {tr("policy"), tr("devices"), tr("activations"), tr("of all devices"), tr("parameters"),
+                              tr("gradients"), tr("weights"), tr("boundaries"), tr("in a row")},
+                             page);
+    m_costs->setColumnTip(2, tr("Kept for backwards at most, on the device that keeps most"));
+    m_costs->setColumnTip(3, tr("The same of all devices together, at one moment"));
+    m_costs->setColumnTip(4, tr("Weights with their older and predicted copies, on the device that has most"));
+    m_costs->setColumnTip(5, tr("Moved between devices: sums of gradients"));
+    m_costs->setColumnTip(6, tr("Moved between devices: weights"));
+    m_costs->setColumnTip(7, tr("Moved between devices: activations between stages, and their gradients"));
+    m_costs->setColumnTip(8, tr("The most transfers that follow one another, no block between them"));
+    auto* layout = new QVBoxLayout(page);
+    layout->setContentsMargins(0, 14, 0, 0);
+    layout->setSpacing(12);
+    layout->addWidget(words);
+    layout->addWidget(m_costs, 1);
+    return page;
+}
+
 } // namespace pipewright

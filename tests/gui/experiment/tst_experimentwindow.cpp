@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Policies trained from the designer: curves grow while a child trains, a cancel keeps what is finished, what cannot
 // be trained says why, and what a policy costs is told in numbers and words.
+#include "core/predict/predict.h"
 #include "core/predict/stability.h"
+#include "core/predict/stepcosts.h"
 #include "gui/experiment/experimentwindow.h"
 #include "gui/experiment/lossplot.h"
 #include "gui/experiment/stabilityplot.h"
 #include "gui/widgets/theme.h"
 #include "gui/widgets/valuetable.h"
+#include "gui/widgets/words.h"
 #include "makers/designs.h"
 #include "testmain.h"
 #include "testpaths.h"
@@ -16,6 +19,7 @@
 #include <QDoubleSpinBox>
 #include <QListWidget>
 #include <QPushButton>
+#include <QSet>
 #include <QSignalSpy>
 #include <QSpinBox>
 #include <QTemporaryDir>
@@ -220,6 +224,33 @@ private Q_SLOTS:
         fixture.window->policies()->setCurrentItem(fixture.policy(QStringLiteral("CDP-v2")));
         QCOMPARE(stages->text(0, 1), QStringLiteral("1"));
         QCOMPARE(stages->text(3, 1), QStringLiteral("0"));
+    }
+
+    void theCostsOfAStepStandBesideEachOther()
+    {
+        Fixture fixture;
+        const ValueTable& costs = *fixture.window->costs();
+        const int own = fixture.window->policies()->count() - 1;
+        QCOMPARE(costs.rowCount(), own + 1);
+        const auto check = [&](int row, const Design& design) {
+            const Prediction prediction = predict(design);
+            const StepCosts wanted = stepCosts(prediction.program, prediction.timeline);
+            QCOMPARE(costs.text(row, 1), QString::number(wanted.devices));
+            QCOMPARE(costs.text(row, 2), sizeText(wanted.activations));
+            QCOMPARE(costs.text(row, 4), sizeText(wanted.parameters));
+            QCOMPARE(costs.text(row, 6), sizeText(wanted.weightTraffic));
+            QCOMPARE(costs.text(row, 8), QString::number(wanted.transfersInRow));
+        };
+        check(own, fixture.document.design());
+        QCOMPARE(costs.text(own, 0), QStringLiteral("this design"));
+        QStringList parameters; // a policy that keeps older versions holds more than one that flushes
+        for (int row = 0; row < own; ++row)
+            parameters << costs.text(row, 4);
+        QVERIFY2(QSet<QString>(parameters.begin(), parameters.end()).size() > 1,
+                 qPrintable(parameters.join(QLatin1Char(' '))));
+        fixture.document.reset(test::familyDesign("gpipe", 2, 8));
+        check(own, fixture.document.design()); // and follows the design
+        QCOMPARE(costs.text(own, 1), QStringLiteral("2"));
     }
 
     void whereTheTwoLinesCross()
