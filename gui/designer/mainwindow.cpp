@@ -99,6 +99,7 @@ void MainWindow::connectActions()
 {
     const auto on = [this](QAction* action, auto slot) { connect(action, &QAction::triggered, this, slot); };
     on(m_actions->newSchedule, &MainWindow::newSchedule);
+    on(m_actions->profile, &MainWindow::profileModule);
     on(m_actions->open, &MainWindow::open);
     on(m_actions->save, &MainWindow::save);
     on(m_actions->saveAs, &MainWindow::saveAs);

@@ -38,6 +38,7 @@ class ModelWindow;
 class Minimap;
 class NumberBar;
 class PictureDialog;
+class ProfileDialog;
 class RunController;
 class RunErrors;
 class RunSettings;
@@ -88,6 +89,7 @@ public:
     ModelWindow* modelWindow() { return m_model; }
     HistoryWindow* historyWindow() { return m_history; }
     PictureDialog* pictureDialog() { return m_picture; }
+    ProfileDialog* profileDialog() { return m_profile; }
     Inspector& inspector() { return *m_inspector; }
     SuggestionList& suggestions() { return *m_suggestions; }
     EditDifferences& differences() { return *m_differences; }
@@ -148,6 +150,7 @@ public Q_SLOTS:
     void showShortcuts();
     void switchTheme();
     void showPicture();
+    void profileModule(); ///< a person's own, which becomes the design's model
     void placeNext();
     void editBlock();
     void compare();
@@ -248,6 +251,7 @@ private:
     ModelWindow* m_model = nullptr;
     HistoryWindow* m_history = nullptr;
     PictureDialog* m_picture = nullptr;
+    ProfileDialog* m_profile = nullptr;
     Design m_opened; ///< as it was opened or made, before the edits
 };
 

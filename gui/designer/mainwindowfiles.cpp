@@ -13,7 +13,9 @@
 #include "gui/designer/windowactions.h"
 #include "gui/document/autosave.h"
 #include "gui/model/newschedule.h"
+#include "gui/model/profiledialog.h"
 #include "gui/run/runcontroller.h"
+#include "gui/run/runsettings.h"
 #include "gui/timeline/timelineview.h"
 #include "gui/trace/tracewindow.h"
 #include "gui/widgets/picture.h"
@@ -226,6 +228,29 @@ void MainWindow::showPicture()
     m_picture->show();
     m_picture->raise();
     m_picture->activateWindow();
+}
+
+void MainWindow::profileModule()
+{
+    if (!m_profile) {
+        const RunChoice last = RunChoice::load(*m_settings);
+        m_profile = new ProfileDialog(m_document, m_options.program, last.module, last.python, this);
+        connect(m_profile, &ProfileDialog::newScheduleWanted, this, &MainWindow::newScheduleOf);
+        connect(m_profile, &ProfileDialog::profiled, this, [this](const QString& module, const QString& python) {
+            RunChoice choice = RunChoice::load(*m_settings); // Run offers what was measured
+            choice.backend = QStringLiteral("torch");
+            choice.module = module;
+            choice.python = python;
+            choice.syntheticStages = false;
+            choice.save(*m_settings);
+            if (m_runSettings)
+                m_runSettings->setModule(module, python);
+            m_timeline->showAll();
+        });
+    }
+    m_profile->show();
+    m_profile->raise();
+    m_profile->activateWindow();
 }
 
 void MainWindow::print()

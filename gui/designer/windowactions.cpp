@@ -23,6 +23,8 @@ void WindowActions::makeFileActions()
 {
     newSchedule = make(tr("New schedule…"), {QKeySequence::New},
                        tr("Model, devices and family, with the prediction while choosing"));
+    profile = make(tr("Profile my module…"), {QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_M)},
+                   tr("Measure the layers of your PyTorch module, which becomes the model of this design"));
     open = make(tr("Open…"), {QKeySequence::Open}, tr("A design, or a recording with the design inside it"));
     save = make(tr("Save"), {QKeySequence::Save}, tr("Write the design to its file"));
     saveAs =
@@ -125,7 +127,7 @@ void WindowActions::makeMenus()
 {
     fileMenu = new QMenu(tr("File"), m_window);
     recentMenu = new QMenu(tr("Open recent"), m_window);
-    for (QAction* action : {newSchedule, open})
+    for (QAction* action : {newSchedule, profile, open})
         fileMenu->addAction(action);
     fileMenu->addMenu(recentMenu);
     fileMenu->addAction(recordedRun);
@@ -193,7 +195,7 @@ void WindowActions::addSide(QAction* action)
 QList<ShortcutList::Group> WindowActions::groups() const
 {
     QList<ShortcutList::Group> groups{
-        {tr("File"), {newSchedule, open, recordedRun, save, saveAs, picture, print, quit}},
+        {tr("File"), {newSchedule, profile, open, recordedRun, save, saveAs, picture, print, quit}},
         {tr("Edit"), {undo, redo, history, place, completeRest, emptyTimeline, takeSuggestion, find}},
         {tr("Explore"), {model, search, improveSelection, buildingBlock, compare, tradeOffs, experiment, sharding}},
         {tr("Run and compare"),

@@ -23,6 +23,7 @@ public:
     WindowActions(QUndoStack* stack, QWidget* window);
 
     QAction* newSchedule;
+    QAction* profile;
     QAction* open;
     QAction* save;
     QAction* saveAs;

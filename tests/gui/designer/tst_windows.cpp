@@ -18,6 +18,7 @@
 #include "gui/designer/windowactions.h"
 #include "gui/inspector/inspector.h"
 #include "gui/model/modelwindow.h"
+#include "gui/model/profiledialog.h"
 #include "gui/search/tradeoffwindow.h"
 #include "gui/timeline/minimap.h"
 #include "gui/timeline/timelineview.h"
@@ -163,6 +164,8 @@ private Q_SLOTS:
         QVERIFY(fixture.window->tradeOffWindow() && fixture.window->tradeOffWindow()->isVisible());
         press(Qt::Key_M, Qt::ControlModifier);
         QVERIFY(fixture.window->modelWindow() && fixture.window->modelWindow()->isVisible());
+        press(Qt::Key_M, Qt::ControlModifier | Qt::ShiftModifier);
+        QVERIFY(fixture.window->profileDialog() && fixture.window->profileDialog()->isVisible());
         press(Qt::Key_H, Qt::ControlModifier);
         QVERIFY(fixture.window->historyWindow() && fixture.window->historyWindow()->isVisible());
         fixture.window->tradeOffWindow()->cancel();
@@ -174,7 +177,7 @@ private Q_SLOTS:
         Fixture fixture;
         const WindowActions& actions = fixture.window->windowActions();
         for (QAction* open : {actions.buildingBlock, actions.compare, actions.tradeOffs, actions.model, actions.history,
-                              actions.experiment, actions.sharding, actions.search, actions.shortcuts})
+                              actions.experiment, actions.sharding, actions.search, actions.shortcuts, actions.profile})
             open->trigger();
         actions.picture->trigger();
         actions.diagnostics->trigger();
@@ -213,7 +216,7 @@ private Q_SLOTS:
                                     .arg(button.width())
                                     .arg(button.height())));
         }
-        QVERIFY(windows >= 11);
+        QVERIFY(windows >= 12);
         fixture.window->tradeOffWindow()->cancel();
     }
 
