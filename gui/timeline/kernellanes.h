@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The sub-lanes of kernels: below a device's measured blocks what its GPU ran for them, where CUPTI or PyTorch's profiler
-// recorded, and of PyTorch's ranks on CPUs their operators. Those that are wide enough carry their name, those that share
-// a pixel are one rectangle, and a red foot says how long a gap lasted because the host had not launched what comes next.
+// The sub-lanes of kernels: below a device's measured blocks what its GPU ran for them, where CUPTI or PyTorch's
+// profiler recorded, and of PyTorch's ranks on CPUs their operators. Those that are wide enough carry their name, those
+// that share a pixel are one rectangle, and a red foot says how long a gap lasted because the host had not launched
+// what comes next.
 #pragma once
 
 #include "gui/document/document.h"
