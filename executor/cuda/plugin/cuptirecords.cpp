@@ -178,6 +178,12 @@ void CuptiRecords::add(const CUpti_Activity& record, std::vector<PipewrightGpuAc
         activity.end = static_cast<int64_t>(overhead.end);
         activity.correlation = overhead.correlationId;
         activity.name = nameOf(overhead.overheadKind);
+#if CUPTI_API_VERSION >= 130000
+        // "Client is responsible for freeing this memory" (cupti_activity.h). Records of a libcupti.so.12 may end
+        // before it, so nothing is read there, and what a newer one of these attaches stays.
+        if (void* data = as<CUpti_ActivityOverhead3>(record).overheadData)
+            m_release(data);
+#endif
         break;
     }
     case CUPTI_ACTIVITY_KIND_MEMORY2: {

@@ -7,6 +7,7 @@
 
 #include "executor/cuda/table.h"
 
+#include <cstdlib>
 #include <cupti.h>
 #include <map>
 #include <set>
@@ -23,9 +24,15 @@ using NextRecord = CUptiResult (*)(uint8_t* buffer, size_t bytes, CUpti_Activity
 /// The name of a call, as cuptiGetCallbackName gives it; it stays.
 using NameOfCall = CUptiResult (*)(CUpti_CallbackDomain domain, uint32_t call, const char** name);
 
+/// How what CUPTI allocated for a record's reader is given back.
+using Release = void (*)(void* data);
+
 class CuptiRecords {
 public:
-    explicit CuptiRecords(NextRecord next, NameOfCall nameOfCall = nullptr) : m_next(next), m_nameOfCall(nameOfCall) {}
+    explicit CuptiRecords(NextRecord next, NameOfCall nameOfCall = nullptr, Release release = std::free)
+        : m_next(next), m_nameOfCall(nameOfCall), m_release(release)
+    {
+    }
 
     struct Buffer {
         uint8_t* data = nullptr;
@@ -51,6 +58,7 @@ private:
 
     NextRecord m_next;
     NameOfCall m_nameOfCall;
+    Release m_release;
     std::unordered_set<uint32_t> m_launched;                       ///< correlations of what ran on a GPU, of this call
     std::unordered_map<uint32_t, int64_t> m_blocks, m_olderBlocks; ///< per correlation: of this call and the one before
     std::unordered_map<uint32_t, int32_t> m_contextGpus;           ///< per context: its GPU

@@ -346,6 +346,9 @@ private slots:
         context.deviceId = 1;
         auto overhead = timed<CUpti_ActivityOverhead3>(900, 950, 0);
         overhead.overheadKind = CUPTI_ACTIVITY_OVERHEAD_CUPTI_BUFFER_FLUSH;
+        static int details = 0, released = 0; // the reader gives them back, once
+        overhead.overheadData = &details;
+        released = 0;
         CUpti_ActivityMemory4 memory{};
         memory.memoryOperationType = CUPTI_ACTIVITY_MEMORY_OPERATION_TYPE_RELEASE;
         memory.timestamp = 4000;
@@ -370,10 +373,13 @@ private slots:
             .add(CUPTI_ACTIVITY_KIND_CONTEXT, context)
             .add(CUPTI_ACTIVITY_KIND_RUNTIME, launch)
             .add(CUPTI_ACTIVITY_KIND_MEMCPY2, copy);
-        plugin::CuptiRecords records(nextRecord, [](CUpti_CallbackDomain domain, uint32_t, const char** name) {
-            *name = domain == CUPTI_CB_DOMAIN_RUNTIME_API ? "cudaLaunchKernel" : "cuLaunchKernel";
-            return CUPTI_SUCCESS;
-        });
+        plugin::CuptiRecords records(
+            nextRecord,
+            [](CUpti_CallbackDomain domain, uint32_t, const char** name) {
+                *name = domain == CUPTI_CB_DOMAIN_RUNTIME_API ? "cudaLaunchKernel" : "cuLaunchKernel";
+                return CUPTI_SUCCESS;
+            },
+            [](void* data) { released += data == &details; });
         std::vector<PipewrightGpuActivity> activities;
         records.read({first.buffer(), second.buffer()}, activities);
         QCOMPARE(records.malformed(), 1);
@@ -386,6 +392,7 @@ private slots:
         QCOMPARE(std::string(activities[1].name), std::string("cudaLaunchKernel"));
         activities.erase(activities.begin() + 1);
         QCOMPARE(activities[0].kind, int(PIPEWRIGHT_GPU_OVERHEAD));
+        QCOMPARE(released, 1);
         QCOMPARE(activities[0].block, -1);
         QCOMPARE(activities[1].kind, int(PIPEWRIGHT_GPU_WAIT));
         QCOMPARE(activities[1].device, 1);
