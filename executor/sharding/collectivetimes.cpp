@@ -59,8 +59,8 @@ void onThreads(MemberCollectives& collectives, const std::function<void(int)>& w
 class TimedCollective {
 public:
     TimedCollective(Collective kind, std::int64_t elements, const std::vector<double>& shares)
-        : m_kind(kind), m_rows(std::max<std::int64_t>(1, elements / columns)), m_lengths(shardLengths(m_rows, shares)),
-          m_columnLengths(shardLengths(columns, shares))
+        : m_kind(kind), m_rows(std::max<std::int64_t>(2, elements / columns)), // a single one is not cut: all have it
+          m_lengths(shardLengths(m_rows, shares)), m_columnLengths(shardLengths(columns, shares))
     {
     }
 
