@@ -35,6 +35,22 @@ struct Configuration {
     cudaStream_t stream;
 };
 
+/// Notes what of an argument may be an address, for who knows whose memory that is.
+template<typename Argument>
+void note(const Argument& argument, Launch& launch)
+{
+    static_assert(std::is_trivially_copyable_v<Argument>);
+    if constexpr (std::is_pointer_v<Argument>) {
+        launch.pointers.push_back(argument);
+    } else if constexpr (std::is_class_v<Argument> && alignof(Argument) >= alignof(void*)) {
+        for (std::size_t at = 0; at + sizeof(void*) <= sizeof(Argument); at += sizeof(void*)) {
+            const void* word = nullptr;
+            std::memcpy(&word, reinterpret_cast<const char*>(&argument) + at, sizeof word);
+            launch.words.push_back(word);
+        }
+    }
+}
+
 template<typename Kernel, typename... Arguments>
 void launch(const char* kernel, const char* place, const Configuration& how, Kernel thread, Arguments... arguments)
 {
@@ -46,7 +62,10 @@ void launch(const char* kernel, const char* place, const Configuration& how, Ker
                 how.stream,
                 [thread, arguments...] { thread(arguments...); },
                 0,
-                1};
+                1,
+                {},
+                {}};
+    (note(arguments, made), ...);
     pipewrightStandinLaunch(made);
 }
 

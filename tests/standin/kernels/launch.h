@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <functional>
 #include <string>
+#include <vector>
 
 namespace standin {
 
@@ -26,6 +27,8 @@ struct Launch {
     void* stream = nullptr;
     std::function<void()> body; ///< one thread of the kernel, its arguments copied at the launch
     unsigned firstMultiprocessor = 0, multiprocessors = 1; ///< blocks take them in turns
+    std::vector<const void*> pointers;                     ///< of its arguments
+    std::vector<const void*> words;                        ///< of arguments that hold more, all that may be addresses
 };
 
 /// Why a GPU would refuse this (a grid or block of no or too many threads: cudaErrorInvalidConfiguration); empty: it

@@ -68,6 +68,18 @@ void right()
     DO(cudaMemcpyAsync, data, host, sizeof host, cudaMemcpyHostToDevice, one);
     DO(cudaStreamSynchronize, one);
     multiply(data, data + 256, data + 512, place, 256);
+    void* pinned = nullptr;
+    DO(cudaHostAlloc, &pinned, 64, cudaHostAllocPortable);
+    launchOn(one, 32, {data + 2048, nullptr, pinned}); // the end of it, where an empty range begins
+    DO(cudaSetDevice, 1);
+    DO(cudaDeviceEnablePeerAccess, 0, 0);
+    cudaStream_t there = stream();
+    launchOn(there, 32, {data});
+    DO(cudaStreamSynchronize, there);
+    DO(cudaStreamDestroy, there);
+    DO(cudaSetDevice, 0);
+    DO(cudaStreamSynchronize, one);
+    DO(cudaFreeHost, pinned);
     DO(cudaStreamDestroy, one);
     DO(cudaEventDestroy, before);
     DO(cudaEventDestroy, after);
@@ -133,6 +145,17 @@ const std::map<std::string, std::function<void()>> cases{
          cudaStream_t here = stream();
          DO(cudaSetDevice, 1);
          launchOn(here);
+     }},
+    {"kernelOfAnotherGpusMemory",
+     [] {
+         float* here = memory(8);
+         DO(cudaSetDevice, 1);
+         launchOn(stream(), 32, {here});
+     }},
+    {"kernelOfTheHostsMemory",
+     [] {
+         static float values[8];
+         launchOn(stream(), 32, {values});
      }},
     {"blockTooLarge", [] { launchOn(stream(), 2048); }},
     {"streamTwice",

@@ -52,6 +52,8 @@ found entryPointOfANewerDriver 'cudaGetDriverEntryPointByVersion: cudaErrorInval
 
 found launchOnAnotherGpu 'cudaGetLastError: cudaErrorInvalidResourceHandle'
 found blockTooLarge 'cudaGetLastError: cudaErrorInvalidConfiguration'
+found kernelOfAnotherGpusMemory 'a kernel .nothing. on GPU 1 was given memory of GPU 0, which it does not reach'
+found kernelOfTheHostsMemory 'a kernel .nothing. on GPU 0 was given pageable memory of the host'
 found streamTwice 'cudaStreamDestroy: cudaErrorInvalidResourceHandle'
 found streamThatBlocks 'a stream that blocks with the legacy stream'
 found streamLeaked 'left: .*"streams":1'

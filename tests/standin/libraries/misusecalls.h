@@ -73,7 +73,7 @@ inline float* memory(std::size_t numbers)
     DO(cudaMalloc, &made, numbers * sizeof(float));
     return static_cast<float*>(made);
 }
-inline void launchOn(cudaStream_t on, unsigned threads = 32)
+inline void launchOn(cudaStream_t on, unsigned threads = 32, std::vector<const void*> pointers = {})
 {
     standin::Launch launch{};
     launch.kernel = "nothing";
@@ -81,6 +81,7 @@ inline void launchOn(cudaStream_t on, unsigned threads = 32)
     launch.block.x = threads;
     launch.stream = on;
     launch.body = [] {};
+    launch.pointers = std::move(pointers);
     pipewrightStandinLaunch(launch);
     DO(cudaGetLastError);
 }

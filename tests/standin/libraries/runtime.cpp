@@ -130,6 +130,32 @@ cudaError_t stateOf(int device)
 
 } // namespace standin
 
+/// CUDA C++ Programming Guide, "Peer-to-Peer Memory Access": a kernel reaches another GPU's memory once its own GPU was
+/// given access to it; and without heterogeneous memory management it never reaches pageable memory of the host
+/// ("Unified Memory").
+static void checkMemoryOf(const standin::Launch& launch, int device)
+{
+    const std::string kernel = std::string("a kernel (") + launch.kernel + ") on GPU " + std::to_string(device);
+    const auto check = [&](const void* place) {
+        const int owner = deviceOf(place, 1);
+        if (owner < 0 || owner == device)
+            return;
+        const std::lock_guard lock(peersMutex);
+        if (!peers.contains({device, owner}))
+            broken(kernel + " was given memory of GPU " + std::to_string(owner) + ", which it does not reach",
+                   "CUDA C++ Programming Guide, Peer-to-Peer Memory Access");
+    };
+    for (const void* place : launch.words)
+        check(place);
+    for (const void* place : launch.pointers) {
+        check(place);
+        // The end of an allocation is where an empty range may begin.
+        if (place && deviceOf(place, 1) == -1 && deviceOf(static_cast<const char*>(place) - 1, 1) < 0
+            && !isPinned(place))
+            broken(kernel + " was given pageable memory of the host", "CUDA C++ Programming Guide, Unified Memory");
+    }
+}
+
 /// Called by what the transformed kernels' <<<>>> became.
 extern "C" __attribute__((visibility("default"))) void pipewrightStandinLaunch(const standin::Launch& launch)
 {
@@ -141,6 +167,7 @@ extern "C" __attribute__((visibility("default"))) void pipewrightStandinLaunch(c
         return void(ended(cudaErrorInvalidResourceHandle));
     if (const std::string why = whyNot(launch); !why.empty())
         return void(ended(cudaErrorInvalidConfiguration));
+    checkMemoryOf(launch, stream->device);
     Launch placed = launch;
     placed.firstMultiprocessor = stream->slice ? stream->slice->first : 0;
     placed.multiprocessors =
