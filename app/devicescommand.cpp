@@ -10,6 +10,7 @@
 #include "core/base/textfile.h"
 #include "core/presets/clusterfile.h"
 #include "executor/cuda/gpushares.h"
+#include "executor/cuda/gpuwires.h"
 #include "executor/cuda/loader.h"
 #include "executor/machine/machinemeasure.h"
 #include "executor/torch/torchstate.h"
@@ -210,6 +211,12 @@ void checkMeasureOptions(const DevicesOptions& options)
     checkProgressStyle(options.progressStyle);
 }
 
+std::string busBetween(const Cluster& cluster, int from, int to)
+{
+    const auto pair = cluster.linkOfPair.find({from, to});
+    return (pair == cluster.linkOfPair.end() ? cluster.link : pair->second).bus;
+}
+
 Json toJson(const MachineMeasurement& machine, const Cluster& cluster, const DevicesOptions& options)
 {
     Json object{{"output", options.output}, {"backend", options.backend}};
@@ -225,7 +232,9 @@ Json toJson(const MachineMeasurement& machine, const Cluster& cluster, const Dev
     for (const MachineMeasurement::Pair& pair : machine.pairs)
         object["links"].push_back({{"first", pair.first},
                                    {"second", pair.second},
-                                   {"way", pair.way},
+                                   {"way", pair.way.name},
+                                   {"wire", pair.way.wire},
+                                   {"bus", busBetween(cluster, pair.first, pair.second)},
                                    {"latency_ns", pair.latency},
                                    {"bytes_per_second", pair.bandwidth}});
     object["crowding"] = machine.crowds.empty() ? Json() : Json(machine.crowding());
@@ -251,10 +260,11 @@ void print(const MachineMeasurement& machine, const Cluster& cluster, const Devi
     devices.print();
     if (!machine.pairs.empty()) {
         printText("\n");
-        TextTable links({"between", "by", "latency", "bandwidth"});
+        TextTable links({"between", "by", "latency", "bandwidth", "shares"});
         for (const MachineMeasurement::Pair& pair : machine.pairs)
-            links.addRow({fmt::format("{} and {}", pair.first, pair.second), pair.way, formatDuration(pair.latency),
-                          fmt::format("{:.2f} GB/s", pair.bandwidth * 1e-9)});
+            links.addRow({fmt::format("{} and {}", pair.first, pair.second), pair.way.name,
+                          formatDuration(pair.latency), fmt::format("{:.2f} GB/s", pair.bandwidth * 1e-9),
+                          busBetween(cluster, pair.first, pair.second)});
         links.print();
     }
     const auto shares = [](const MachineMeasurement::Crowd& crowd) { return crowd.shares(); };
@@ -282,7 +292,7 @@ struct Measured {
     std::unique_ptr<Backend> backend;
     std::vector<GpuShare> gpus{};
     std::string title;
-    std::function<std::string(int, int)> wayBetween{};
+    std::function<LinkWay(int, int)> wayBetween{};
 };
 
 Measured gpusToMeasure(int devices)
@@ -299,15 +309,22 @@ Measured gpusToMeasure(int devices)
     const bool sliced = std::any_of(choice.shares.begin(), choice.shares.end(),
                                     [](const GpuShare& share) { return share.multiprocessors > 0; });
     measured.title = fmt::format("{} {} {}", count, sliced ? "slices of" : "x", cuda.devices.front().name);
-    measured.wayBetween = [table = cuda.table, shares = choice.shares](int a, int b) {
+    GpuWires wires = gpuWires(cuda.devices);
+    if (!wires.reason.empty())
+        printDiagnostics({{Severity::Note, "links", "what connects the GPUs is not known: " + wires.reason,
+                           "latency and bandwidth of each pair are measured all the same"}});
+    measured.wayBetween = [table = cuda.table, shares = choice.shares, wires = std::move(wires.between)](int a, int b) {
         const int first = shares[a].gpu, second = shares[b].gpu;
-        std::int32_t direct = 0;
         if (first == second)
-            return std::string("memory of one GPU");
+            return LinkWay{"memory of one GPU", "memory of one GPU"};
+        std::int32_t direct = 0;
         if (table->enablePeer(first, second, &direct) != 0)
             throw Error(fmt::format("GPU {}", first),
                         fmt::format("cannot reach GPU {}: {}", second, table->lastError()));
-        return std::string(direct ? "GPU to GPU" : "host memory");
+        if (!direct) // the driver copies to the host's memory and from there
+            return LinkWay{"host memory", "PCIe"};
+        const GpuWire wire = wires[static_cast<std::size_t>(first)][static_cast<std::size_t>(second)];
+        return LinkWay{std::string(nameOf(wire)), wire == GpuWire::NvLink ? "NVLink" : "PCIe"};
     };
     measured.gpus = std::move(choice.shares);
     return measured;

@@ -3,8 +3,8 @@
 // multiprocessors, or one of several that share a GPU, each with a stream of its own. A link is a stream of its own
 // too: when both sides are posted, the side that posted later issues the copy there, after all that either
 // device had issued before its posting, and no host thread waits. A wait blocks the host only until the other side is
-// posted; from then on the streams order the work among themselves. Tested without a GPU with a double of the table
-// (tests/executor/cuda/pretendedgpu.h), and with the real plugin on stand-ins of NVIDIA's libraries (tests/standin).
+// posted; from then on the streams order the work among themselves. Tested without a GPU with the real plugin on
+// stand-ins of NVIDIA's libraries (tests/standin).
 #pragma once
 
 #include "core/cluster/cluster.h"

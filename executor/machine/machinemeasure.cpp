@@ -50,8 +50,7 @@ public:
         MachineMeasurement result;
         for (int a = 0; a < count; ++a)
             for (int b = a + 1; b < count; ++b)
-                result.pairs.push_back(
-                    {a, b, 0, 0, m_options.wayBetween ? m_options.wayBetween(a, b) : std::string("host memory")});
+                result.pairs.push_back({a, b, 0, 0, m_options.wayBetween ? m_options.wayBetween(a, b) : LinkWay{}});
         result.crowds = crowdsOf(result.pairs);
         m_steps = static_cast<std::size_t>(count) + 2 + result.pairs.size() + result.crowds.size();
         std::map<int, int> sharers; // of a pool of memory
@@ -381,22 +380,32 @@ namespace {
 /// Per pair: the bus that it is on; empty: a wire of its own.
 std::vector<std::string> busesOf(const MachineMeasurement& machine)
 {
-    const auto shares = [](const MachineMeasurement::Crowd& crowd) { return crowd.shares(); };
-    if (!machine.crowds.empty() && std::all_of(machine.crowds.begin(), machine.crowds.end(), shares))
-        return std::vector<std::string>(machine.pairs.size(), "shared");
+    const auto& pairs = machine.pairs;
+    const auto shares = [&pairs](const MachineMeasurement::Crowd& crowd) {
+        return crowd.shares() && pairs[crowd.first].way.wire == pairs[crowd.second].way.wire;
+    };
+    const bool oneWire = std::all_of(pairs.begin(), pairs.end(),
+                                     [&pairs](const auto& pair) { return pair.way.wire == pairs[0].way.wire; });
+    if (oneWire && !machine.crowds.empty() && std::all_of(machine.crowds.begin(), machine.crowds.end(), shares))
+        return std::vector<std::string>(pairs.size(), pairs[0].way.wire);
     // Pairs that slow down the same pair are on the same bus.
-    std::vector<std::size_t> bus(machine.pairs.size());
+    std::vector<std::size_t> bus(pairs.size());
     std::iota(bus.begin(), bus.end(), std::size_t{0});
     for (const MachineMeasurement::Crowd& crowd : machine.crowds)
         if (shares(crowd))
             std::replace(bus.begin(), bus.end(), std::max(bus[crowd.first], bus[crowd.second]),
                          std::min(bus[crowd.first], bus[crowd.second]));
     std::vector<std::string> names(bus.size());
-    std::map<std::size_t, int> numbers;
-    for (std::size_t i = 0; i < bus.size(); ++i)
-        if (std::count(bus.begin(), bus.end(), bus[i]) > 1)
-            names[i] = fmt::format("shared {}",
-                                   numbers.try_emplace(bus[i], static_cast<int>(numbers.size()) + 1).first->second);
+    std::map<std::size_t, std::string> named;
+    std::map<std::string, int> numbers;
+    for (std::size_t i = 0; i < bus.size(); ++i) {
+        if (std::count(bus.begin(), bus.end(), bus[i]) < 2)
+            continue;
+        std::string& name = named[bus[i]];
+        if (name.empty())
+            name = fmt::format("{} {}", pairs[i].way.wire, ++numbers[pairs[i].way.wire]);
+        names[i] = name;
+    }
     return names;
 }
 
@@ -423,15 +432,15 @@ Cluster clusterOf(const MachineMeasurement& machine, const std::string& name)
     for (const MachineMeasurement::Pair& pair : machine.pairs) {
         latencies.push_back(pair.latency);
         bandwidths.push_back(pair.bandwidth);
-        ++ways[pair.way];
+        ++ways[pair.way.name];
     }
     const std::vector<std::string> buses = busesOf(machine);
     const auto nameOf = [](const std::string& way) { return way + ", measured"; };
     cluster.link.name = nameOf(std::max_element(ways.begin(), ways.end(), [](const auto& a, const auto& b) {
                                    return a.second < b.second;
                                })->first);
-    cluster.link.bus =
-        std::all_of(buses.begin(), buses.end(), [](const std::string& bus) { return bus == "shared"; }) ? "shared" : "";
+    if (std::all_of(buses.begin(), buses.end(), [&buses](const std::string& bus) { return bus == buses[0]; }))
+        cluster.link.bus = buses[0];
     cluster.link.latency = medianOf(latencies);
     std::nth_element(bandwidths.begin(), bandwidths.begin() + static_cast<std::ptrdiff_t>(bandwidths.size() / 2),
                      bandwidths.end());
@@ -442,9 +451,9 @@ Cluster clusterOf(const MachineMeasurement& machine, const std::string& name)
         const MachineMeasurement::Pair& pair = machine.pairs[i];
         if (differs(pair.bandwidth, cluster.link.bandwidth)
             || differs(static_cast<double>(pair.latency), static_cast<double>(cluster.link.latency))
-            || nameOf(pair.way) != cluster.link.name || buses[i] != cluster.link.bus)
+            || nameOf(pair.way.name) != cluster.link.name || buses[i] != cluster.link.bus)
             for (const auto& way : {std::pair(pair.first, pair.second), std::pair(pair.second, pair.first)})
-                cluster.linkOfPair[way] = {nameOf(pair.way), pair.latency, pair.bandwidth, buses[i]};
+                cluster.linkOfPair[way] = {nameOf(pair.way.name), pair.latency, pair.bandwidth, buses[i]};
     }
     return cluster;
 }

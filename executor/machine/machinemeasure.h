@@ -16,6 +16,12 @@
 
 namespace pipewright {
 
+/// What connects two devices.
+struct LinkWay {
+    std::string name = "host memory"; ///< the nearest thing that messages pass: "PCIe host bridge"
+    std::string wire = "host memory"; ///< only links of the same can get in each other's way: "PCIe"
+};
+
 struct MachineMeasureOptions {
     int productSize = 128, mostProductSize = 8192; ///< rows, inputs and outputs of the products
     Bytes copyBytes = Bytes{4} << 20, mostCopyBytes = Bytes{256} << 20;
@@ -24,8 +30,7 @@ struct MachineMeasureOptions {
     int repetitions = 9;             ///< the median counts; one more warms up
     const std::atomic<bool>* cancel = nullptr;
     std::function<void(double fraction, const std::string& what)> progress{};
-    /// What connects two devices; unset: the host's memory.
-    std::function<std::string(int first, int second)> wayBetween{};
+    std::function<LinkWay(int first, int second)> wayBetween{}; ///< unset: the host's memory
 };
 
 struct MachineMeasurement {
@@ -40,7 +45,7 @@ struct MachineMeasurement {
         int first = 0, second = 0;
         Nanoseconds latency = 0;
         double bandwidth = 0; ///< bytes/s in one direction
-        std::string way;      ///< "host memory"
+        LinkWay way;
     };
     /// How much longer large messages take when two pairs exchange them at once.
     struct Crowd {
@@ -63,8 +68,8 @@ MachineMeasurement measureMachine(Backend& backend, const MachineMeasureOptions&
 std::unique_ptr<Backend> thisMachine(int devices);
 
 /// The devices with what they reach together, the median link, and links of their own for pairs that go another way,
-/// are more than half as fast again, or slower by that. Links that get in each other's way have a bus in common: all of
-/// them where every two that were measured do.
+/// are more than half as fast again, or slower by that. Links that get in each other's way have a bus in common, which
+/// is called after their wire: all of them where they have one wire, and every two that were measured share it.
 Cluster clusterOf(const MachineMeasurement& machine, const std::string& name);
 
 } // namespace pipewright

@@ -128,7 +128,7 @@ private Q_SLOTS:
             machine.devices.push_back({"thread " + std::to_string(d), 1 << 20, 100e9, d == 3 ? 40e9 : 80e9, 10e9});
         for (int a = 0; a < 4; ++a)
             for (int b = a + 1; b < 4; ++b)
-                machine.pairs.push_back({a, b, 5'000, a == 2 && b == 3 ? 2e9 : 10e9, "host memory"});
+                machine.pairs.push_back({a, b, 5'000, a == 2 && b == 3 ? 2e9 : 10e9, {}});
         // 0: 0 and 1; 1: 0 and 2; 2: 0 and 3; 3: 1 and 2; 4: 1 and 3; 5: 2 and 3
         machine.crowds = {{0, 5, 1.9}, {1, 4, 1.8}, {2, 3, 1.7}};
         const Cluster cluster = clusterOf(machine, "mine");
@@ -140,24 +140,55 @@ private Q_SLOTS:
         QCOMPARE(cluster.link.name, std::string("host memory, measured"));
         QCOMPARE(cluster.link.latency, 5'000);
         QCOMPARE(cluster.link.bandwidth, 10e9);
-        QCOMPARE(cluster.link.bus, std::string("shared"));
+        QCOMPARE(cluster.link.bus, std::string("host memory"));
         QCOMPARE(cluster.linkOfPair.size(), std::size_t{2}); // both ways between 2 and 3
         QCOMPARE(cluster.linkOfPair.at({3, 2}).bandwidth, 2e9);
-        QCOMPARE(cluster.linkOfPair.at({3, 2}).bus, std::string("shared"));
+        QCOMPARE(cluster.linkOfPair.at({3, 2}).bus, std::string("host memory"));
         for (MachineMeasurement::Crowd& crowd : machine.crowds)
             crowd.factor = 1.1;
         QVERIFY(clusterOf(machine, "mine").link.bus.empty());
         // Two switches, of two devices each: what goes from one to the other meets on the way.
         machine.crowds[1].factor = machine.crowds[2].factor = 2;
-        machine.pairs[0].way = "GPU to GPU";
+        machine.pairs[0].way.name = "PCIe switch";
         const Cluster switches = clusterOf(machine, "mine");
         QVERIFY(switches.link.bus.empty());
-        QCOMPARE(switches.linkOfPair.at({0, 1}).name, std::string("GPU to GPU, measured"));
+        QCOMPARE(switches.linkOfPair.at({0, 1}).name, std::string("PCIe switch, measured"));
         QVERIFY(switches.linkOfPair.at({0, 1}).bus.empty());
         QCOMPARE(switches.linkOfPair.at({0, 2}).bus, switches.linkOfPair.at({3, 1}).bus);
         QCOMPARE(switches.linkOfPair.at({0, 3}).bus, switches.linkOfPair.at({1, 2}).bus);
         QVERIFY(!switches.linkOfPair.at({0, 2}).bus.empty());
         QVERIFY(switches.linkOfPair.at({0, 2}).bus != switches.linkOfPair.at({0, 3}).bus);
+    }
+
+    /// However long messages took beside each other: what goes by NVLink is not on the PCIe bus.
+    void wiresOfDifferentKindsAreNoBus()
+    {
+        MachineMeasurement machine;
+        for (int d = 0; d < 4; ++d)
+            machine.devices.push_back({"GPU " + std::to_string(d), 1 << 20, 100e9, 80e9, 10e9});
+        const LinkWay nvlink{"NVLink", "NVLink"}, bridge{"PCIe host bridge", "PCIe"},
+            nodes{"link between nodes", "PCIe"};
+        for (int a = 0; a < 4; ++a)
+            for (int b = a + 1; b < 4; ++b)
+                machine.pairs.push_back({a, b, 5'000, 10e9,
+                                         a / 2 == b / 2     ? nvlink
+                                         : a == 0 && b == 3 ? nodes
+                                                            : bridge});
+        machine.crowds = {{0, 5, 1.9}, {1, 4, 1.8}, {2, 3, 1.7}};
+        machine.pairs[5].way = bridge; // beside the NVLink of 0 and 1
+        const Cluster cluster = clusterOf(machine, "mine");
+        const auto link = [&cluster](int a, int b) {
+            const auto found = cluster.linkOfPair.find({a, b});
+            return found == cluster.linkOfPair.end() ? cluster.link : found->second;
+        };
+        QCOMPARE(link(0, 1).name, std::string("NVLink, measured"));
+        QCOMPARE(link(0, 1).bus, std::string());
+        QCOMPARE(link(2, 3).bus, std::string());
+        QCOMPARE(link(0, 2).bus, std::string("PCIe 1"));
+        QCOMPARE(link(1, 3).bus, std::string("PCIe 1"));
+        QCOMPARE(link(0, 3).name, std::string("link between nodes, measured"));
+        QCOMPARE(link(1, 2).bus, std::string("PCIe 2"));
+        QCOMPARE(link(0, 3).bus, std::string("PCIe 2"));
     }
 };
 

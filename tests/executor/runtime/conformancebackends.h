@@ -4,7 +4,7 @@
 #pragma once
 
 #include "executor/cuda/cudabackend.h"
-#include "executor/cuda/pretendedgpu.h"
+#include "executor/cuda/standingpus.h"
 #include "executor/host/hostbackend.h"
 #include "executor/mpi/rankbackend.h"
 #include "executor/mpi/socketmesh.h"
@@ -36,7 +36,7 @@ public:
         for (std::size_t r = 0; r < meshes.size(); ++r)
             starting.emplace_back([&, r] {
                 constexpr Nanoseconds deadline = 30'000'000'000;
-                m_ranks[r] = gpus ? createRankBackend(std::move(meshes[r]), deadline, pretended::table(), *gpus)
+                m_ranks[r] = gpus ? createRankBackend(std::move(meshes[r]), deadline, test::standInTable(), *gpus)
                                   : createRankBackend(std::move(meshes[r]), deadline);
             });
         for (std::thread& thread : starting)
@@ -96,47 +96,43 @@ inline std::unique_ptr<Backend> createTwoRanks(int devices)
 inline std::unique_ptr<Backend> createTwoGpuRanks(int devices)
 {
     CudaSetup setup;
-    setup.nccl = "libnccl.so.2";
+    setup.nccl = test::standInLibrary("NCCL");
     return std::make_unique<TwoRanks>(devices, &setup);
 }
 
-/// Device d on pretended GPU d.
-inline CudaSetup onePerGpu(int devices)
+inline std::unique_ptr<Backend> createGpus(int devices)
 {
-    CudaSetup setup;
-    for (int d = 0; d < devices; ++d)
-        setup.devices.push_back({d, 0});
-    return setup;
+    return createCudaBackend(test::standInTable(), test::standInSetup(devices));
 }
 
-inline std::unique_ptr<Backend> createPretendedCuda(int devices)
+/// All on the same one, a slice each.
+inline std::unique_ptr<Backend> createSlices(int devices)
 {
-    return createCudaBackend(pretended::table(), onePerGpu(devices));
+    CudaSetup setup = test::standInSetup(devices, 1);
+    for (GpuShare& share : setup.devices)
+        share.multiprocessors = 128 / devices;
+    return createCudaBackend(test::standInTable(), setup);
 }
 
-/// Both on the same one, a slice each.
-inline std::unique_ptr<Backend> createPretendedSlices(int devices)
+inline std::unique_ptr<Backend> createGpusWithNccl(int devices)
 {
-    CudaSetup setup;
-    for (int d = 0; d < devices; ++d)
-        setup.devices.push_back({0, pretended::multiprocessors / devices / 2 * 2});
-    return createCudaBackend(pretended::table(), setup);
-}
-
-inline std::unique_ptr<Backend> createPretendedNccl(int devices)
-{
-    CudaSetup setup = onePerGpu(devices);
+    CudaSetup setup = test::standInSetup(devices);
     setup.transport = CudaTransport::Nccl;
-    setup.nccl = "libnccl.so.2";
-    return createCudaBackend(pretended::table(), setup);
+    return createCudaBackend(test::standInTable(), setup);
 }
 
+/// Those on GPUs have the real plugin on GPUs that stand in, where the toolkit's headers are there.
 inline constexpr Entry backends[] = {{"host", createHostBackend},
                                      {"ranks over sockets", createTwoRanks},
-                                     {"cuda on pretended GPUs", createPretendedCuda},
-                                     {"cuda on slices of one", createPretendedSlices},
-                                     {"cuda with NCCL", createPretendedNccl, false},
+                                     {"cuda", createGpus},
+                                     {"cuda on slices of one", createSlices},
+                                     {"cuda with NCCL", createGpusWithNccl, false},
                                      {"ranks with a GPU each", createTwoGpuRanks, false}};
+inline constexpr int withoutGpus = 2;
+inline int backendsHere()
+{
+    return test::hasStandInGpus ? static_cast<int>(std::size(backends)) : withoutGpus;
+}
 
 /// How long something in flight may take, and how long something that must not happen is watched.
 inline constexpr int patience = 5000;

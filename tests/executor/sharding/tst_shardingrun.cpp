@@ -7,7 +7,6 @@
 #include "core/sharding/synthesis.h"
 #include "errorof.h"
 #include "executor/cuda/cudabackend.h"
-#include "executor/cuda/pretendedgpu.h"
 #include "executor/host/hostbackend.h"
 #include "executor/runtime/collectives.h"
 #include "executor/sharding/collectivetimes.h"
@@ -24,7 +23,7 @@
 
 using namespace pipewright;
 using namespace pipewright::sharding;
-using pipewright::test::pretendedGpus;
+using pipewright::test::memberGpus;
 
 namespace {
 
@@ -138,14 +137,19 @@ private Q_SLOTS:
         const LeafValues leaves = randomLeaves(graph, 3);
         const SingleRun single = runSingle(graph, leaves);
         const Machine machine = machineWith({2e9, 1e9, 1e9}, 1e8);
-        const auto gpus = pretendedGpus(3, nccl);
-        const int before = pretended::collectives;
-        for (const Ratios& ratios : {Ratios{{0, 0.4, 0.6}}, Ratios{{0.5, 0.3, 0.2}}}) {
-            const Theory theory(graph, machine, ratios);
-            runAndCompare(theory, synthesise(theory).programs.front().program, leaves, single, nullptr, gpus.get());
+        NEEDS_STAND_IN_GPUS;
+        test::forgetStandIns();
+        {
+            test::collectivesAsked = 0;
+            const auto gpus = memberGpus(3, nccl, test::countingTable());
+            for (const Ratios& ratios : {Ratios{{0, 0.4, 0.6}}, Ratios{{0.5, 0.3, 0.2}}}) {
+                const Theory theory(graph, machine, ratios);
+                runAndCompare(theory, synthesise(theory).programs.front().program, leaves, single, nullptr, gpus.get());
+            }
         }
-        QCOMPARE(pretended::collectives > before, nccl);
-        QCOMPARE(pretended::disagreements.load(), 0);
+        const test::StandInReports report = test::standInReport();
+        QCOMPARE(test::collectivesAsked > 0, nccl);
+        QVERIFY2(report.faults().isEmpty(), qPrintable(report.faults()));
     }
 
     void aDeviceThatFailsEndsTheRunOfAll_data()
@@ -156,20 +160,30 @@ private Q_SLOTS:
     }
     void aDeviceThatFailsEndsTheRunOfAll()
     {
+        NEEDS_STAND_IN_GPUS;
         QFETCH(bool, nccl);
         const TensorGraph graph = mlpGraph({6, {4, 8, 4}, "gelu", true});
         const Theory theory(graph, machineWith({2, 1}, 1), {{2. / 3, 1. / 3}});
-        PipewrightCudaTable table = pretended::table();
+        PipewrightCudaTable table = test::standInTable();
         static std::atomic<int> calls{0};
+        static std::atomic<void*> second{nullptr}; // the maths of the second device
+        static thread_local bool injected = false;
         calls = 0;
-        // The second device, in the middle of its second step.
-        table.compute = [](void* maths, std::int32_t operation, const void* call, std::int64_t bytes) {
-            if (operation == static_cast<std::int32_t>(kernels::Operation::GeluForward)
-                && pretended::stream(maths).device == 1 && ++calls == 2)
-                return pretended::fault("an injected fault");
-            return pretended::table().compute(maths, operation, call, bytes);
+        table.createMaths = [](std::int32_t device, void* stream, const char* library, std::int32_t bfloat16,
+                               void* workspace, void** maths) {
+            const int code = test::standInTable().createMaths(device, stream, library, bfloat16, workspace, maths);
+            if (device == 1)
+                second = *maths;
+            return code;
         };
-        const auto gpus = pretendedGpus(2, nccl, &table);
+        // In the middle of its second step.
+        table.compute = [](void* maths, std::int32_t operation, const void* call, std::int64_t bytes) {
+            injected = operation == static_cast<std::int32_t>(kernels::Operation::GeluForward) && maths == second
+                       && ++calls == 2;
+            return injected ? 1 : test::standInTable().compute(maths, operation, call, bytes);
+        };
+        table.lastError = [] { return injected ? "an injected fault" : test::standInTable().lastError(); };
+        const auto gpus = memberGpus(2, nccl, table);
         ShardingRunOptions options;
         options.backend = gpus.get();
         options.steps = 3;
@@ -183,28 +197,30 @@ private Q_SLOTS:
 
     void ncclAskedForOnASharedGpuIsRefused()
     {
-        CudaSetup setup;
+        NEEDS_STAND_IN_GPUS;
+        CudaSetup setup = test::standInSetup(2);
         setup.devices = {{0, 8}, {0, 8}};
         setup.transport = CudaTransport::Nccl;
-        setup.nccl = "libnccl.so.2";
-        const auto gpus = createCudaBackend(pretended::table(), setup);
+        const auto gpus = createCudaBackend(test::standInTable(), setup);
         QVERIFY_THROWS_EXCEPTION(Error, gpus->createCommunicators());
         setup.transport = CudaTransport::Automatic;
-        QVERIFY(createCudaBackend(pretended::table(), setup)->createCommunicators().empty());
+        QVERIFY(createCudaBackend(test::standInTable(), setup)->createCommunicators().empty());
     }
 
     void devicesAreMeasuredOnEveryBackend()
     {
+        NEEDS_STAND_IN_GPUS;
         const TensorGraph graph = mlpGraph({6, {4, 8, 4}, "gelu", true});
         for (const bool nccl : {false, true}) {
-            const auto gpus = pretendedGpus(2, nccl);
+            const auto gpus = memberGpus(2, nccl);
             const MeasuredGroup times = measureDevices(graph, *gpus, {{64}, 1});
             QCOMPARE(times.rates.size(), std::size_t(2));
             QCOMPARE(times.samples.size(), std::size_t(collectiveKinds) * 3);
             for (const double rate : times.rates)
                 QVERIFY(rate > 0);
         }
-        QCOMPARE(pretended::disagreements.load(), 0);
+        const QString faults = test::standInReport().faults();
+        QVERIFY2(faults.isEmpty(), qPrintable(faults));
     }
 
     void aDeviceWithoutAThreadEndsTheMeasurementOfAll()

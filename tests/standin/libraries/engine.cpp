@@ -21,7 +21,7 @@ constexpr std::size_t page = 4096, alignment = 256;
 constexpr std::size_t filled = std::size_t{1} << 20; ///< of an allocation, with what is no number
 
 struct Allocation {
-    std::size_t bytes = 0, mapped = 0;
+    std::size_t bytes = 0, mapped = 0, wanted = 0;
     char* mapping = nullptr;
     int device = 0;
 };
@@ -239,8 +239,9 @@ Allocated allocate(int device, std::size_t bytes, void** place)
     char* begin = static_cast<char*>(mapping) + page + (body - rounded);
     std::memset(begin, 0xff, std::min(rounded, filled));
     const std::lock_guard lock(all().mutex);
-    all().memory[begin] = {rounded, body + 2 * page, static_cast<char*>(mapping), device};
+    all().memory[begin] = {rounded, body + 2 * page, bytes, static_cast<char*>(mapping), device};
     hold("device memory", 1);
+    hold("bytes of device memory", static_cast<long>(bytes));
     *place = begin;
     return Allocated::Yes;
 }
@@ -262,6 +263,7 @@ bool release(void* place, std::size_t* bytes, int* device)
     finishDevice(gone.device);
     munmap(gone.mapping, gone.mapped);
     hold("device memory", -1);
+    hold("bytes of device memory", -static_cast<long>(gone.wanted));
     *bytes = gone.bytes;
     *device = gone.device;
     return true;

@@ -82,7 +82,7 @@ std::string object(const std::map<std::string, long>& values)
     return "{" + text + "}";
 }
 
-void write()
+std::string reportText()
 {
     Book& all = book();
     const std::lock_guard lock(all.mutex);
@@ -90,11 +90,16 @@ void write()
     for (const std::string& each : all.broken)
         faults += (faults.empty() ? "" : ",") + quoted(each);
     std::erase_if(all.held, [](const auto& each) { return each.second == 0; });
+    return "{\"counts\":" + object(all.counts) + ",\"most\":" + object(all.most) + ",\"held\":" + object(all.held)
+           + ",\"broken\":[" + faults + "]}";
+}
+
+void write()
+{
     std::FILE* file = std::fopen((settings().report + "." + std::to_string(::getpid())).c_str(), "w");
     if (!file)
         return;
-    std::fprintf(file, "{\"counts\":%s,\"most\":%s,\"held\":%s,\"broken\":[%s]}\n", object(all.counts).c_str(),
-                 object(all.most).c_str(), object(all.held).c_str(), faults.c_str());
+    std::fprintf(file, "%s\n", reportText().c_str());
     std::fclose(file);
 }
 
@@ -168,3 +173,19 @@ bool failed(const std::string& what)
 }
 
 } // namespace standin
+
+extern "C" const char* standinReport()
+{
+    static thread_local std::string text;
+    text = standin::reportText();
+    return text.c_str();
+}
+
+extern "C" void standinForget()
+{
+    standin::Book& all = standin::book();
+    const std::lock_guard lock(all.mutex);
+    all.counts.clear();
+    all.broken.clear();
+    all.most = all.held;
+}

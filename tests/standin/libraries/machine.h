@@ -43,3 +43,8 @@ bool failsFromNow(const std::string& what);
 bool failed(const std::string& what);
 
 } // namespace standin
+
+/// For who has these libraries in its own process: the report so far, until the thread asks again, and to begin it
+/// anew. What is held stays so.
+extern "C" const char* standinReport();
+extern "C" void standinForget();

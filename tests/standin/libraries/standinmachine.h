@@ -3,64 +3,26 @@
 // beside itself, and NVIDIA's libraries in the loader's path, as on a machine that has a GPU.
 #pragma once
 
+#include "standin/libraries/standinreport.h"
 #include "testpaths.h"
 
 #include <QDir>
 #include <QFile>
-#include <QJsonArray>
-#include <QJsonDocument>
-#include <QJsonObject>
 #include <QProcess>
 #include <QProcessEnvironment>
 #include <QTemporaryDir>
 
+#include <initializer_list>
 #include <map>
+#include <utility>
 
 namespace pipewright::test {
 
-struct StandInOutcome {
+/// Of a run of the program, and of each of its processes.
+struct StandInOutcome : StandInReports {
     int code = -1; ///< -1: it crashed or did not end
     QString output, errors;
     QJsonObject json;
-    std::vector<QJsonObject> reports; ///< of each of its processes
-
-    /// Over all processes.
-    double counted(const QString& what) const
-    {
-        double sum = 0;
-        for (const QJsonObject& report : reports)
-            sum += report["counts"][what].toDouble();
-        return sum;
-    }
-    double most(const QString& what) const
-    {
-        double most = 0;
-        for (const QJsonObject& report : reports)
-            most = std::max(most, report["most"][what].toDouble());
-        return most;
-    }
-    /// What was done against the documentation, and what was not given back; empty: nothing.
-    QString faults() const
-    {
-        QString text;
-        for (const QJsonObject& report : reports) {
-            for (const auto& each : report["broken"].toArray())
-                text += each.toString() + "; ";
-            const QJsonObject held = report["held"].toObject();
-            for (auto each = held.begin(); each != held.end(); ++each)
-                text += QString("%1 %2 left; ").arg(each.value().toDouble()).arg(each.key());
-        }
-        return text;
-    }
-    QStringList namesLike(const QString& what) const ///< of things that were counted
-    {
-        QStringList names;
-        for (const QJsonObject& report : reports)
-            for (const QString& name : report["counts"].toObject().keys())
-                if (name.startsWith(what))
-                    names << name.mid(what.size());
-        return names;
-    }
 };
 
 class StandInMachine {
@@ -118,20 +80,26 @@ public:
                    .code
                == 0;
     }
-    /// byte-gpt-small with a layer for each of eight stages, and narrower.
-    bool deepModel(const QString& name) const
+    /// byte-gpt-small with a layer for each of eight stages, and narrower; and one as wide as a small real one.
+    bool deepModel(const QString& name) const { return model(name, {{"layers", 8}, {"hidden", 16}, {"ffn", 32}}); }
+    bool wideModel(const QString& name) const
     {
-        QFile from(PIPEWRIGHT_SOURCE_DIR "/resources/models/byte-gpt-small.json"), to(path(name));
-        if (!from.open(QIODevice::ReadOnly) || !to.open(QIODevice::WriteOnly))
-            return false;
-        QJsonObject model = QJsonDocument::fromJson(from.readAll()).object();
-        for (const auto& [size, value] : {std::pair{"layers", 8}, {"hidden", 16}, {"ffn", 32}})
-            model[size] = value;
-        return to.write(QJsonDocument(model).toJson()) > 0;
+        return model(name, {{"layers", 2}, {"hidden", 256}, {"heads", 4}, {"ffn", 1024}});
     }
     QString path(const QString& name) const { return m_folder.filePath(name); }
 
 private:
+    bool model(const QString& name, std::initializer_list<std::pair<const char*, int>> sizes) const
+    {
+        QFile from(PIPEWRIGHT_SOURCE_DIR "/resources/models/byte-gpt-small.json"), to(path(name));
+        if (!from.open(QIODevice::ReadOnly) || !to.open(QIODevice::WriteOnly))
+            return false;
+        QJsonObject made = QJsonDocument::fromJson(from.readAll()).object();
+        for (const auto& [size, value] : sizes)
+            made[size] = value;
+        return to.write(QJsonDocument(made).toJson()) > 0;
+    }
+
     QTemporaryDir m_folder;
     std::map<QString, QString> m_settings;
 };

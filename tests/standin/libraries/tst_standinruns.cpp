@@ -29,6 +29,7 @@ private Q_SLOTS:
         QTest::newRow("four") << "zb-h1" << 4 << QStringList{"1", "4 --graphs", "4 --link nccl"} << gpt;
         QTest::newRow("pieces of sequences") << "seq1f1b" << 2 << QStringList{"2", "2 --graphs"} << gpt;
         QTest::newRow("feed-forward") << "1f1b" << 2 << QStringList{"2"} << "byte-mlp";
+        QTest::newRow("wide") << "1f1b" << 2 << QStringList{"2"} << "wide.json";
         // Weights that are updated amid a step: compared with an emulation of the same reads.
         QTest::newRow("two versions") << "pipedream-2bw" << 2 << QStringList{"2 --graphs"} << gpt;
         QTest::newRow("predicted weights") << "pipeoptim" << 2 << QStringList{"2"} << gpt;
@@ -46,7 +47,7 @@ private Q_SLOTS:
         for (const QString& way : std::as_const(ways)) {
             StandInMachine machine(way.section(' ', 0, 0).toInt());
             machine.set("SEED", QString::number(ways.indexOf(way) + 1));
-            QVERIFY(machine.deepModel("deep.json"));
+            QVERIFY(machine.deepModel("deep.json") && machine.wideModel("wide.json"));
             QVERIFY(machine.design(family, devices, "--model " + model));
             const StandInOutcome ran = machine.run(onGpus + (devices == 8 ? "1 " : "2 ") + way.section(' ', 1));
             const QString why = whyNotRight(ran);
@@ -279,6 +280,10 @@ private Q_SLOTS:
         QCOMPARE(ran.json["loss"].toArray(), threads.json["loss"].toArray());
         QCOMPARE(ran.most("communicators") > 0, true);
         QVERIFY(ran.reports.size() >= std::size_t(gpus)); // a process each
+        // What the GPU of every rank did is in the one trace, with the block that it was for.
+        const QJsonObject kernels = machine.run("explain ranks.db --json").json["kernels"].toObject();
+        QVERIFY(kernels["blocks"].toInt() >= 2 * 4 * gpus);
+        QCOMPARE(kernels["blocks_without_kernels"].toInt(-1), 0);
         if (gpus == 8)
             return;
         // A rank that dies takes the others along, and is named.
@@ -286,68 +291,6 @@ private Q_SLOTS:
         QCOMPARE(died.code, 2);
         QVERIFY2(died.errors.contains("the process of device 1 (rank 1"), qPrintable(died.errors));
         QVERIFY2(died.faults().isEmpty(), qPrintable(died.faults()));
-    }
-
-    void theMachineIsMeasuredAsAClusterThatDesignsUse_data()
-    {
-        QTest::addColumn<QString>("machine"); // GPUs, and whether they reach each other
-        QTest::addColumn<int>("devices");
-        QTest::addColumn<QString>("way");
-        QTest::newRow("GPUs") << "2 1" << 2 << "GPU to GPU";
-        QTest::newRow("GPUs that do not reach each other") << "2 0" << 2 << "host memory";
-        QTest::newRow("slices") << "1 1" << 4 << "memory of one GPU";
-    }
-    void theMachineIsMeasuredAsAClusterThatDesignsUse()
-    {
-        QFETCH(QString, machine);
-        QFETCH(int, devices);
-        QFETCH(QString, way);
-        StandInMachine here(machine.section(' ', 0, 0).toInt());
-        here.set("PEERS", machine.section(' ', 1));
-        const QString words =
-            QString("devices --measure --backend cuda --devices %1 --json --progress none -o ").arg(devices);
-        const StandInOutcome measured = here.run(words + "mine.json");
-        QVERIFY2(measured.code == 0, qPrintable(measured.errors));
-        QVERIFY2(measured.faults().isEmpty(), qPrintable(measured.faults()));
-        QCOMPARE(measured.json["devices"].toArray().size(), devices);
-        for (const auto& each : measured.json["devices"].toArray()) {
-            for (const char* rate : {"flops_alone", "flops_together", "copied_bytes_per_second"})
-                QVERIFY2(each.toObject()[rate].toDouble() > 0, rate);
-            // A slice has no memory of its own: what the GPU has is for all.
-            QCOMPARE(each.toObject()["memory_bytes"].toDouble(), devices == 4 ? 8589934592.0 / 4 : 8589934592.0);
-            QCOMPARE(each.toObject()["name"].toString().contains("32 multiprocessors"), devices == 4);
-        }
-        const QJsonArray links = measured.json["links"].toArray();
-        QCOMPARE(links.size(), devices * (devices - 1) / 2);
-        for (const auto& each : links) {
-            QCOMPARE(each.toObject()["way"].toString(), way);
-            QVERIFY(each.toObject()["latency_ns"].toDouble() > 0 && each.toObject()["bytes_per_second"].toDouble() > 0);
-        }
-        QCOMPARE(measured.json["crowds"].toArray().size(), devices == 4 ? 3 : 0);
-        // What fails while it is measured is said, and nobody waits for it.
-        for (const char* fault : {"allocate:7", "launch:2", "product:3"}) {
-            if (devices == 4)
-                break;
-            const StandInOutcome failed = here.set("FAIL", fault).run(words + "other.json", 60);
-            QCOMPARE(failed.code, 2);
-            QVERIFY2(failed.errors.contains("GPU 0") || failed.errors.contains("GPU 1"), qPrintable(failed.errors));
-            QVERIFY2(failed.faults().isEmpty(), qPrintable(failed.faults()));
-            QVERIFY(!QFile::exists(here.path("other.json")));
-        }
-        here.set("FAIL", "");
-        QVERIFY(
-            here.make("1f1b", devices, "--cluster mine.json --model byte-gpt-small --sequence 8 --microbatch-size 1"));
-        QFile file(here.path("design.json"));
-        QVERIFY(file.open(QIODevice::ReadOnly));
-        const QJsonArray gpus =
-            QJsonDocument::fromJson(file.readAll()).object()["cluster"].toObject()["gpus"].toArray();
-        QCOMPARE(gpus.size(), devices);
-        QCOMPARE(gpus[1].toObject()["gpu"].toInt(), devices == 4 ? 0 : 1);
-        if (devices == 4) {
-            const StandInOutcome ran = here.run(onGpus + "1 --no-gradient-check");
-            QVERIFY2(ran.code == 0 && ran.faults().isEmpty(), qPrintable(ran.errors + ran.faults()));
-            QCOMPARE(ran.most("green contexts"), 4.0);
-        }
     }
 
     void stagesAreSharded_data()

@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Several ranks in one process, each with the real plugin and a GPU of its own, which stands in.
+#include "core/predict/predict.h"
+#include "executor/cuda/standingpus.h"
+#include "executor/mpi/onall.h"
+#include "executor/mpi/rankbackend.h"
+#include "executor/mpi/rankhub.h"
+#include "executor/run/run.h"
+#include "makers/models.h"
+#include "testmain.h"
+#include "traces/store/tracereader.h"
+
+#include <QTemporaryDir>
+#include <QTest>
+
+#include <algorithm>
+#include <atomic>
+#include <deque>
+#include <map>
+#include <mutex>
+
+using namespace pipewright;
+using test::Meshes;
+using test::onAll;
+
+namespace {
+
+constexpr Nanoseconds deadline = test::rankDeadline;
+
+/// What a rank sees of the machine, and what its GPU was given by NCCL.
+struct Seen {
+    static inline std::atomic<int> gpus{4};
+    static inline thread_local int first = 0; ///< of the machine's, of the thread that is a rank
+    static inline std::mutex mutex;           ///< guards what follows
+    static inline std::map<void*, std::pair<std::int32_t, std::string>> members; ///< their GPU and group
+    static inline std::map<std::int32_t, std::deque<std::string>> given;         ///< per GPU the groups, in order
+
+    static void note(void* member)
+    {
+        const std::lock_guard lock(mutex);
+        const auto& [device, group] = members.at(member);
+        given[device].push_back(group);
+    }
+};
+
+/// For as long as it lives each rank sees so many.
+struct Sees {
+    explicit Sees(int gpus) { Seen::gpus = gpus; }
+    ~Sees() { Seen::gpus = 4; }
+};
+
+/// The real plugin, looked at.
+const PipewrightCudaTable& seenTable()
+{
+    static const PipewrightCudaTable table = [] {
+        PipewrightCudaTable made = test::standInTable();
+        made.deviceCount = [](std::int32_t* count) { return *count = Seen::gpus, 0; };
+        made.deviceInfo = [](std::int32_t device, PipewrightCudaDevice* info) {
+            return test::standInTable().deviceInfo(Seen::first + device, info);
+        };
+        made.ncclJoin = [](std::int32_t device, const std::uint8_t* name, std::int32_t rank, std::int32_t ranks,
+                           std::int32_t multiprocessors, void** member) {
+            const int code = test::standInTable().ncclJoin(device, name, rank, ranks, multiprocessors, member);
+            const std::lock_guard lock(Seen::mutex);
+            Seen::members[*member] = {device, std::string(name, name + PIPEWRIGHT_NCCL_NAME)};
+            return code;
+        };
+        made.ncclAllReduce = [](void* member, const float* from, float* to, std::int64_t count, void* on) {
+            Seen::note(member);
+            return test::standInTable().ncclAllReduce(member, from, to, count, on);
+        };
+        made.ncclSendTo = [](void* member, std::int32_t rank, const void* data, std::int64_t bytes, void* on) {
+            Seen::note(member);
+            return test::standInTable().ncclSendTo(member, rank, data, bytes, on);
+        };
+        made.ncclReceiveFrom = [](void* member, std::int32_t rank, void* data, std::int64_t bytes, void* on) {
+            Seen::note(member);
+            return test::standInTable().ncclReceiveFrom(member, rank, data, bytes, on);
+        };
+        return made;
+    }();
+    return table;
+}
+
+/// Rank r's backend, with a GPU of its own.
+std::function<std::unique_ptr<Backend>(int)>
+gpuRank(Meshes& meshes, int r, std::string nccl = test::standInLibrary("NCCL"), CudaSetup setup = {})
+{
+    return [&meshes, r, nccl, setup](int) mutable {
+        setup.nccl = nccl;
+        setup.cublasLt = test::standInLibrary("cuBLASLt");
+        return createRankBackend(std::move(meshes[r]), deadline, seenTable(), setup);
+    };
+}
+
+/// Whether all that the GPUs were given comes to an end when each of them does one thing at a time, and a thing is done
+/// when both of its GPUs have come to it.
+bool oneOrderFitsAllGpus()
+{
+    auto left = Seen::given;
+    for (bool moved = true; moved;) {
+        moved = false;
+        for (auto& [a, mine] : left)
+            for (auto& [b, theirs] : left)
+                while (a < b && !mine.empty() && !theirs.empty() && mine.front() == theirs.front()) {
+                    mine.pop_front();
+                    theirs.pop_front();
+                    moved = true;
+                }
+    }
+    return std::all_of(left.begin(), left.end(), [](const auto& each) { return each.second.empty(); });
+}
+
+} // namespace
+
+class TestGpuRanks : public QObject {
+    Q_OBJECT
+
+private slots:
+    void initTestCase() { NEEDS_STAND_IN_GPUS; }
+
+    void ranksTrainOnAGpuEach_data()
+    {
+        QTest::addColumn<QByteArray>("family");
+        QTest::addColumn<int>("devices");
+        QTest::addColumn<bool>("graphs");
+        QTest::newRow("1f1b") << QByteArray("1f1b") << 2 << false;
+        QTest::newRow("split backward, rings") << QByteArray("zb-v") << 3 << false;
+        QTest::newRow("two replicas, captured") << QByteArray("chimera") << 4 << true;
+        QTest::newRow("weights handed on") << QByteArray("cdp-v2") << 3 << false;
+    }
+    void ranksTrainOnAGpuEach()
+    {
+        QFETCH(QByteArray, family);
+        QFETCH(int, devices);
+        QFETCH(bool, graphs);
+        const Design design = test::smallGpt(family.toStdString(), devices, devices);
+        RunOptions options;
+        options.steps = 2;
+        const RunResult threads = run(design, options);
+        const QTemporaryDir folder;
+        options.trace = folder.filePath("ranks.db").toStdString();
+        options.runtime.captureBlocks = graphs;
+        Seen::given.clear();
+        auto meshes = createLocalMeshes(devices);
+        std::vector<RunResult> results(static_cast<std::size_t>(devices));
+        const auto failures = onAll(devices, [&](int r) {
+            RunOptions own = options;
+            own.createBackend = gpuRank(meshes, r);
+            results[r] = run(design, own);
+        });
+        QCOMPARE(failures, std::vector<std::string>(static_cast<std::size_t>(devices)));
+        QCOMPARE(results[0].backend, std::string("mpi"));
+        QVERIFY(test::nearlyEqual(results[0].losses, threads.losses));
+        QCOMPARE(threads.gradients->skipped, results[0].gradients->skipped);
+        QVERIFY(!threads.gradients->skipped.empty() || results[0].gradients->holds());
+        QCOMPARE(results[0].peakBytes, results[0].predictedPeakBytes);
+        for (std::size_t d = 0; d < std::size_t(devices); ++d) {
+            QCOMPARE(results[0].memory.at(d).maths, Bytes{PIPEWRIGHT_MATHS_WORKSPACE});
+            QCOMPARE(results[0].heldBytes.at(d), results[0].memory[d].total());
+        }
+        QCOMPARE(results[0].droppedRecords, 0);
+        QVERIFY(!Seen::given.empty());
+        QVERIFY(oneOrderFitsAllGpus());
+        const QString faults = test::standInReport().faults();
+        QVERIFY2(faults.isEmpty(), qPrintable(faults));
+        const TraceReader reader(options.trace);
+        QVERIFY(reader.complete());
+        const Program program = predict(reader.design()).program;
+        for (int step = 0; step < options.steps; ++step) {
+            const Timeline timeline = reader.timeline(program, step);
+            for (TaskId task = 0; task < program.tasks.size(); ++task) {
+                QVERIFY2(timeline.start[task] != notRun, program.label(task).c_str());
+                QVERIFY(timeline.start[task] <= timeline.end[task]);
+            }
+        }
+    }
+
+    void aMachineWithFewerGpusThanRanksIsRefused()
+    {
+        const Sees two(2);
+        auto meshes = createLocalMeshes(3);
+        const auto failures = onAll(3, [&](int r) { gpuRank(meshes, r)(3); });
+        for (const std::string& failure : failures)
+            QVERIFY2(failure.find("3 processes on this machine and 2 GPUs that they can see") != std::string::npos,
+                     failure.c_str());
+    }
+
+    /// As Slurm does it: whatever GPU a process has, it is the first that it sees.
+    void eachRankMayBeShownItsOwnGpuOnly()
+    {
+        const Sees one(1);
+        auto meshes = createLocalMeshes(3);
+        std::vector<std::string> names(3);
+        const auto failures = onAll(3, [&](int r) {
+            Seen::first = r;
+            names[r] = gpuRank(meshes, r)(3)->device(r).name();
+        });
+        QCOMPARE(failures, std::vector<std::string>(3));
+        QCOMPARE(names, (std::vector<std::string>{"rank 0, GPU 0", "rank 1, GPU 0", "rank 2, GPU 0"}));
+    }
+
+    void ranksRunWhereTheClusterSays()
+    {
+        const auto namesOn = [](std::vector<GpuShare> shares, std::vector<std::string>& names) {
+            auto meshes = createLocalMeshes(2);
+            CudaSetup setup;
+            setup.devices = std::move(shares);
+            return onAll(2, [&](int r) {
+                const auto backend = gpuRank(meshes, r, test::standInLibrary("NCCL"), setup)(2);
+                for (int d = 0; d < 2 && r == 0; ++d)
+                    names.push_back(backend->device(d).name());
+            });
+        };
+        std::vector<std::string> names;
+        for (const std::string& failure : namesOn({{3, 0}, {1, 8}}, names))
+            QVERIFY2(failure.empty(), failure.c_str());
+        QCOMPARE(names, (std::vector<std::string>{"rank 0, GPU 3", "rank 1, GPU 1"}));
+        for (const std::string& failure : namesOn({{2, 0}, {2, 8}}, names))
+            QVERIFY2(failure.find("devices 0 and 1 would share one GPU (0000:03:00.0)") != std::string::npos,
+                     failure.c_str());
+        QVERIFY2(
+            namesOn({{0, 0}, {4, 0}}, names)[1].find("cluster.gpus[1]: error: device 1 is to run on GPU 4, and its "
+                                                     "process sees 4")
+                != std::string::npos,
+            "a GPU that is not there");
+        QVERIFY2(
+            namesOn({{0, 0}, {1, 133}}, names)[1].find("cluster.gpus[1]: error: device 1 wants 133 multiprocessors of "
+                                                       "GPU 1, which has 132 (give it at most 132, or 0")
+                != std::string::npos,
+            "more than the GPU has");
+        for (const std::string& failure : namesOn({{0, 0}}, names))
+            QVERIFY2(failure.find("cluster.gpus: error: says where 1 devices run, and there are 2")
+                         != std::string::npos,
+                     failure.c_str());
+    }
+
+    void withoutNcclGpusOfSeveralProcessesAreRefused()
+    {
+        auto meshes = createLocalMeshes(2);
+        const auto failures = onAll(2, [&](int r) { gpuRank(meshes, r, "")(2); });
+        for (const std::string& failure : failures)
+            QVERIFY2(failure.find("NCCL was not found") != std::string::npos, failure.c_str());
+    }
+
+    /// Who is left alone while ranks are connected is told why, instead of waiting in NCCL.
+    void aRankThatCannotConnectTellsTheOthers()
+    {
+        auto meshes = createLocalMeshes(2);
+        const auto failures = onAll(2, [&](int r) {
+            const auto backend = gpuRank(meshes, r)(2);
+            if (r == 1)
+                backend->peers()->fail("it has no memory left");
+            else
+                backend->createLink(0, 1, {.postings = 1});
+        });
+        QVERIFY2(failures[0].find("device 1 ended the run: it has no memory left") != std::string::npos,
+                 failures[0].c_str());
+    }
+
+    /// Both have met, so NCCL is what has to be given up.
+    void aRankThatNeverJoinsNcclIsNamed()
+    {
+        auto meshes = createLocalMeshes(2);
+        CudaSetup setup;
+        setup.nccl = test::standInLibrary("NCCL");
+        setup.deadline = 50'000'000;
+        const auto failures = onAll(2, [&](int r) {
+            createRankBackend(std::move(meshes[r]), deadline, test::tableWithoutGpu1InNccl(), setup)
+                ->createLink(0, 1, {.postings = 1});
+        });
+        QVERIFY2(
+            failures[0].find("device 0: error: its GPU 0 cannot be connected with that of device 1 by NCCL: device "
+                             "1 has not come to NCCL within 50 ms")
+                != std::string::npos,
+            failures[0].c_str());
+    }
+
+    void faultsEndTheRunOnAllRanks_data() { test::faultsOfARank(); }
+    void faultsEndTheRunOnAllRanks()
+    {
+        test::faultsEndTheRun(test::smallGpt("1f1b", 3, 3), 4'000'000'000,
+                              [](Meshes& meshes, int r) { return gpuRank(meshes, r); });
+    }
+};
+
+PIPEWRIGHT_TEST(TestGpuRanks, QCoreApplication)
+#include "tst_gpuranks.moc"
