@@ -14,7 +14,7 @@ import commandfaults  # noqa: F401  the faults of these register themselves
 import filefaults  # noqa: F401
 import rankfaults  # noqa: F401
 from faults import FAULTS
-from workplace import Broken, Hung, Lost, Orphaned, Workplace
+from workplace import Broken, Hung, Lost, Orphaned, Workplace, adopt_orphans
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BACKENDS = ("host", "mpi", "sockets", "torch", "command")
@@ -76,7 +76,7 @@ def rounds(given, first):
             number += 1
             if given.round is not None or time.monotonic() >= until:
                 return
-    with concurrent.futures.ProcessPoolExecutor(given.jobs) as pool:
+    with concurrent.futures.ProcessPoolExecutor(given.jobs, initializer=adopt_orphans) as pool:
         number, running = first, {}
         while running or time.monotonic() < until:
             while len(running) < given.jobs and time.monotonic() < until:
@@ -119,6 +119,7 @@ def main():
     by_clock = int(time.time()) % 10**6
     first = next(number for number in (given.round, given.seed, by_clock) if number is not None)
     print(f"{given.program}, from round {first}", flush=True)
+    adopt_orphans()
     done, figures, failed, said = collections.Counter(), collections.Counter(), 0, time.time()
     try:
         for number, (name, counted, broken) in rounds(given, first):

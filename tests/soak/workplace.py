@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A folder in which the program runs, and what every fault asks of it afterwards."""
 import collections
+import ctypes
 import os
 import pathlib
 import resource
@@ -12,7 +13,33 @@ import subprocess
 import tempfile
 import time
 
-TAG = "PIPEWRIGHT_SOAK"  # in the environment of all that a round starts: who is left over is found by it
+PR_SET_CHILD_SUBREAPER = 36
+
+
+def adopt_orphans():
+    """From now on a process whose parent has ended becomes a child of this one, so that no descendant goes unseen. By
+    its environment it cannot be found for certain: that is empty in /proc amid an exec."""
+    if ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
+        raise OSError(ctypes.get_errno(), "cannot adopt orphans")
+
+
+def descendants():
+    """Of this process: number and state of each that is there."""
+    state, children = {}, collections.defaultdict(list)
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
+                fields = file.read().rsplit(")", 1)[1].split()
+        except OSError:
+            continue
+        state[int(pid)] = fields[0]
+        children[int(fields[1])].append(int(pid))
+    found, parents = {}, [os.getpid()]
+    while parents:
+        for pid in children[parents.pop()]:
+            found[pid] = state[pid]
+            parents.append(pid)
+    return found
 
 
 class Broken(Exception):
@@ -55,7 +82,7 @@ class Workplace:
         self.figures = collections.Counter()  # of this round: "kills", "faults host", "committed steps" …
         self.held = []  # ports that other rounds of this machine keep away from
         self.folder = tempfile.mkdtemp(prefix=f"soak-{name}-")
-        self.tag = f"{os.getpid()}-{name}-{time.monotonic_ns()}"
+        self.before = set(descendants())  # whatever this process has beside the round's, such as a pool's helper
         self.said = []  # every outcome, for the report of a failure
         self.processes = []
 
@@ -64,7 +91,7 @@ class Workplace:
 
     def environment(self, **more):
         state = self.path("state")
-        return {**os.environ, TAG: self.tag, "XDG_STATE_HOME": state, "XDG_RUNTIME_DIR": self.folder,
+        return {**os.environ, "XDG_STATE_HOME": state, "XDG_RUNTIME_DIR": self.folder,
                 "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", **more}
 
     def fault(self, against):
@@ -146,23 +173,27 @@ class Workplace:
 
     def left_over(self):
         """Processes of this round that still are, without those that only wait to be collected."""
+        own = {process.pid for process in self.processes}
         found = []
-        for pid in filter(str.isdigit, os.listdir("/proc")):
-            try:
-                with open(f"/proc/{pid}/environ", "rb") as file:
-                    if f"{TAG}={self.tag}".encode() not in file.read().split(b"\0"):
-                        continue
-                with open(f"/proc/{pid}/stat") as file:
-                    if file.read().rsplit(")", 1)[1].split()[0] != "Z":
-                        found.append(int(pid))
-            except OSError:
-                pass
+        for pid, state in descendants().items():
+            if pid in self.before:
+                continue
+            if state not in "ZX":
+                found.append(pid)
+            elif pid not in own:
+                try:
+                    os.waitpid(pid, os.WNOHANG)  # adopted
+                except ChildProcessError:
+                    pass  # another's child
         return found
 
     def require_nobody_left(self, within=10):
-        until = time.monotonic() + within
-        while (left := self.left_over()) and time.monotonic() < until:
-            time.sleep(0.05)
+        until, looks = time.monotonic() + within, 0
+        # Twice nobody: who forks and ends while the list is read is in one of them.
+        while looks < 2 and time.monotonic() < until:
+            left = self.left_over()
+            looks = 0 if left else looks + 1
+            time.sleep(0.02)
         if left:
             who = ", ".join(map(name_of, left))
             raise Orphaned(f"{len(left)} processes are left over {within} s after the end: {who}")
@@ -177,11 +208,16 @@ class Workplace:
             if process.poll() is None:
                 process.kill()
                 process.wait()
-        for pid in self.left_over():
-            try:
-                os.kill(pid, signal.SIGKILL)
-            except OSError:
-                pass
+        for _ in range(100):  # who is killed may have forked just before
+            left = self.left_over()
+            for pid in left:
+                try:
+                    os.kill(pid, signal.SIGKILL)
+                except OSError:
+                    pass
+            if not left:
+                break
+            time.sleep(0.01)
         for mine in self.held:
             mine.close()
         shutil.rmtree(self.folder, ignore_errors=True)
