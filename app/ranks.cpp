@@ -3,6 +3,7 @@
 
 #include "app/cancel.h"
 #include "app/command.h"
+#include "app/rankguard.h"
 #include "app/terminal.h"
 
 #include "core/base/diagnostic.h"
@@ -108,7 +109,7 @@ private:
 
 /// Hands signals on to the launcher of the ranks, and their output to this process's, until it ends. The output comes
 /// through here because mpirun does not say when it could not be written. mpirun waits for ever for a rank that stands
-/// still: when the verdict has come it gets ten seconds more, and then five to end in an orderly way.
+/// still: when the verdict has come it gets ten seconds more, and then the guard's patience to end in an orderly way.
 void attend(pid_t child, int output, int arrivedSignals, const Verdict& verdict)
 {
     pollfd sources[] = {{arrivedSignals, POLLIN, 0}, {output, POLLIN, 0}};
@@ -124,8 +125,8 @@ void attend(pid_t child, int output, int arrivedSignals, const Verdict& verdict)
             told = true;
             kill(child, SIGTERM);
         }
-        if (over && secondsSince(*over) > 15)
-            kill(child, SIGKILL); // its ranks end with it
+        if (over && secondsSince(*over) > 30)
+            kill(child, SIGKILL); // the guard itself stands still; mpirun and its ranks end with it
         if (poll(sources, 2, 500) <= 0)
             continue; // interrupted, or a look at the verdict is due
         signalfd_siginfo signal{};
@@ -161,11 +162,6 @@ void requireFiles(const std::string& program, int processes)
         throw Error("--backend", why, installHint);
     const std::string program = launcher();
     requireFiles(program, devices);
-    std::vector<std::string> words = launchCommand(program, devices, ownCommand(), geteuid() == 0);
-    std::vector<char*> arguments;
-    for (std::string& word : words)
-        arguments.push_back(word.data());
-    arguments.push_back(nullptr);
     const Verdict verdict;
     sigset_t signals;
     sigemptyset(&signals);
@@ -176,16 +172,7 @@ void requireFiles(const std::string& program, int processes)
     const int arrivedSignals = signalfd(-1, &signals, SFD_CLOEXEC);
     if (arrivedSignals < 0 || pipe2(output, O_CLOEXEC | O_NONBLOCK) != 0 || fcntl(output[1], F_SETFL, 0) != 0)
         throw Error(program, std::strerror(errno), "close some files");
-    const pid_t self = getpid();
-    const pid_t child = fork();
-    if (child == 0) {
-        dup2(output[1], STDOUT_FILENO);
-        sigprocmask(SIG_UNBLOCK, &signals, nullptr);
-        std::signal(SIGPIPE, SIG_DFL); // what is ignored would be so there too
-        endWithParent(SIGTERM, self);
-        execv(program.c_str(), arguments.data());
-        _exit(127);
-    }
+    const pid_t child = startGuarded(program, launchCommand(program, devices, ownCommand(), geteuid() == 0), output[1]);
     int status = 0;
     if (child > 0) {
         close(output[1]);

@@ -280,17 +280,30 @@ private Q_SLOTS:
         QVERIFY(!isProcess(m_work.read("played.pid")));
     }
 
+    void theLauncherEndsWithThisProgram_data()
+    {
+        QTest::addColumn<QByteArray>("launcher");
+        QTest::addColumn<QString>("signal");
+        QTest::newRow("killed") << QByteArray("exec sleep 1000\n") << "KILL";
+        // As mpirun does that has too few files or too little memory.
+        const QByteArray heedsNone = "trap '' TERM INT\nwhile :; do sleep 1; done\n";
+        QTest::newRow("killed, and the launcher heeds no signal") << heedsNone << "KILL";
+        QTest::newRow("ended, and the launcher heeds no signal") << heedsNone << "TERM";
+    }
+
     void theLauncherEndsWithThisProgram()
     {
+        QFETCH(QByteArray, launcher);
+        QFETCH(QString, signal);
         if (!hasMpi())
             QSKIP("no MPI here");
         makeDesign(2);
         QFile::remove(m_work.path("played.pid"));
-        runUnder("echo $$ >played.new; mv played.new played.pid\nexec sleep 1000\n", "",
-                 "& while ! test -e played.pid; do sleep 0.1; done; kill -9 $!");
-        const QByteArray launcher = m_work.read("played.pid");
-        QVERIFY(!launcher.isEmpty());
-        QTRY_VERIFY_WITH_TIMEOUT(!isProcess(launcher), 60'000);
+        runUnder("echo $$ >played.new; mv played.new played.pid\n" + launcher, "",
+                 "& while ! test -e played.pid; do sleep 0.1; done; kill -" + signal + " $!; wait $!");
+        const QByteArray played = m_work.read("played.pid");
+        QVERIFY(!played.isEmpty());
+        QTRY_VERIFY_WITH_TIMEOUT(!isProcess(played), 60'000);
     }
 };
 

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "app/rankguard.h"
+
+#include "executor/mpi/processes.h"
+
+#include <chrono>
+#include <csignal>
+#include <optional>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace pipewright::app {
+
+namespace {
+
+using GuardClock = std::chrono::steady_clock;
+
+constexpr std::chrono::seconds patience{5}; ///< mpirun gives its ranks a second, and removes its folder
+
+sigset_t guardedSignals()
+{
+    sigset_t signals;
+    sigemptyset(&signals);
+    for (const int signal : {SIGINT, SIGTERM, SIGCHLD})
+        sigaddset(&signals, signal);
+    return signals;
+}
+
+/// Ends this process as that one ended.
+[[noreturn]] void endAs(int status)
+{
+    if (WIFSIGNALED(status)) {
+        const rlimit none{};
+        setrlimit(RLIMIT_CORE, &none);
+        const sigset_t signals = guardedSignals();
+        sigprocmask(SIG_UNBLOCK, &signals, nullptr);
+        std::signal(WTERMSIG(status), SIG_DFL);
+        raise(WTERMSIG(status));
+    }
+    _exit(WIFEXITED(status) ? WEXITSTATUS(status) : 1);
+}
+
+[[noreturn]] void guard(pid_t child)
+{
+    const sigset_t signals = guardedSignals();
+    std::optional<GuardClock::time_point> asked;
+    for (;;) {
+        int status = 0;
+        if (waitpid(child, &status, WNOHANG) == child)
+            endAs(status);
+        if (asked && GuardClock::now() - *asked > patience)
+            kill(child, SIGKILL); // its ranks end with it
+        constexpr timespec aWhile{0, 500'000'000};
+        const int signal = sigtimedwait(&signals, nullptr, &aWhile);
+        if (signal != SIGINT && signal != SIGTERM)
+            continue;
+        kill(child, signal);
+        if (!asked)
+            asked = GuardClock::now();
+    }
+}
+
+} // namespace
+
+pid_t startGuarded(const std::string& program, std::vector<std::string> words, int output)
+{
+    std::vector<char*> arguments; // made here: behind a fork nothing is allocated
+    for (std::string& word : words)
+        arguments.push_back(word.data());
+    arguments.push_back(nullptr);
+    const pid_t launcher = getpid();
+    const pid_t guarding = fork();
+    if (guarding != 0)
+        return guarding;
+    endWithParent(SIGTERM, launcher); // blocked: it is taken below
+    const pid_t self = getpid(), child = fork();
+    if (child == 0) {
+        dup2(output, STDOUT_FILENO);
+        const sigset_t signals = guardedSignals();
+        sigprocmask(SIG_UNBLOCK, &signals, nullptr);
+        std::signal(SIGPIPE, SIG_DFL); // what is ignored would be so there too
+        endWithParent(SIGKILL, self);
+        execv(program.c_str(), arguments.data());
+        _exit(127);
+    }
+    if (child < 0)
+        _exit(127);
+    close_range(0, ~0U, 0); // whoever reads what the launcher or the ranks say waits until all have closed it
+    guard(child);
+}
+
+} // namespace pipewright::app
