@@ -143,7 +143,7 @@ private:
         for (int r = 0; r < m_hub.count(); ++r) {
             if (r == self)
                 continue;
-            const std::vector<std::byte> told = m_hub.awaitSetup(m_order.gpuNumber(r));
+            const UnfilledVector<std::byte> told = m_hub.awaitSetup(m_order.gpuNumber(r));
             if (told.size() != sizeof(GpuPlace))
                 throw Error("ranks", "the processes are of different builds", "start the same program everywhere");
             std::memcpy(&m_places[r], told.data(), sizeof(GpuPlace));

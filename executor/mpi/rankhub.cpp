@@ -233,7 +233,7 @@ std::vector<Region> RankHub::place(int from, const Message& message)
                 return places;
             }
     }
-    std::vector<std::byte> bytes;
+    UnfilledVector<std::byte> bytes; // of the machine's memory it takes what arrives, not what is announced
     try {
         if (message.bytes >= 0 && message.bytes <= largestMessage)
             bytes.resize(static_cast<std::size_t>(message.bytes));
@@ -251,7 +251,7 @@ std::vector<Region> RankHub::place(int from, const Message& message)
 
 void RankHub::received(int from, const Message& message)
 {
-    std::vector<std::byte> bytes;
+    UnfilledVector<std::byte> bytes;
     if (message.bytes != 0) {
         bytes = std::move(m_incoming[from].front());
         m_incoming[from].pop_front();
@@ -314,7 +314,7 @@ void RankHub::passToLink(const Message& message)
         end->received(message);
 }
 
-std::vector<std::byte> RankHub::awaitSetup(std::uint32_t number)
+UnfilledVector<std::byte> RankHub::awaitSetup(std::uint32_t number)
 {
     std::unique_lock lock(m_mutex);
     waitFor(lock, "has come to be connected with the others", [&] { return m_setups.contains(number); });

@@ -84,7 +84,7 @@ public:
     /// Something to know before a link can be made; kept until it is asked for.
     void sendSetup(int to, std::uint32_t number, std::span<const std::byte> bytes);
     /// Throws Error when it cannot come any more, or does not within the deadline.
-    std::vector<std::byte> awaitSetup(std::uint32_t number);
+    UnfilledVector<std::byte> awaitSetup(std::uint32_t number);
 
     struct LocalRank {
         int rank = 0, count = 0; ///< among the processes of its machine
@@ -139,7 +139,7 @@ private:
     std::vector<Other> m_others; ///< the own process among them
     std::vector<Letter> m_letters;
     std::map<std::uint32_t, LinkEnd*> m_links;
-    std::map<std::uint32_t, std::vector<std::byte>> m_setups;
+    std::map<std::uint32_t, UnfilledVector<std::byte>> m_setups;
     std::vector<PeerMessage> m_peerMessages;
     std::uint64_t m_round = 0, m_answeredRound = 0;
     std::vector<StepShare> m_shares;
@@ -152,7 +152,7 @@ private:
     std::map<std::uint64_t, std::function<void()>> m_tickets;
     std::uint64_t m_nextTicket = 0;
     /// Per process: what follows the messages in flight, in their order; nothing for what goes to a link.
-    std::map<int, std::deque<std::vector<std::byte>>> m_incoming;
+    std::map<int, std::deque<UnfilledVector<std::byte>>> m_incoming;
     Nanoseconds m_lastLook = 0;
     int m_pings = 0;
     std::thread m_thread;

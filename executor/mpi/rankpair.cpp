@@ -67,7 +67,7 @@ void RankPair::join(int most)
         hub.sendSetup(m_second, m_channel, std::as_bytes(std::span(name)));
         hub.awaitSetup(m_channel);
     } else {
-        const std::vector<std::byte> told = hub.awaitSetup(m_channel);
+        const UnfilledVector<std::byte> told = hub.awaitSetup(m_channel);
         if (told.size() != name.size())
             throw Error("ranks", "the processes are of different builds", "start the same program everywhere");
         std::memcpy(name.data(), told.data(), name.size());

@@ -4,6 +4,7 @@
 // Process r runs device r; process 0 also writes the trace and speaks to the user.
 #pragma once
 
+#include "core/base/unfilled.h"
 #include "core/base/units.h"
 
 #include <cstdint>
@@ -36,7 +37,7 @@ struct StepShare {
 struct PeerMessage {
     int from = 0;
     std::uint32_t kind = 0, number = 0;
-    std::vector<std::byte> bytes;
+    UnfilledVector<std::byte> bytes;
 };
 
 class Peers {

@@ -5,6 +5,7 @@
 #include "executor/mpi/rankhub.h"
 #include "executor/mpi/ranksecret.h"
 #include "executor/mpi/socketmesh.h"
+#include "sanitized.h"
 #include "testmain.h"
 
 #include <QTemporaryDir>
@@ -12,6 +13,7 @@
 
 #include <arpa/inet.h>
 #include <cstring>
+#include <fstream>
 #include <future>
 #include <ifaddrs.h>
 #include <netinet/in.h>
@@ -221,6 +223,26 @@ private Q_SLOTS:
             why = error.what();
         }
         QVERIFY2(why.find(std::to_string(bytes)) != std::string::npos, why.c_str());
+    }
+
+    void bytesThatAreOnlyAnnouncedTakeNoMemory()
+    {
+        if (addressSanitized || threadSanitized)
+            QSKIP("sanitizers have memory of their own for each byte");
+        const auto mostSoFar = [] { // KiB
+            std::ifstream status("/proc/self/status");
+            std::string line;
+            while (std::getline(status, line) && !line.starts_with("VmHWM:")) {
+            }
+            return line.empty() ? 0 : std::stol(line.substr(line.find_first_of("0123456789")));
+        };
+        const long before = mostSoFar();
+        QVERIFY(before > 0);
+        Impostor impostor;
+        impostor.say({.kind = RankHub::Posted, .bytes = std::int64_t{1} << 30});
+        shutdown(impostor.socket, SHUT_WR);
+        QVERIFY_THROWS_EXCEPTION(Error, RankHub(std::move(impostor.mesh), deadline));
+        QVERIFY(mostSoFar() - before < 256 * 1024);
     }
 };
 

@@ -112,7 +112,7 @@ private Q_SLOTS:
 
     void whatARankSendsIsNotTakenOnTrust()
     {
-        const std::vector<std::byte> bytes(96, std::byte{1}); // as a record of a GPU's work whose name never came
+        const UnfilledVector<std::byte> bytes(96, std::byte{1}); // as a record of a GPU's work whose name never came
         constexpr std::uint32_t bufferBytes = 2, gpu = 5;
         QVERIFY(unpack({{1, bufferBytes, 1 << 30, bytes}}, [](BufferId) { return Region{}; }).empty());
         auto meshes = createLocalMeshes(2);

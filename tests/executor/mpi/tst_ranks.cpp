@@ -61,7 +61,7 @@ private slots:
     void whatWasPostedBeforeABarrierHasArrived()
     {
         auto all = hubs(3);
-        std::vector<std::byte> large(3'000'000, std::byte{7});
+        UnfilledVector<std::byte> large(3'000'000, std::byte{7});
         onAll(3, [&](int r) {
             all[r]->post(4, 5, large);
             all[r]->barrier();
