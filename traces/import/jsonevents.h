@@ -4,12 +4,12 @@
 // affects no other. About 1 GB/s.
 #pragma once
 
+#include "core/base/unfilled.h"
 #include "traces/import/bytesource.h"
 #include "traces/store/importreport.h"
 
 #include <string>
 #include <string_view>
-#include <vector>
 
 namespace pipewright {
 
@@ -45,7 +45,7 @@ private:
     ByteSource& m_source;
     ImportReport& m_report;
     std::string m_where;
-    std::vector<char> m_buffer;
+    UnfilledVector<char> m_buffer;
     std::size_t m_begin = 0, m_end = 0; ///< bytes read and not returned yet
     std::size_t m_textBegin = 0, m_textEnd = 0;
     std::string m_key;

@@ -26,31 +26,42 @@ constexpr int longestValue = 256 << 20; // bytes; chunks of our own traces have 
 constexpr std::int64_t leastWork = 10'000'000, workPerByte = 64;
 constexpr int workBetweenLooks = 100'000;
 
-/// What the statement that runs may still take. SQLite counts; time would depend on the machine.
+/// What the statement that runs has taken. SQLite counts; time would depend on the machine.
 struct Work {
-    std::int64_t left = leastWork;
+    sqlite3* handle = nullptr;
+    std::int64_t taken = 0;
 
-    static int begin(unsigned, void* work, void* statement, void*)
+    static int begin(unsigned, void* work, void*, void*)
     {
-        sqlite3* const handle = sqlite3_db_handle(static_cast<sqlite3_stmt*>(statement));
+        static_cast<Work*>(work)->taken = 0;
+        return 0;
+    }
+    static int look(void* work)
+    {
+        auto* const own = static_cast<Work*>(work);
+        own->taken += workBetweenLooks;
+        return own->taken > leastWork && own->taken > leastWork + workPerByte * own->bytes() ? 1 : 0;
+    }
+    static void release(void* work) { delete static_cast<Work*>(work); }
+
+    /// Of the file, now: it may be growing. Most statements end before anybody has to ask.
+    std::int64_t bytes() const
+    {
         const char* const path = sqlite3_db_filename(handle, "main");
-        std::int64_t bytes = 0; // now: the file may be growing
         const bool isFile = path != nullptr && *path != '\0';
+        std::int64_t sum = 0;
         for (const char* file : {path, isFile ? sqlite3_filename_wal(path) : nullptr}) {
             std::error_code none;
             const auto size = file != nullptr && *file != '\0' ? std::filesystem::file_size(file, none) : 0;
-            bytes += none ? 0 : static_cast<std::int64_t>(std::min<std::uintmax_t>(size, std::uintmax_t{1} << 50));
+            sum += none ? 0 : static_cast<std::int64_t>(std::min<std::uintmax_t>(size, std::uintmax_t{1} << 50));
         }
-        static_cast<Work*>(work)->left = leastWork + workPerByte * bytes;
-        return 0;
+        return sum;
     }
-    static int look(void* work) { return (static_cast<Work*>(work)->left -= workBetweenLooks) < 0 ? 1 : 0; }
-    static void release(void* work) { delete static_cast<Work*>(work); }
 };
 
 void limitWork(sqlite3* handle)
 {
-    auto work = std::make_unique<Work>();
+    auto work = std::make_unique<Work>(Work{handle, 0});
     sqlite3_trace_v2(handle, SQLITE_TRACE_STMT, Work::begin, work.get());
     sqlite3_progress_handler(handle, workBetweenLooks, Work::look, work.get());
     // A connection releases what its functions own, when it is closed; this one is never called, and frees its data
