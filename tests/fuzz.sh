@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Fuzzes every parser for so many seconds or inputs, several at a time, with the mutators, words and seeds that ctest
-# uses, and says in one table how many inputs each got, of how many a second. What is found lies in the build's folder
-# fuzz/, as does the corpus that grows there.
+# uses, and says in one table how many inputs each got, of how many a second, and how many it has had in all runs of
+# this build. What is found lies in the build's folder fuzz/, as do the corpus that grows there and those sums.
 #   tests/fuzz.sh SECONDS [NAME…]              NAME as in tests/fuzz/fuzz_NAME.cpp; all of them without one
 #   tests/fuzz.sh --inputs N [NAME…]           so many inputs for each, however long that takes
 #   tests/fuzz.sh --merge [NAME…]              what the corpora cover beyond the seeds becomes seeds, small ones
@@ -32,14 +32,17 @@ fuzz() { # NAME
     local name=$1 code words=$root/tests/fuzz/dictionaries/$1.dict
     mkdir -p "$build/fuzz/corpus/$name"
     "$build/fuzz/fuzz_$name" "$bound" -max_len="$(longest "$name")" -timeout=10 -rss_limit_mb=2048 \
-        -print_final_stats=1 $([ -e "$words" ] && echo "-dict=$words") -artifact_prefix="$build/fuzz/$name-" \
+        -entropic=0 -print_funcs=0 -print_final_stats=1 $([ -e "$words" ] && echo "-dict=$words") -artifact_prefix="$build/fuzz/$name-" \
         "$build/fuzz/corpus/$name" "$root/tests/fuzz/seeds/$name" >"$build/fuzz/$name.log" 2>&1
     code=$?
-    awk -v name="$name" -v code=$code -v log_="$build/fuzz/$name.log" '
+    awk -v name="$name" -v code=$code -v log_="$build/fuzz/$name.log" -v sum="$build/fuzz/$name.inputs" '
         /stat::number_of_executed_units/ { inputs = $2 }
         /stat::average_exec_per_sec/ { rate = $2 }
-        END { printf "%-14s %12d %10d%s\n", name, inputs, rate, code == 0 ? "" : "  FAILED, see " log_ }' \
-        "$build/fuzz/$name.log"
+        END { getline before < sum
+              close(sum)
+              printf "%d\n", before + inputs > sum
+              printf "%-14s %12d %10d %12d%s\n", name, inputs, rate, before + inputs,
+                     code == 0 ? "" : "  FAILED, see " log_ }' "$build/fuzz/$name.log"
     return $code
 }
 
@@ -55,7 +58,7 @@ grow() { # NAME
     printf '%-14s %s\n' "$1" "$(du -sb --apparent-size "$seeds" | cut -f1) bytes of seeds"
 }
 
-[ -n "$merge" ] || printf '%-14s %12s %10s\n' parser inputs "a second"
+[ -n "$merge" ] || printf '%-14s %12s %10s %12s\n' parser inputs "a second" "in all"
 failed=0 running=0
 for name in "${names[@]}"; do
     if [ $running -ge "${JOBS:-$(nproc)}" ]; then

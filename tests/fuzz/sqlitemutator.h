@@ -13,6 +13,9 @@ namespace pipewright::fuzz {
 
 namespace databases {
 
+/// Its count of memory takes a lock for every allocation, here and in the parser.
+inline const bool countsNoMemory = sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0) == SQLITE_OK;
+
 using Open = std::unique_ptr<sqlite3, int (*)(sqlite3*)>;
 
 inline std::vector<std::string> texts(sqlite3* database, const std::string& query)
