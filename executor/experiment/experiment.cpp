@@ -228,7 +228,7 @@ ExperimentRun trainOnce(const Design& given, std::uint64_t seed, const Experimen
     const Prediction prediction = predict(design);
     const Program& program = prediction.program;
     const ModelShape& shape = design.workload->shape;
-    const SplitData data = loadSplitData(options.data, shape, seed);
+    const SplitData data = loadSplitData(options.data, shape, seed, program.microbatches);
     const OptimizerSettings settings = settingsOf(design, options);
     const int batch = microbatchesPerUpdate(program), perStep = program.microbatches / batch;
 

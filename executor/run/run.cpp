@@ -179,7 +179,8 @@ private:
         const Workload& workload = *m_design.workload;
         OptimizerSettings optimizer;
         optimizer.kind = m_program.versioned() ? m_program.weightPolicy.optimizer : workload.optimizer;
-        m_training.emplace(Training{loadData(m_options, workload.shape, m_result.notes), optimizer});
+        m_training.emplace(
+            Training{loadData(m_options, workload.shape, m_program.microbatches, m_result.notes), optimizer});
         TrainingWork::Start start;
         if (!m_options.weights.empty())
             start = startFromWeights(workload, m_options.weights, m_result.notes);

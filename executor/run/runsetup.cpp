@@ -12,9 +12,10 @@
 
 namespace pipewright {
 
-std::unique_ptr<TrainingData> loadData(const RunOptions& options, const ModelShape& shape, Diagnostics& notes)
+std::unique_ptr<TrainingData> loadData(const RunOptions& options, const ModelShape& shape, int microbatches,
+                                       Diagnostics& notes)
 {
-    auto data = loadTrainingData(options.data, shape, options.seed);
+    auto data = loadTrainingData(options.data, shape, options.seed, microbatches);
     if (options.data.empty())
         notes.push_back({Severity::Note, "data", "trained on " + data->source(),
                          shape.architecture == Architecture::Vision ? "" : "give --data FILE or FOLDER"});

@@ -25,7 +25,8 @@ std::optional<DeviceFit> fitOf(const Workload& workload, bool flashAttention);
 bool trainsOrThrow(const Design& design, const RunOptions& options, Diagnostics& notes);
 
 /// Without --data a note says what it is trained on.
-std::unique_ptr<TrainingData> loadData(const RunOptions& options, const ModelShape& shape, Diagnostics& notes);
+std::unique_ptr<TrainingData> loadData(const RunOptions& options, const ModelShape& shape, int microbatches,
+                                       Diagnostics& notes);
 
 /// Of gradients: products in another order differ by what the precision of the values lets them.
 double gradientBoundOf(const RunOptions& options, const ModelShape& shape);

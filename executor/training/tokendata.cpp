@@ -40,9 +40,11 @@ bool TokenData::isTokenFile(const std::filesystem::path& path)
     return ending == ".bin" || ending == ".u16" || ending == ".u32";
 }
 
-TokenData TokenData::fromFile(const std::filesystem::path& path, const ModelShape& shape, std::uint64_t seed)
+TokenData TokenData::fromFile(const std::filesystem::path& path, const ModelShape& shape, std::uint64_t seed,
+                              int microbatches)
 {
     TokenData whole;
+    whole.m_microbatches = microbatches;
     whole.m_source = path.string();
     whole.m_width = path.extension() == ".u32" ? 4 : 2;
     whole.m_file = std::make_shared<const Mapping>(whole.m_source);
@@ -64,7 +66,7 @@ TokenData TokenData::range(std::size_t first, std::size_t count, std::string sou
     part.m_count = count;
     part.m_source = std::move(source);
     part.m_vocabulary = shape.vocabulary;
-    part.m_windows = TokenWindows(count, shape, seed);
+    part.m_windows = TokenWindows::shuffled(count, shape, seed, m_microbatches);
     return part;
 }
 

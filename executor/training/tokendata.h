@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // A file of tokens as tokenizers write them for training: numbers of two or four bytes (.u16 and .bin, .u32),
-// little-endian, nothing else. It is mapped into memory and not read before it is used.
+// little-endian, nothing else. It is mapped into memory and not read before it is used. Its windows are shuffled.
 #pragma once
 
 #include "executor/training/tokenwindows.h"
@@ -16,7 +16,9 @@ public:
     static bool isTokenFile(const std::filesystem::path& path);
 
     /// Throws Error: a file that cannot be read, half a token at its end, or less than one sequence and its next token.
-    static TokenData fromFile(const std::filesystem::path& path, const ModelShape& shape, std::uint64_t seed);
+    /// `microbatches`: of a step.
+    static TokenData fromFile(const std::filesystem::path& path, const ModelShape& shape, std::uint64_t seed,
+                              int microbatches);
 
     /// All but the last tenth, or that tenth.
     TokenData part(const ModelShape& shape, bool heldBack, std::uint64_t seed) const;
@@ -40,6 +42,7 @@ private:
     int m_width = 2; ///< bytes of a token
     std::size_t m_first = 0, m_count = 0;
     std::int64_t m_vocabulary = 0;
+    int m_microbatches = 1;
     TokenWindows m_windows;
 };
 

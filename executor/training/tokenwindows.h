@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Which windows of a long row of tokens a microbatch holds: a function of seed, step and microbatch alone, so any
-// device can draw its own batch and every schedule sees the same data.
+// device can draw its own batch and every schedule sees the same data. They are drawn one by one and may begin
+// anywhere, or they are the row cut into windows, shuffled: each comes once before any comes again, in another order
+// every time.
 #pragma once
 
 #include "core/workload/modelshape.h"
 #include "executor/training/counterrandom.h"
+#include "executor/training/shuffle.h"
 
 #include <cassert>
 #include <cstdint>
@@ -16,11 +19,18 @@ namespace pipewright {
 class TokenWindows {
 public:
     TokenWindows() = default;
-    /// Of `tokens` tokens, more than a sequence has.
+    /// Drawn, of `tokens` tokens, more than a sequence has.
     TokenWindows(std::size_t tokens, const ModelShape& shape, std::uint64_t seed)
         : m_sequence(static_cast<std::size_t>(shape.sequence)),
           m_pieces(static_cast<std::size_t>(shape.sequencePieces)), m_windows(tokens - m_sequence), m_seed(seed)
     {
+    }
+    /// Shuffled. `microbatches`: as many as a step has, pieces of sequences counted each.
+    static TokenWindows shuffled(std::size_t tokens, const ModelShape& shape, std::uint64_t seed, int microbatches)
+    {
+        TokenWindows result(tokens, shape, seed);
+        result.m_perStep = static_cast<std::uint64_t>(microbatches) / result.m_pieces;
+        return result;
     }
 
     /// Windows of shape.sequence tokens each, and for every token the one that follows it. With sequence pieces the
@@ -33,9 +43,13 @@ public:
         const std::size_t length = m_sequence / m_pieces, number = static_cast<std::size_t>(microbatch);
         assert(tokens.size() == targets.size() && tokens.size() % length == 0);
         const CounterRandom random(m_seed, "data " + std::to_string(step) + "." + std::to_string(number / m_pieces));
-        for (std::size_t at = 0; at < tokens.size(); at += length)
-            fill(random.bits(at * m_pieces) % m_windows + number % m_pieces * length, tokens.subspan(at, length),
-                 targets.subspan(at, length), tokenAt);
+        const std::uint64_t rows = tokens.size() / length,
+                            before = (static_cast<std::uint64_t>(step) * m_perStep + number / m_pieces) * rows;
+        for (std::size_t at = 0; at < tokens.size(); at += length) {
+            const std::size_t begin =
+                m_perStep > 0 ? beginOf(before + at / length) : random.bits(at * m_pieces) % m_windows;
+            fill(begin + number % m_pieces * length, tokens.subspan(at, length), targets.subspan(at, length), tokenAt);
+        }
     }
     /// One window.
     template<class TokenAt>
@@ -47,6 +61,13 @@ public:
     }
 
 private:
+    /// Of the window that comes so-many-th, counted over all passes through the row.
+    std::size_t beginOf(std::uint64_t number) const
+    {
+        const std::uint64_t cut = (m_windows + m_sequence - 1) / m_sequence; // of whole sequences and a token behind
+        return Shuffle(cut, CounterRandom(m_seed, "pass").bits(number / cut)).at(number % cut) * m_sequence;
+    }
+
     template<class TokenAt>
     static void fill(std::size_t begin, std::span<std::int32_t> tokens, std::span<std::int32_t> targets,
                      TokenAt tokenAt)
@@ -59,6 +80,7 @@ private:
 
     std::size_t m_sequence = 0, m_pieces = 1, m_windows = 0;
     std::uint64_t m_seed = 0;
+    std::uint64_t m_perStep = 0; ///< microbatches, where windows are shuffled
 };
 
 } // namespace pipewright

@@ -43,10 +43,10 @@ ChunkData chunksOf(const std::string& path, const ModelShape& shape, std::uint64
 }
 
 /// Text, or a file of tokens.
-SplitData splitTokens(const std::string& path, const ModelShape& shape, std::uint64_t seed)
+SplitData splitTokens(const std::string& path, const ModelShape& shape, std::uint64_t seed, int microbatches)
 {
     if (TokenData::isTokenFile(path)) {
-        const TokenData whole = TokenData::fromFile(path, shape, seed);
+        const TokenData whole = TokenData::fromFile(path, shape, seed, microbatches);
         return {std::make_unique<TokenData>(whole.part(shape, false, seed)),
                 std::make_unique<TokenData>(whole.part(shape, true, 1))};
     }
@@ -57,10 +57,11 @@ SplitData splitTokens(const std::string& path, const ModelShape& shape, std::uin
                 TextData::fromText(whole.text().substr(cut), whole.source() + ", held back", shape, 1))};
 }
 
-std::unique_ptr<TrainingData> tokensOf(const std::string& path, const ModelShape& shape, std::uint64_t seed)
+std::unique_ptr<TrainingData> tokensOf(const std::string& path, const ModelShape& shape, std::uint64_t seed,
+                                       int microbatches)
 {
     if (TokenData::isTokenFile(path))
-        return std::make_unique<TokenData>(TokenData::fromFile(path, shape, seed));
+        return std::make_unique<TokenData>(TokenData::fromFile(path, shape, seed, microbatches));
     return std::make_unique<TextData>(textOf(path, shape, seed));
 }
 
@@ -79,11 +80,13 @@ std::unique_ptr<TrainingData> picturesOf(const std::string& path, const ModelSha
 
 } // namespace
 
-std::unique_ptr<TrainingData> loadTrainingData(const std::string& path, const ModelShape& shape, std::uint64_t seed)
+std::unique_ptr<TrainingData> loadTrainingData(const std::string& path, const ModelShape& shape, std::uint64_t seed,
+                                               int microbatches)
 {
     switch (shape.architecture) {
-    case Architecture::Decoder: return tokensOf(path, shape, seed);
-    case Architecture::Encoder: return std::make_unique<EncoderData>(tokensOf(path, shape, seed), shape, seed);
+    case Architecture::Decoder: return tokensOf(path, shape, seed, microbatches);
+    case Architecture::Encoder:
+        return std::make_unique<EncoderData>(tokensOf(path, shape, seed, microbatches), shape, seed);
     case Architecture::Vision: return picturesOf(path, shape, seed);
     case Architecture::Classifier: return std::make_unique<ChunkData>(chunksOf(path, shape, seed));
     case Architecture::Table: break;
@@ -91,12 +94,12 @@ std::unique_ptr<TrainingData> loadTrainingData(const std::string& path, const Mo
     refuseTable();
 }
 
-SplitData loadSplitData(const std::string& path, const ModelShape& shape, std::uint64_t seed)
+SplitData loadSplitData(const std::string& path, const ModelShape& shape, std::uint64_t seed, int microbatches)
 {
     switch (shape.architecture) {
-    case Architecture::Decoder: return splitTokens(path, shape, seed);
+    case Architecture::Decoder: return splitTokens(path, shape, seed, microbatches);
     case Architecture::Encoder: {
-        SplitData text = splitTokens(path, shape, seed);
+        SplitData text = splitTokens(path, shape, seed, microbatches);
         return {std::make_unique<EncoderData>(std::move(text.training), shape, seed),
                 std::make_unique<EncoderData>(std::move(text.heldBack), shape, 1)};
     }

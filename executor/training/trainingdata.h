@@ -29,13 +29,14 @@ public:
 /// The data that a model of this shape takes from a file or folder: text, a file of tokens, or for a classifier chunks
 /// of files of several kinds; an encoder's text has tokens masked, or asks for the next one. Without a path it is a
 /// small built-in text, or the program's own resources. A vision transformer's pictures are drawn, not read. Throws
-/// Error.
-std::unique_ptr<TrainingData> loadTrainingData(const std::string& path, const ModelShape& shape, std::uint64_t seed);
+/// Error. `microbatches`: of a step, by which a file of tokens is passed through once before any of it comes again.
+std::unique_ptr<TrainingData> loadTrainingData(const std::string& path, const ModelShape& shape, std::uint64_t seed,
+                                               int microbatches);
 
 /// The same, and its last tenth (of each kind), which is never trained on.
 struct SplitData {
     std::unique_ptr<TrainingData> training, heldBack;
 };
-SplitData loadSplitData(const std::string& path, const ModelShape& shape, std::uint64_t seed);
+SplitData loadSplitData(const std::string& path, const ModelShape& shape, std::uint64_t seed, int microbatches);
 
 } // namespace pipewright

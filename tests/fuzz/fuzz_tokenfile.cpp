@@ -21,7 +21,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     for (const fuzz::TemporaryFile* file : {&two, &four}) {
         file->fill(data, size);
         fuzz::survives([&] {
-            const TokenData all = TokenData::fromFile(file->path(), shape, 7);
+            const TokenData all = TokenData::fromFile(file->path(), shape, 7, 2);
             all.sample(0, 0, tokens, targets);
             for (const auto* list : {&tokens, &targets})
                 fuzz::require(std::all_of(list->begin(), list->end(),

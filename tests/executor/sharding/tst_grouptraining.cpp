@@ -53,7 +53,7 @@ Run trained(const Design& design, int steps = 2)
     measureMembers(stages, factsOf(design.workload->optimizer).values, design.schedule.recompute);
     const MemberProgram members =
         memberProgram(compile(design.schedule, design.costs, design.dataflow), stages, design.costs);
-    const auto data = loadTrainingData("", design.workload->shape, 7);
+    const auto data = loadTrainingData("", design.workload->shape, 7, 4);
     OptimizerSettings optimizer;
     optimizer.kind = design.workload->optimizer;
     GroupTraining work(design, stages, optimizer, *data, 3);
@@ -242,7 +242,7 @@ private Q_SLOTS:
                                  : model == "gemma" ? groupGemma(2)
                                                     : groupExperts();
         Design design = groupDesign("1f1b", {{1e9, 5e8}}, 2, shape);
-        const auto data = loadTrainingData("", shape, 7);
+        const auto data = loadTrainingData("", shape, 7, 4);
         const WholeTensors values = initialParameters(*design.workload, 3);
         const ReferenceStep reference = referenceStep(design, values, sampleStep(*data, shape, 0, 2));
         SequentialTrainer single(*design.workload, design.layersPerStage, 2, {}, *data, 3);
@@ -426,7 +426,7 @@ private Q_SLOTS:
         measureMembers(stages, factsOf(design.workload->optimizer).values);
         const MemberProgram members =
             memberProgram(compile(design.schedule, design.costs, design.dataflow), stages, design.costs);
-        const auto data = loadTrainingData("", design.workload->shape, 7);
+        const auto data = loadTrainingData("", design.workload->shape, 7, 4);
         GroupTraining work(design, stages, {}, *data, 3);
         const auto backend = createHostBackend(stages.members());
         Runtime runtime(members.program, *backend, work, nullptr,

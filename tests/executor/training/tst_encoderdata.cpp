@@ -44,7 +44,7 @@ private slots:
         shape.vocabulary = 256;
         ModelShape decoder = shape;
         decoder.architecture = Architecture::Decoder;
-        const auto data = loadTrainingData({}, shape, 7), text = loadTrainingData({}, decoder, 7);
+        const auto data = loadTrainingData({}, shape, 7, 4), text = loadTrainingData({}, decoder, 7, 4);
         const Batch asked(shape, *data, 2, 1), plain(decoder, *text, 2, 1);
         int masks = 0, kept = 0, others = 0;
         for (std::size_t s = 0; s < 50; ++s) {
@@ -63,7 +63,7 @@ private slots:
         QVERIFY(masks > 210 && masks < 270 && kept > 10 && others > 10); // of 300: 240, 30 and 30
         QVERIFY(asked == Batch(shape, *data, 2, 1));
         QVERIFY(!(asked == Batch(shape, *data, 2, 2)));
-        QVERIFY(!(asked == Batch(shape, *loadTrainingData({}, shape, 8), 2, 1)));
+        QVERIFY(!(asked == Batch(shape, *loadTrainingData({}, shape, 8, 4), 2, 1)));
     }
 
     void aPoolerIsAskedForTheTokenThatFollows()
@@ -71,8 +71,8 @@ private slots:
         const ModelShape shape = test::encoderShape(2, false);
         ModelShape decoder = shape;
         decoder.architecture = Architecture::Decoder;
-        const Batch asked(shape, *loadTrainingData({}, shape, 7), 0, 0),
-            plain(decoder, *loadTrainingData({}, decoder, 7), 0, 0);
+        const Batch asked(shape, *loadTrainingData({}, shape, 7, 4), 0, 0),
+            plain(decoder, *loadTrainingData({}, decoder, 7, 4), 0, 0);
         QCOMPARE(asked.inputs, plain.inputs);
         for (std::size_t s = 0; s < asked.targets.size(); ++s)
             QCOMPARE(asked.targets[s], plain.targets[9 * s + 8] % 12);
@@ -85,7 +85,7 @@ private slots:
         shape.sequence = 17;      // four by four patches …
         shape.patchElements = 48; // … of four by four pixels in three colours
         shape.microbatchSize = 60;
-        const auto data = loadTrainingData({}, shape, 7);
+        const auto data = loadTrainingData({}, shape, 7, 4);
         const Batch batch(shape, *data, 0, 0);
         std::set<std::int32_t> classes(batch.targets.begin(), batch.targets.end());
         QCOMPARE(classes.size(), std::size_t{10});
@@ -100,20 +100,20 @@ private slots:
         QVERIFY(batch == Batch(shape, *data, 0, 0));
         QVERIFY(!(batch == Batch(shape, *data, 1, 0)));
         shape.vocabulary = 4;
-        const Batch few(shape, *loadTrainingData({}, shape, 7), 0, 0);
+        const Batch few(shape, *loadTrainingData({}, shape, 7, 4), 0, 0);
         QCOMPARE(*std::max_element(few.targets.begin(), few.targets.end()), 3);
     }
 
     void heldBackPicturesAreOthers()
     {
         const ModelShape shape = test::visionShape();
-        const SplitData split = loadSplitData({}, shape, 7);
+        const SplitData split = loadSplitData({}, shape, 7, 4);
         QVERIFY(!(Batch(shape, *split.training, 0, 0) == Batch(shape, *split.heldBack, 0, 0)));
     }
 
     void filesOfPicturesAreRefused()
     {
-        QVERIFY_THROWS_EXCEPTION(Error, loadTrainingData("pictures", test::visionShape(), 1));
+        QVERIFY_THROWS_EXCEPTION(Error, loadTrainingData("pictures", test::visionShape(), 1, 4));
     }
 };
 
