@@ -234,6 +234,22 @@ Values gatedForward(ActivationKind kind, const Values& gate, const Values& facto
     return output;
 }
 
+Values softCap(double cap, const Values& values)
+{
+    Values result;
+    for (const double value : values)
+        result.push_back(cap * std::tanh(value / cap));
+    return result;
+}
+
+Values softCapGrad(double cap, const Values& capped, const Values& grad)
+{
+    Values result;
+    for (std::size_t i = 0; i < grad.size(); ++i)
+        result.push_back(grad[i] * (1 - capped[i] * capped[i] / (cap * cap)));
+    return result;
+}
+
 Routing routeToken(const kernels::Router& router, const Values& correction, const Values& logits)
 {
     Values probabilities, score;

@@ -41,6 +41,10 @@ Values activationInputGrad(ActivationKind kind, const Values& input, const Value
 /// Of a gated MLP; the clamped one has no form without a factor.
 Values gatedForward(ActivationKind kind, const Values& gate, const Values& factor);
 
+/// Logits that a cap bounds, and from what they became and their gradient the one before it.
+Values softCap(double cap, const Values& values);
+Values softCapGrad(double cap, const Values& capped, const Values& grad);
+
 /// Of one token: the chosen experts, best first, and their weights.
 struct Routing {
     std::vector<int> choice;

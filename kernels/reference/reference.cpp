@@ -185,6 +185,14 @@ Values attentionInputGrad(AttentionShape shape, const Values& query, const Value
     return grads;
 }
 
+Values fromBytes(Tokens bytes)
+{
+    Values result;
+    for (const std::int32_t byte : bytes)
+        result.push_back(byte / 127.5 - 1);
+    return result;
+}
+
 Values geluForward(const Values& input)
 {
     Values output;

@@ -44,6 +44,9 @@ Attention attentionForward(AttentionShape shape, const Values& query, const Valu
 Values attentionInputGrad(AttentionShape shape, const Values& query, const Values& key, const Values& value,
                           const Values& probabilities, const Values& outputGrad);
 
+/// Of bytes, between -1 and 1.
+Values fromBytes(Tokens bytes);
+
 Values geluForward(const Values& input);
 Values geluInputGrad(const Values& input, const Values& outputGrad);
 

@@ -418,6 +418,35 @@ private slots:
             }
     }
 
+    void cappedLogitsAreWhatTheirReferenceSaysAndThatIsRight()
+    {
+        for (const std::size_t count : {1u, 15u, 1003u}) {
+            const float cap = 3;
+            const Values x = someValues(count, 1, 8), dy = someValues(count, 2), capped = reference::softCap(cap, x),
+                         slope = reference::softCapGrad(cap, capped, dy);
+            QVERIFY(distance(slope, finiteDifferences(x, [&](auto& v) { return dot(reference::softCap(cap, v), dy); }))
+                    < 10 * slopes);
+            std::vector<float> y = single(x), dx = single(dy);
+            kernels::run(kernels::SoftCap{cap, y});
+            kernels::run(kernels::SoftCapGrad{cap, y, dx});
+            QVERIFY(distance(y, capped) < tolerance);
+            QVERIFY(distance(dx, slope) < 10 * tolerance); // next to the cap the slope is a small difference
+        }
+    }
+
+    void bytesAreNumbersBetweenMinusOneAndOne()
+    {
+        std::vector<std::int32_t> bytes(256);
+        for (std::size_t i = 0; i < bytes.size(); ++i)
+            bytes[i] = std::int32_t(i);
+        const Values expected = reference::fromBytes(bytes);
+        QCOMPARE(expected.front(), -1.0);
+        QCOMPARE(expected.back(), 1.0);
+        std::vector<float> values(bytes.size(), NAN);
+        kernels::run(kernels::FromBytes{bytes, values});
+        QVERIFY(distance(values, expected) < tolerance);
+    }
+
     void anInputGradientIsAddedWhenAsked()
     {
         const kernels::LinearShape shape{5, 6, 7};
