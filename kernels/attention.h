@@ -38,12 +38,14 @@ struct EarlierPieces {
 
 /// probabilities[sequence][head][query][key] = softmax over key <= query of query · key / sqrt(headSize),
 /// exactly 0 for later keys; output[tokens][hidden] = probabilities · value. `saved` is what the gradient needs of it:
-/// the probabilities on the host, the logarithm of each row's sum on a GPU (Operations::attentionSaved elements).
+/// the probabilities where the device keeps them (Operations::keepsProbabilities), else the logarithm of each row's
+/// sum.
 struct AttentionForward {
     AttentionShape shape;
     std::span<const float> query, key, value;
     std::span<float> saved, output;
     EarlierPieces earlier = {};
+    bool bf16 = false; ///< bf16 can hold the queries, keys and values: products may be made of such
 };
 
 /// From outputGrad[tokens][hidden] to queryKeyValueGrad[tokens][3 · hidden], where each row holds the
@@ -57,6 +59,7 @@ struct AttentionInputGrad {
     std::span<float> queryKeyValueGrad, scratch;
     EarlierPieces earlier = {};
     std::span<float> sequenceGradient = {};
+    bool bf16 = false; ///< and the output's gradients
 };
 
 } // namespace pipewright::kernels

@@ -46,6 +46,7 @@ struct GroupedAttentionForward {
     std::span<float> logSums, output;
     EarlierPieces earlier = {};
     std::span<const float> sinks = {};
+    bool bf16 = false; ///< as in attention.h
 };
 
 /// Replaces the three gradients. `dots` has shape.numbers() elements of scratch. `sequenceGradient` [piece][keys,
@@ -59,6 +60,7 @@ struct GroupedAttentionInputGrad {
     std::span<float> sequenceGradient = {};
     std::span<const float> sinks = {};
     std::span<float> sinkGrad = {};
+    bool bf16 = false;
 };
 
 } // namespace pipewright::kernels

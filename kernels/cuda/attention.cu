@@ -5,7 +5,7 @@
 // have a fixed order (Dao et al., arXiv 2205.14135, algorithms 1 and 4). In fp32, without tensor cores. Pieces of a
 // sequence pass one after another, oldest first; where they lie travels with the launch, so that a captured one keeps
 // it.
-#include "kernels/cuda/kernels.h"
+#include "kernels/cuda/attention.cuh"
 #include "kernels/cuda/tiles.cuh"
 
 #include <algorithm>
@@ -16,81 +16,6 @@ namespace pipewright::kernels::cuda {
 namespace {
 
 constexpr int mostSlices = widestHead / tile; ///< of a head's elements, as many as a tile is wide
-
-/// The pieces before the own one.
-struct Earlier {
-    int count;
-    std::size_t key, value;
-    const float* saved[mostPieces - 1];
-
-    __device__ const float* keys(int piece, const float* own) const { return piece < count ? saved[piece] + key : own; }
-    __device__ const float* values(int piece, const float* own) const
-    {
-        return piece < count ? saved[piece] + value : own;
-    }
-};
-
-Earlier plain(int pieces, const EarlierPieces& earlier)
-{
-    assert(pieces <= mostPieces && int(earlier.saved.size()) < pieces);
-    Earlier result{int(earlier.saved.size()), earlier.key, earlier.value, {}};
-    for (int i = 0; i < result.count; ++i)
-        result.saved[i] = earlier.saved[i];
-    return result;
-}
-
-/// Both kinds of attention: the grouped one's shape, and how far the next token's gradients lie from a token's.
-struct Problem {
-    GroupedAttentionShape shape;
-    int queryGradRow, keyGradRow, valueGradRow;
-    Earlier earlier;
-
-    __device__ int queryRow() const { return shape.heads * shape.querySize; }
-    __device__ int keyRow() const { return shape.keyValueHeads * shape.querySize; }
-    __device__ int valueRow() const { return shape.keyValueHeads * shape.valueSize; }
-    __device__ int outputRow() const { return shape.heads * shape.valueSize; }
-
-    /// Positions are those of the whole sequence.
-    __device__ int queryPosition(int query) const { return earlier.count * shape.length + query; }
-    __device__ int keyPosition(int piece, int key) const { return piece * shape.length + key; }
-    __device__ bool sees(int query, int key) const
-    {
-        return !shape.causal || (key <= query && (shape.window == 0 || query - key < shape.window));
-    }
-    /// Whether none of a tile of queries sees any of a tile of keys; both begin at these positions.
-    __device__ bool seesNothing(int query, int key) const
-    {
-        return shape.causal
-               && (key > query + tile - 1 || (shape.window > 0 && query - (key + tile - 1) >= shape.window));
-    }
-    __device__ float capped(float score) const
-    {
-        return shape.softCap > 0 ? shape.softCap * tanhf(score / shape.softCap) : score;
-    }
-    /// Of capped(), where it has this value.
-    __device__ float slopeOfCap(float value) const
-    {
-        return shape.softCap > 0 ? 1 - value / shape.softCap * (value / shape.softCap) : 1.0f;
-    }
-};
-
-GroupedAttentionShape grouped(const AttentionShape& shape)
-{
-    return {.sequences = shape.sequences,
-            .length = shape.length,
-            .heads = shape.heads,
-            .keyValueHeads = shape.heads,
-            .querySize = shape.headSize,
-            .valueSize = shape.headSize,
-            .pieces = shape.pieces,
-            .scale = float(1 / std::sqrt(double(shape.headSize)))};
-}
-
-Problem problem(const GroupedAttentionShape& shape, const EarlierPieces& earlier)
-{
-    return {shape, shape.heads * shape.querySize, shape.keyValueHeads * shape.querySize,
-            shape.keyValueHeads * shape.valueSize, plain(shape.pieces, earlier)};
-}
 
 /// What a block of any of the three kernels shares.
 struct Shared {
@@ -157,7 +82,7 @@ __global__ void forward(Problem of, const float* query, const float* key, const 
     }
     for (int piece = 0; piece <= of.earlier.count; ++piece)
         for (int at = 0; at < shape.length; at += tile) {
-            if (of.seesNothing(of.queryPosition(first), of.keyPosition(piece, at)))
+            if (of.seesNothing(of.queryPosition(first), tile, of.keyPosition(piece, at), tile))
                 continue;
             float scores[own][own] = {};
             addProduct(scores, queries, first,
@@ -235,26 +160,13 @@ __global__ void sinkGradient(Problem of, const float* sinks, const float* logSum
         grad[head] -= sum;
 }
 
-/// Of one query and key.
-struct Numbers {
-    bool seen;
-    float logSum, dot;
-};
-
-/// Of a tile: products of queries and keys become probabilities, and products of outputGrad and values the gradients of
-/// what the queries' and keys' products were.
 template<typename NumbersOf>
 __device__ void scoreGradients(const Problem& of, float (&scores)[own][own], float (&grads)[own][own],
                                NumbersOf numbersOf)
 {
     for (int i = 0; i < own; ++i)
-        for (int j = 0; j < own; ++j) {
-            const Numbers is = numbersOf(i, j);
-            const float score = of.capped(of.shape.scale * scores[i][j]);
-            scores[i][j] = is.seen ? expf(score - is.logSum) : 0.0f;
-            grads[i][j] =
-                is.seen ? of.shape.scale * scores[i][j] * (grads[i][j] - is.dot) * of.slopeOfCap(score) : 0.0f;
-        }
+        for (int j = 0; j < own; ++j)
+            scoreGradient(of, numbersOf(i, j), scores[i][j], grads[i][j]);
 }
 
 /// Blocks: tiles of queries, heads, sequences.
@@ -273,7 +185,7 @@ __global__ void queryGradient(Problem of, const float* query, const float* key, 
     float sums[slices][own][own] = {};
     for (int piece = 0; piece <= of.earlier.count; ++piece)
         for (int at = 0; at < shape.length; at += tile) {
-            if (of.seesNothing(of.queryPosition(first), of.keyPosition(piece, at)))
+            if (of.seesNothing(of.queryPosition(first), tile, of.keyPosition(piece, at), tile))
                 continue;
             const float* const keys = of.earlier.keys(piece, key) + token * of.keyRow() + group * shape.querySize;
             const float* const values =
@@ -325,7 +237,7 @@ __global__ void keyValueGradient(Problem of, const float* query, const float* ke
         const float* const grads = outputGrad + token * of.outputRow() + head * shape.valueSize;
         const std::int64_t numbers = (std::int64_t(sequence) * shape.heads + head) * shape.length;
         for (int at = 0; at < shape.length; at += tile) {
-            if (of.seesNothing(of.queryPosition(at), of.keyPosition(piece, first)))
+            if (of.seesNothing(of.queryPosition(at), tile, of.keyPosition(piece, first), tile))
                 continue;
             float scores[own][own] = {}, ofScores[own][own] = {};
             addProduct(scores, keys, first, {queries, of.queryRow(), 1, shape.length}, at, shape.querySize,
@@ -389,16 +301,15 @@ void withSlices(const GroupedAttentionShape& shape, Launch launch)
     }
 }
 
-struct Forward {
-    const float *query, *key, *value, *sinks;
-    float *logSums, *output;
-};
-
-void launchForward(const Context& context, const Problem& of, const Forward& with)
+void launchForward(const Context& context, const Problem& of, bool bf16, const AttentionForwardPass& with)
 {
     const GroupedAttentionShape& shape = of.shape;
     if (shape.tokens() == 0)
         return;
+    if (bf16) {
+        launchOnTensorCores(context, of, with);
+        return;
+    }
     const dim3 blocks(tilesOf(shape.length), unsigned(shape.heads), unsigned(shape.sequences));
     withSlices(shape, [&](auto slices) {
         forward<decltype(slices)::value><<<blocks, blockSize, 0, context.stream>>>(
@@ -406,12 +317,7 @@ void launchForward(const Context& context, const Problem& of, const Forward& wit
     });
 }
 
-struct Backward {
-    const float *query, *key, *value, *sinks, *logSums, *output, *outputGrad;
-    float *queryGrad, *keyGrad, *valueGrad, *dots, *owed, *sinkGrad;
-};
-
-void launchBackward(const Context& context, const Problem& of, const Backward& with)
+void launchBackward(const Context& context, const Problem& of, bool bf16, const AttentionBackwardPass& with)
 {
     const GroupedAttentionShape& shape = of.shape;
     if (shape.tokens() == 0)
@@ -422,6 +328,10 @@ void launchBackward(const Context& context, const Problem& of, const Backward& w
     if (with.sinks)
         sinkGradient<<<unsigned(shape.heads), blockSize, 0, context.stream>>>(of, with.sinks, with.logSums, with.dots,
                                                                               with.sinkGrad);
+    if (bf16) {
+        launchOnTensorCores(context, of, with);
+        return;
+    }
     const dim3 queries(tilesOf(shape.length), unsigned(shape.heads), unsigned(shape.sequences));
     const dim3 keys(tilesOf(shape.length), unsigned(shape.keyValueHeads),
                     unsigned(shape.sequences * (of.earlier.count + 1)));
@@ -439,7 +349,7 @@ void launchBackward(const Context& context, const Problem& of, const Backward& w
 void run(const Context& context, const AttentionForward& call)
 {
     launchForward(
-        context, problem(grouped(call.shape), call.earlier),
+        context, problem(grouped(call.shape), call.earlier), call.bf16,
         {call.query.data(), call.key.data(), call.value.data(), nullptr, call.saved.data(), call.output.data()});
 }
 
@@ -450,7 +360,7 @@ void run(const Context& context, const AttentionInputGrad& call)
     const int hidden = call.shape.hidden();
     of.queryGradRow = of.keyGradRow = of.valueGradRow = 3 * hidden;
     float* const grad = call.queryKeyValueGrad.data();
-    launchBackward(context, of,
+    launchBackward(context, of, call.bf16,
                    {call.query.data(), call.key.data(), call.value.data(), nullptr, call.saved.data(),
                     call.output.data(), call.outputGrad.data(), grad, grad + hidden, grad + 2 * hidden,
                     call.scratch.data(), call.sequenceGradient.data(), nullptr});
@@ -458,7 +368,7 @@ void run(const Context& context, const AttentionInputGrad& call)
 
 void run(const Context& context, const GroupedAttentionForward& call)
 {
-    launchForward(context, problem(call.shape, call.earlier),
+    launchForward(context, problem(call.shape, call.earlier), call.bf16,
                   {call.query.data(), call.key.data(), call.value.data(),
                    call.sinks.empty() ? nullptr : call.sinks.data(), call.logSums.data(), call.output.data()});
 }
@@ -466,7 +376,7 @@ void run(const Context& context, const GroupedAttentionForward& call)
 void run(const Context& context, const GroupedAttentionInputGrad& call)
 {
     assert(call.sequenceGradient.size() == call.shape.sequenceGradient());
-    launchBackward(context, problem(call.shape, call.earlier),
+    launchBackward(context, problem(call.shape, call.earlier), call.bf16,
                    {call.query.data(), call.key.data(), call.value.data(),
                     call.sinks.empty() ? nullptr : call.sinks.data(), call.logSums.data(), call.output.data(),
                     call.outputGrad.data(), call.queryGrad.data(), call.keyGrad.data(), call.valueGrad.data(),

@@ -42,7 +42,7 @@ void addRows(int rows, int columns, const float* from, int fromStride, float* to
 
 void run(const AttentionForward& call)
 {
-    const auto [shape, query, key, value, probabilities, output, earlier] = call;
+    const auto& [shape, query, key, value, probabilities, output, earlier, bf16] = call;
     const int hidden = shape.hidden(), length = shape.length, size = shape.headSize, keys = shape.keys();
     const int piece = int(earlier.saved.size()), before = piece * length;
     [[maybe_unused]] const std::size_t elements = shape.tokens() * hidden;
@@ -74,8 +74,8 @@ void run(const AttentionForward& call)
 
 void run(const AttentionInputGrad& call)
 {
-    const auto [shape, query, key, value, probabilities, output, outputGrad, queryKeyValueGrad, scoresGrad, earlier,
-                sequenceGradient] = call;
+    const auto& [shape, query, key, value, probabilities, output, outputGrad, queryKeyValueGrad, scoresGrad, earlier,
+                 sequenceGradient, bf16] = call;
     const int hidden = shape.hidden(), length = shape.length, size = shape.headSize, keys = shape.keys();
     const int piece = int(earlier.saved.size());
     const bool isLast = piece == shape.pieces - 1;

@@ -110,25 +110,43 @@ inline void checkRotary()
     });
 }
 
+/// As they are, or what bf16 can hold of them.
+inline Values valuesFor(bool bf16, Values values)
+{
+    return bf16 ? Bf16Values(std::move(values)).values : values;
+}
+
+/// Whether this GPU has tensor cores for bf16.
+inline bool multipliesBf16()
+{
+    int major = 0;
+    require(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, 0), "look at the GPU");
+    return major >= 8;
+}
+
 /// Forward and gradients of whole sequences.
-inline void checkGroupedAttention(const char* name, const GroupedAttentionShape& shape, bool withSinks = false)
+inline void checkGroupedAttention(const std::string& name, const GroupedAttentionShape& shape, bool withSinks = false,
+                                  bool bf16 = false)
 {
     namespace gpu = kernels::cuda;
-    const Values q = someValues(shape.queries(), 1, 3), k = someValues(shape.keys(), 2),
-                 v = someValues(shape.values(), 3), dy = someValues(shape.outputs(), 4),
+    const double limit = bf16 ? bf16AttentionError : sumError;
+    const Values q = valuesFor(bf16, someValues(shape.queries(), 1, 3)),
+                 k = valuesFor(bf16, someValues(shape.keys(), 2)), v = valuesFor(bf16, someValues(shape.values(), 3)),
+                 dy = valuesFor(bf16, someValues(shape.outputs(), 4)),
                  s = withSinks ? someValues(shape.heads, 5, 2) : Values();
     Floats query(single(q)), key(single(k)), value(single(v)), grad(single(dy)), sinks(single(s)),
         logSums(shape.numbers()), output(shape.outputs());
     const std::span<float> given = withSinks ? sinks.span() : std::span<float>();
     const auto expected = reference::groupedAttentionForward(shape, q, k, v, s);
     const auto grads = reference::groupedAttentionInputGrad(shape, q, k, v, dy, s);
-    check(std::string("attention, ") + name, joined({expected.output, expected.logSums}), sumError, [&] {
-        gpu::run({}, kernels::GroupedAttentionForward{
-                         shape, query.span(), key.span(), value.span(), logSums.span(), output.span(), {}, given});
+    check("attention, " + name, joined({expected.output, expected.logSums}), limit, [&] {
+        gpu::run({},
+                 kernels::GroupedAttentionForward{
+                     shape, query.span(), key.span(), value.span(), logSums.span(), output.span(), {}, given, bf16});
         return readAll({&output, &logSums});
     });
-    check(std::string("attention grads, ") + name,
-          joined({grads.query, grads.key, grads.value, plus(grads.sinks, withSinks ? 0.5 : 0)}), sumError, [&] {
+    check("attention grads, " + name,
+          joined({grads.query, grads.key, grads.value, plus(grads.sinks, withSinks ? 0.5 : 0)}), limit, [&] {
               Floats dq(q.size()), dk(k.size()), dv(v.size()), dots(shape.numbers()),
                   ds(std::vector<float>(s.size(), 0.5f));
               gpu::run({}, kernels::GroupedAttentionInputGrad{shape,
@@ -145,7 +163,8 @@ inline void checkGroupedAttention(const char* name, const GroupedAttentionShape&
                                                               {},
                                                               {},
                                                               given,
-                                                              ds.span()});
+                                                              ds.span(),
+                                                              bf16});
               return readAll({&dq, &dk, &dv, &ds});
           });
 }
@@ -174,10 +193,20 @@ inline void checkGroupedAttentions()
     GroupedAttentionShape capped = shape(small ? 20 : 90, 4, 2, 6, 6);
     capped.softCap = 0.75f; // small enough to be felt
     checkGroupedAttention("capped, with sinks", capped, true);
+    if (!multipliesBf16())
+        return;
+    checkGroupedAttention("grouped, bf16", shape(small ? 19 : 150, 6, 2, 33, 33), false, true);
+    checkGroupedAttention("several tiles, bf16", shape(small ? 70 : 200, 2, 1, 64, 64), false, true);
+    checkGroupedAttention("wide heads, bf16", shape(small ? 35 : 200, 2, 1, 128, 128), false, true);
+    checkGroupedAttention("other values, bf16", shape(small ? 9 : 70, 2, 2, 192, 128), false, true);
+    checkGroupedAttention("widest heads, bf16", shape(small ? 5 : 70, 1, 1, 256, 256), false, true);
+    checkGroupedAttention("window, bf16", window, false, true);
+    checkGroupedAttention("no mask, bf16", all, false, true);
+    checkGroupedAttention("capped, with sinks, bf16", capped, true, true);
 }
 
 /// Sequences in pieces, forward from the first and back from the last, against the whole sequences.
-inline void checkGroupedPieces()
+inline void checkGroupedPieces(bool bf16)
 {
     namespace gpu = kernels::cuda;
     constexpr int pieces = 3;
@@ -194,8 +223,10 @@ inline void checkGroupedPieces()
     GroupedAttentionShape whole = shape;
     whole.length = pieces * length;
     whole.pieces = 1;
-    const Values q = someValues(whole.queries(), 1, 2), k = someValues(whole.keys(), 2),
-                 v = someValues(whole.values(), 3), dy = someValues(whole.outputs(), 4);
+    const double limit = bf16 ? bf16AttentionError : sumError;
+    const Values q = valuesFor(bf16, someValues(whole.queries(), 1, 2)),
+                 k = valuesFor(bf16, someValues(whole.keys(), 2)), v = valuesFor(bf16, someValues(whole.values(), 3)),
+                 dy = valuesFor(bf16, someValues(whole.outputs(), 4));
     const auto expected = reference::groupedAttentionForward(whole, q, k, v);
     const auto grads = reference::groupedAttentionInputGrad(whole, q, k, v, dy);
     const auto cut = [&](const Values& from, int piece) { // of both sequences
@@ -223,28 +254,46 @@ inline void checkGroupedPieces()
     const auto earlier = [&](int i) {
         return kernels::EarlierPieces{std::span(places).first(std::size_t(i)), 0, shape.keys()};
     };
-    check("attention of grouped pieces", outputs, sumError, [&] {
+    check(bf16 ? "attention of grouped pieces, bf16" : "attention of grouped pieces", outputs, limit, [&] {
         std::vector<float> all;
         for (int i = 0; i < pieces; ++i) {
             Piece& is = *at[std::size_t(i)];
-            gpu::run({}, kernels::GroupedAttentionForward{shape, is.query.span(), is.saved.span().first(shape.keys()),
-                                                          is.saved.span().last(shape.values()), is.logSums.span(),
-                                                          is.output.span(), earlier(i)});
+            gpu::run({}, kernels::GroupedAttentionForward{shape,
+                                                          is.query.span(),
+                                                          is.saved.span().first(shape.keys()),
+                                                          is.saved.span().last(shape.values()),
+                                                          is.logSums.span(),
+                                                          is.output.span(),
+                                                          earlier(i),
+                                                          {},
+                                                          bf16});
             const std::vector<float> own = is.output.read();
             all.insert(all.end(), own.begin(), own.end());
         }
         return all;
     });
-    check("grads of grouped pieces", allGrads, sumError, [&] {
+    check(bf16 ? "grads of grouped pieces, bf16" : "grads of grouped pieces", allGrads, limit, [&] {
         Floats owed(std::vector<float>(shape.sequenceGradient(), NAN)), dots(shape.numbers());
         std::vector<std::vector<float>> own(pieces);
         for (int i = pieces; i-- > 0;) {
             Piece& is = *at[std::size_t(i)];
             Floats dq(shape.queries()), dk(shape.keys()), dv(shape.values());
-            gpu::run({}, kernels::GroupedAttentionInputGrad{shape, is.query.span(), is.saved.span().first(shape.keys()),
-                                                            is.saved.span().last(shape.values()), is.logSums.span(),
-                                                            is.output.span(), is.grad.span(), dq.span(), dk.span(),
-                                                            dv.span(), dots.span(), earlier(i), owed.span()});
+            gpu::run({}, kernels::GroupedAttentionInputGrad{shape,
+                                                            is.query.span(),
+                                                            is.saved.span().first(shape.keys()),
+                                                            is.saved.span().last(shape.values()),
+                                                            is.logSums.span(),
+                                                            is.output.span(),
+                                                            is.grad.span(),
+                                                            dq.span(),
+                                                            dk.span(),
+                                                            dv.span(),
+                                                            dots.span(),
+                                                            earlier(i),
+                                                            owed.span(),
+                                                            {},
+                                                            {},
+                                                            bf16});
             own[std::size_t(i)] = readAll({&dq, &dk, &dv});
         }
         std::vector<float> all;
@@ -304,11 +353,7 @@ inline void checkActivations()
               });
     }
     const Values x = someValues(count, 1, 4), dy = someValues(count, 2);
-    Values capped(count), slopes(count);
-    for (std::size_t i = 0; i < count; ++i) {
-        capped[i] = 3 * std::tanh(x[i] / 3);
-        slopes[i] = dy[i] * (1 - capped[i] * capped[i] / 9);
-    }
+    const Values capped = reference::softCap(3, x), slopes = reference::softCapGrad(3, capped, dy);
     check("soft cap and grad", joined({capped, slopes}), sumError, [&] {
         Floats values(single(x)), grad(single(dy));
         gpu::run({}, kernels::SoftCap{3, values.span()});
@@ -373,7 +418,9 @@ inline void checkDecoders()
     checkRmsNorm();
     checkRotary();
     checkGroupedAttentions();
-    checkGroupedPieces();
+    checkGroupedPieces(false);
+    if (multipliesBf16())
+        checkGroupedPieces(true);
     checkActivations();
     checkLatentKeys();
     checkBf16();

@@ -86,6 +86,16 @@ Value shuffle(const char* what, unsigned mask, Value value, unsigned lane, const
     return std::bit_cast<Value>(Bits(exchangeInWarp(what, mask, std::bit_cast<Bits>(value), lane, where)));
 }
 
+/// Two numbers of bf16, `low` in the lower half.
+inline std::uint32_t bf16Pair(float high, float low)
+{
+    const auto narrowed = [](float value) {
+        const auto bits = std::bit_cast<std::uint32_t>(value);
+        return (bits & 0x7fffffff) > 0x7f800000 ? 0x7fffu : (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
+    };
+    return narrowed(high) << 16 | narrowed(low);
+}
+
 inline std::uint64_t globalTimer()
 {
     return std::uint64_t(std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1));

@@ -33,6 +33,11 @@ std::uint64_t exchangeInWarp(const char* what, std::uint32_t mask, std::uint64_t
 /// The same for a vote: one bit for each lane of `mask`.
 std::uint32_t voteInWarp(const char* what, std::uint32_t mask, bool vote, const Where& where);
 
+/// Waits until all lanes of the warp are here, and adds to each lane's four sums its part of the product of 16 x 16 by
+/// 16 x 8 numbers of bf16. Of the left factor a lane gives four pairs, of the right one two; which, PTX ISA says under
+/// "Matrix Fragments for mma.m16n8k16 with floating point type".
+void multiplyInWarp(float* sums, const std::uint32_t* left, const std::uint32_t* right, const Where& where);
+
 /// A place in the block's shared memory, the same for all calls with one `key` in a block. It begins as a pattern that
 /// is not a number; what lies behind it is out of bounds for the address sanitizer.
 void* sharedMemory(const void* key, std::size_t bytes, std::size_t alignment);

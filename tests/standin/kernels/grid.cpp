@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -40,10 +41,10 @@ struct GpuThread {
     const char* what = nullptr;
     std::uint32_t mask = 0;
     std::uint64_t given = 0, taken = 0;
-    unsigned source = 0; ///< the lane whose bits it takes; `votes`: one bit of each
+    unsigned source = 0; ///< the lane whose bits it takes; `votes`: one bit of each; `products`
 };
 
-constexpr unsigned votes = warpLanes;
+constexpr unsigned votes = warpLanes, products = warpLanes + 1;
 
 bool isSame(const Where& a, const Where& b)
 {
@@ -113,6 +114,33 @@ std::string text(const Where& where)
 {
     const std::string file = where.file;
     return file.substr(file.rfind('/') + 1) + ":" + std::to_string(where.line);
+}
+
+/// What a lane has of a product on tensor cores.
+struct Fragments {
+    float* sums;
+    const std::uint32_t *left, *right;
+};
+
+/// Each lane's sums, in the layout of mma.m16n8k16.
+void multiply(std::span<const GpuThread> warp)
+{
+    const auto of = [&](unsigned row, unsigned t) -> const Fragments& {
+        return *reinterpret_cast<const Fragments*>(std::uintptr_t(warp[row * 4 + t].given));
+    };
+    const auto number = [](std::uint32_t pair, unsigned second) {
+        return std::bit_cast<float>(second ? pair & 0xffff0000 : pair << 16);
+    };
+    for (unsigned row = 0; row < 16; ++row)
+        for (unsigned column = 0; column < 8; ++column) {
+            float sum = 0;
+            for (unsigned k = 0; k < 16; ++k) {
+                const unsigned t = k % 8 / 2, upper = k / 8;
+                sum +=
+                    number(of(row % 8, t).left[row / 8 + 2 * upper], k % 2) * number(of(column, t).right[upper], k % 2);
+            }
+            of(row % 8, column / 2).sums[row / 8 * 2 + column % 2] += sum;
+        }
 }
 
 /// Runs grids on one thread of the host, one at a time.
@@ -361,14 +389,19 @@ bool Engine::finishWarp(GpuThread& any)
         present |= 1u << lane;
         voted |= unsigned(each.given != 0) << lane;
     }
+    if (any.source == products) {
+        if (present != ~0u)
+            fault(any, std::string("calls ") + any.what + " in " + text(any.where) + " without all lanes of its warp");
+        multiply(warp);
+    }
     for (unsigned lane = 0; lane < warp.size(); ++lane) {
         GpuThread& each = warp[lane];
         if ((present >> lane & 1) == 0)
             continue;
-        if (each.source != votes && (present >> each.source & 1) == 0)
+        if (each.source < warpLanes && (present >> each.source & 1) == 0)
             fault(each, std::string("takes by ") + each.what + " in " + text(each.where) + " from lane "
                             + std::to_string(each.source) + ", which has returned, is not in the mask or is not there");
-        each.taken = each.source == votes ? voted : warp[each.source].given;
+        each.taken = each.source >= warpLanes ? voted : warp[each.source].given;
         each.state = GpuThread::State::Ready;
         if (&each != m_running) // which simply goes on
             m_ready.push(&each);
@@ -445,6 +478,12 @@ std::uint64_t exchangeInWarp(const char* what, std::uint32_t mask, std::uint64_t
 std::uint32_t voteInWarp(const char* what, std::uint32_t mask, bool vote, const Where& where)
 {
     return std::uint32_t(engine().waitInWarp(what, mask, vote ? 1 : 0, votes, where));
+}
+
+void multiplyInWarp(float* sums, const std::uint32_t* left, const std::uint32_t* right, const Where& where)
+{
+    const Fragments own{sums, left, right};
+    engine().waitInWarp("mma.sync", ~0u, reinterpret_cast<std::uintptr_t>(&own), products, where);
 }
 
 void* sharedMemory(const void* key, std::size_t bytes, std::size_t alignment)

@@ -115,6 +115,43 @@ int main()
                   {rows, hidden, hidden}, some(elements), some(elements), some(columns * columns), some(columns)},
               elements, &own);
     }
+    const GroupedAttentionShape attention{.sequences = rows / length,
+                                          .length = length,
+                                          .heads = 32,
+                                          .keyValueHeads = 8,
+                                          .querySize = 128,
+                                          .valueSize = 128};
+    for (const bool bf16 : {false, true}) {
+        check(bf16 ? "attention on tensor cores" : "attention",
+              GroupedAttentionForward{attention,
+                                      some(attention.queries()),
+                                      some(attention.keys()),
+                                      some(attention.values()),
+                                      some(attention.numbers()),
+                                      some(attention.outputs()),
+                                      {},
+                                      {},
+                                      bf16},
+              attention.queries());
+        check(bf16 ? "its gradient on tensor cores" : "its gradient",
+              GroupedAttentionInputGrad{attention,
+                                        some(attention.queries()),
+                                        some(attention.keys()),
+                                        some(attention.values()),
+                                        some(attention.numbers()),
+                                        some(attention.outputs()),
+                                        some(attention.outputs()),
+                                        some(attention.queries()),
+                                        some(attention.keys()),
+                                        some(attention.values()),
+                                        some(attention.numbers()),
+                                        {},
+                                        {},
+                                        {},
+                                        {},
+                                        bf16},
+              attention.queries());
+    }
     check("sums in parts", tensorCall(TensorOperation::SumParts, {1 << 23, 1024}), 1 << 23);
     check("sum of the parts", tensorCall(TensorOperation::SumParts, {1024, 1}), 1024);
     const int classes = 50257; // in the end one number of each row is added up

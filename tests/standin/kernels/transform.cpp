@@ -2,7 +2,7 @@
 // Rewrites a .cu or .cuh for a compiler of the host:
 //   transform IN OUT
 // Only what is no C++ changes, and no line moves: launches become standin::launch, shared variables references to
-// standin::shared, and the one instruction of PTX that we use a call. Other such things are refused with their place;
+// standin::shared, and the instructions of PTX that we use calls. Other such things are refused with their place;
 // what device.h lacks does not compile.
 #include <algorithm>
 #include <cctype>
@@ -198,12 +198,31 @@ void rewriteRegisters(Source& source)
     };
     static const Known all[] = {{R"(asm volatile("mov.u64 %0, %%globaltimer;" : "=l"()", "standin::globalTimer()"},
                                 {R"(asm volatile("mov.u32 %0, %%smid;" : "=r"()", "standin::multiprocessor()"}};
+    // Those of kernels/cuda/tensorcores.cuh, whose operands have these names.
+    static const Known statements[] = {
+        {R"(asm("cvt.rn.bf16x2.f32 )", "pair = standin::bf16Pair(high, low)"},
+        {R"(asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 )",
+         "standin::multiplyInWarp(sums, left, right, {__FILE__, __LINE__})"},
+    };
     for (std::size_t at = findWord(source, "asm"); at != std::string::npos; at = findWord(source, "asm")) {
+        const Known* statement = std::find_if(std::begin(statements), std::end(statements), [&](const Known& each) {
+            return source.text.compare(at, each.text.size(), each.text) == 0;
+        });
+        if (statement != std::end(statements)) {
+            const std::size_t end = closing(source, source.code.find('(', at));
+            const auto begin = source.text.begin();
+            replace(
+                source, at, end,
+                statement->call
+                    + std::string(
+                        std::size_t(std::count(begin + std::ptrdiff_t(at), begin + std::ptrdiff_t(end), '\n')), '\n'));
+            continue;
+        }
         const Known* known = std::find_if(std::begin(all), std::end(all), [&](const Known& each) {
             return source.text.compare(at, each.text.size(), each.text) == 0;
         });
         if (known == std::end(all))
-            refuse(source, at, "an instruction of PTX other than reading the timer or the multiprocessor");
+            refuse(source, at, "an instruction of PTX that has no meaning here");
         const std::size_t open = at + known->text.size() - 1, end = closing(source, open);
         const std::string variable = source.text.substr(open + 1, end - open - 2);
         replace(source, at, closing(source, source.code.find('(', at)),

@@ -38,9 +38,14 @@ becomes '__shared__ std::pair<int, 2> a[n][n + 1], b;' \
 becomes 'asm volatile("mov.u32 %0, %%smid;" : "=r"(own));' 'own = decltype(own)(standin::multiprocessor());'
 becomes 'asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(time));' 'time = decltype(time)(standin::globalTimer());'
 
+becomes 'asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));' 'pair = standin::bf16Pair(high, low);'
+becomes 'asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0}"
+: "+f"(sums[0]));' 'standin::multiplyInWarp(sums, left, right, {__FILE__, __LINE__})
+;'
+
 refused '
 
-asm("bar.sync 0;");' 3 'an instruction of PTX other than reading the timer or the multiprocessor'
+asm("bar.sync 0;");' 3 'an instruction of PTX that has no meaning here'
 refused 'extern __shared__ float all[];' 1 'shared memory whose size a launch says'
 refused '__shared__ int one = 1;' 1 'a shared variable that is no plain one or an array'
 refused '__constant__ float table[8];' 1 '__constant__'

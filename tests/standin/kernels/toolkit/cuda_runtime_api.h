@@ -26,10 +26,13 @@ enum cudaMemcpyKind {
     cudaMemcpyDefault = 4
 };
 
+enum cudaDeviceAttr { cudaDevAttrComputeCapabilityMajor = 75 };
+
 extern "C" {
 const char* cudaGetErrorString(cudaError_t error);
 cudaError_t cudaGetLastError();
 cudaError_t cudaGetDeviceCount(int* count);
+cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr what, int device);
 cudaError_t cudaMalloc(void** place, std::size_t bytes);
 cudaError_t cudaFree(void* place);
 cudaError_t cudaMemset(void* place, int value, std::size_t bytes);

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// What both ways to compute attention on a GPU share: which keys a query sees, where the pieces before the own one lie,
+// and their arguments. attention.cu computes in fp32, tensorattention.cu in bf16 on tensor cores.
+#pragma once
+
+#include "kernels/cuda/kernels.h"
+
+#include <cassert>
+#include <cmath>
+
+namespace pipewright::kernels::cuda {
+
+/// The pieces before the own one.
+struct Earlier {
+    int count;
+    std::size_t key, value;
+    const float* saved[mostPieces - 1];
+
+    __device__ const float* keys(int piece, const float* own) const { return piece < count ? saved[piece] + key : own; }
+    __device__ const float* values(int piece, const float* own) const
+    {
+        return piece < count ? saved[piece] + value : own;
+    }
+};
+
+inline Earlier plain(int pieces, const EarlierPieces& earlier)
+{
+    assert(pieces <= mostPieces && int(earlier.saved.size()) < pieces);
+    Earlier result{int(earlier.saved.size()), earlier.key, earlier.value, {}};
+    for (int i = 0; i < result.count; ++i)
+        result.saved[i] = earlier.saved[i];
+    return result;
+}
+
+/// Both kinds of attention: the grouped one's shape, and how far the next token's gradients lie from a token's.
+struct Problem {
+    GroupedAttentionShape shape;
+    int queryGradRow, keyGradRow, valueGradRow;
+    Earlier earlier;
+
+    __device__ int queryRow() const { return shape.heads * shape.querySize; }
+    __device__ int keyRow() const { return shape.keyValueHeads * shape.querySize; }
+    __device__ int valueRow() const { return shape.keyValueHeads * shape.valueSize; }
+    __device__ int outputRow() const { return shape.heads * shape.valueSize; }
+
+    /// Positions are those of the whole sequence.
+    __device__ int queryPosition(int query) const { return earlier.count * shape.length + query; }
+    __device__ int keyPosition(int piece, int key) const { return piece * shape.length + key; }
+    __device__ bool sees(int query, int key) const
+    {
+        return !shape.causal || (key <= query && (shape.window == 0 || query - key < shape.window));
+    }
+    /// Whether none of so many queries sees any of so many keys; both begin at these positions.
+    __device__ bool seesNothing(int query, int queries, int key, int keys) const
+    {
+        return shape.causal
+               && (key > query + queries - 1 || (shape.window > 0 && query - (key + keys - 1) >= shape.window));
+    }
+    __device__ float capped(float score) const
+    {
+        return shape.softCap > 0 ? shape.softCap * tanhf(score / shape.softCap) : score;
+    }
+    /// Of capped(), where it has this value.
+    __device__ float slopeOfCap(float value) const
+    {
+        return shape.softCap > 0 ? 1 - value / shape.softCap * (value / shape.softCap) : 1.0f;
+    }
+};
+
+inline GroupedAttentionShape grouped(const AttentionShape& shape)
+{
+    return {.sequences = shape.sequences,
+            .length = shape.length,
+            .heads = shape.heads,
+            .keyValueHeads = shape.heads,
+            .querySize = shape.headSize,
+            .valueSize = shape.headSize,
+            .pieces = shape.pieces,
+            .scale = float(1 / std::sqrt(double(shape.headSize)))};
+}
+
+inline Problem problem(const GroupedAttentionShape& shape, const EarlierPieces& earlier)
+{
+    return {shape, shape.heads * shape.querySize, shape.keyValueHeads * shape.querySize,
+            shape.keyValueHeads * shape.valueSize, plain(shape.pieces, earlier)};
+}
+
+struct AttentionForwardPass {
+    const float *query, *key, *value, *sinks;
+    float *logSums, *output;
+};
+
+struct AttentionBackwardPass {
+    const float *query, *key, *value, *sinks, *logSums, *output, *outputGrad;
+    float *queryGrad, *keyGrad, *valueGrad, *dots, *owed, *sinkGrad;
+};
+
+/// Of one query and key.
+struct Numbers {
+    bool seen;
+    float logSum, dot;
+};
+
+/// The product of a query and a key becomes their probability, and that of outputGrad and value the gradient of what
+/// the first was.
+__device__ inline void scoreGradient(const Problem& of, const Numbers& is, float& score, float& grad)
+{
+    const float capped = of.capped(of.shape.scale * score);
+    score = is.seen ? expf(capped - is.logSum) : 0.0f;
+    grad = is.seen ? of.shape.scale * score * (grad - is.dot) * of.slopeOfCap(capped) : 0.0f;
+}
+
+// In tensorattention.cu: the same in bf16, of a problem that has tokens. `dots` of the backward are filled.
+void launchOnTensorCores(const Context& context, const Problem& of, const AttentionForwardPass& with);
+void launchOnTensorCores(const Context& context, const Problem& of, const AttentionBackwardPass& with);
+
+} // namespace pipewright::kernels::cuda
