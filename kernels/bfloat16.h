@@ -22,9 +22,10 @@ struct Narrow {
     std::span<std::uint16_t> to;
 };
 
-/// values = what bf16 can hold of them.
+/// values = what bf16 can hold of them. They are narrowed into `to` as well, where it is not empty.
 struct RoundToBf16 {
     std::span<float> values;
+    std::span<std::uint16_t> to = {};
 };
 
 } // namespace pipewright::kernels

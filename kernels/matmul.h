@@ -5,6 +5,7 @@
 // different times. Cost of each: 2 · rows · inputs · outputs floating-point operations.
 #pragma once
 
+#include <cstdint>
 #include <span>
 
 namespace pipewright::kernels {
@@ -18,21 +19,34 @@ struct LinearShape {
     int outputs = 0;
 };
 
+/// What a device with arithmetic for bf16 may make of a product's two factors, which are in the order of the call.
+struct Bf16Factors {
+    bool exact = false;                                    ///< bf16 can hold all of their values
+    const std::uint16_t *left = nullptr, *right = nullptr; ///< where they lie in bf16 too, both or neither
+    bool areStored() const { return left && right; }
+};
+
 /// output[rows][outputs] = input[rows][inputs] · weight[outputs][inputs]ᵀ + bias[outputs]. No bias when
-/// the span is empty.
+/// the span is empty. Where there is `activated`, which only a replaced output has, it becomes gelu(output) as in
+/// gelu.h.
 struct LinearForward {
     LinearShape shape;
     std::span<const float> input, weight, bias;
     std::span<float> output;
     Store store = Store::Replace;
+    std::span<float> activated = {};
+    Bf16Factors bf16 = {};
 };
 
-/// inputGrad[rows][inputs] = outputGrad[rows][outputs] · weight[outputs][inputs], or is added to what is there.
+/// inputGrad[rows][inputs] = outputGrad[rows][outputs] · weight[outputs][inputs], or is added to what is there. Where
+/// the input was gelu(`activationInput`) and the gradient is replaced, it becomes that of activationInput.
 struct LinearInputGrad {
     LinearShape shape;
     std::span<const float> outputGrad, weight;
     std::span<float> inputGrad;
     Store store = Store::Replace;
+    std::span<const float> activationInput = {};
+    Bf16Factors bf16 = {};
 };
 
 /// weightGrad[outputs][inputs] += outputGradᵀ · input, biasGrad[outputs] += column sums of outputGrad.
@@ -41,6 +55,7 @@ struct LinearWeightGrad {
     LinearShape shape;
     std::span<const float> input, outputGrad;
     std::span<float> weightGrad, biasGrad;
+    Bf16Factors bf16 = {};
 };
 
 /// False when the matrix library that was loaded is a build without locks, whose concurrent callers

@@ -23,9 +23,10 @@ public:
     void copy(std::span<const float> from, std::span<float> to) const { run(copyOf(from, to)); }
     void copy(std::span<const std::int32_t> from, std::span<std::int32_t> to) const { run(copyOf(from, to)); }
 
-    /// Elements of `saved` and `scratch` of an attention. `saved` is the device's own between the two passes: the host
-    /// keeps probabilities there, a GPU one number per query and head.
-    virtual std::size_t attentionSaved(const AttentionShape& shape) const = 0;
+    /// What attention.h leaves to the device: whether `saved` holds probabilities, or one number per query and head.
+    virtual bool keepsProbabilities() const = 0;
+    /// Whether factors that lie in memory as bf16 are multiplied as such.
+    virtual bool multipliesBf16() const { return false; }
 
 protected:
     /// `call` is the operation's struct, of `bytes` bytes, and is read before this returns.

@@ -216,19 +216,6 @@ Diagnostics whyNotRunnable(const ModelShape& shape)
     return reasons;
 }
 
-Diagnostics whyNotOnGpus(const ModelShape& shape)
-{
-    Diagnostics reasons;
-    // A GPU keeps other numbers of plain attention than the host, and would round them.
-    if (shape.dataType != DataType::Fp32 && shape.architecture != Architecture::Classifier
-        && attentionCoreOf(shape) == AttentionCore::Plain)
-        reasons.push_back({Severity::Error, "model.data_type",
-                           "attention as GPT has it cannot be trained in bf16 on GPUs (--bf16 rounds the products' "
-                           "factors of fp32 models)",
-                           "use --backend host, or mpi without --device cuda, or a model in fp32"});
-    return reasons;
-}
-
 bool isRunnable(const ModelShape& shape)
 {
     return whyNotRunnable(shape).empty();

@@ -34,8 +34,6 @@ int expertLayersOf(const ModelShape& shape);
 /// Why the built-in layers cannot train this model; empty when they can.
 Diagnostics whyNotRunnable(const ModelShape& shape);
 bool isRunnable(const ModelShape& shape);
-/// Of a runnable model: why GPUs cannot.
-Diagnostics whyNotOnGpus(const ModelShape& shape);
 
 /// What the host's kernels keep of attention: the plain one its probabilities, others a number per query and head.
 AttentionMemory attentionOnHost(const ModelShape& shape);

@@ -72,9 +72,11 @@ private:
 
 class CudaDevice final : public Device {
 public:
-    CudaDevice(const CudaGpu& gpu, int index, std::string name, Bytes memory, const CudaSetup& setup, GpuReach& reach)
-        : m_gpu(gpu), m_index(index), m_name(std::move(name)), m_memory(memory), m_cublasLt(setup.cublasLt),
-          m_bfloat16(setup.bfloat16), m_reach(reach)
+    CudaDevice(const CudaGpu& gpu, int index, std::string name, const PipewrightCudaDevice& info,
+               const CudaSetup& setup, GpuReach& reach, MathsNotes& notes)
+        : m_gpu(gpu), m_index(index), m_name(std::move(name)),
+          m_memory(info.memory), m_maths{setup.cublasLt, setup.bfloat16, info.major >= 8}, m_reach(reach),
+          m_notes(notes)
     {
     }
     std::string name() const override { return m_name; }
@@ -100,7 +102,7 @@ public:
     {
         if (!m_room)
             m_room = allocate(capabilities().workspaceBytes);
-        return createCudaOperations(static_cast<CudaStream&>(stream), m_cublasLt, m_bfloat16, m_room->region());
+        return createCudaOperations(static_cast<CudaStream&>(stream), m_maths, m_room->region(), m_notes);
     }
     std::unique_ptr<Stopwatch> createStopwatch(Stream& stream, std::size_t places) override
     {
@@ -151,10 +153,10 @@ private:
     int m_index;
     std::string m_name;
     Bytes m_memory; ///< of the whole GPU
-    std::string m_cublasLt;
-    bool m_bfloat16;
+    CudaMaths m_maths;
     std::atomic<Bytes> m_held{0};
     GpuReach& m_reach;
+    MathsNotes& m_notes;
     std::unique_ptr<Allocation> m_room; ///< of the maths; there from the first on
 };
 
@@ -182,8 +184,8 @@ public:
             PipewrightCudaDevice info{};
             m_gpus[d].check(table.deviceInfo(m_gpus[d].index, &info), "be looked at");
             m_devices.push_back(std::make_unique<CudaDevice>(m_gpus[d], setup.firstDevice + static_cast<int>(d),
-                                                             nameOf(static_cast<int>(d), info), info.memory, setup,
-                                                             m_reach));
+                                                             nameOf(static_cast<int>(d), info), info, setup, m_reach,
+                                                             m_notes));
         }
     }
     ~CudaBackend() override
@@ -211,6 +213,7 @@ public:
     }
     std::int64_t takeRecords(std::int32_t step, std::vector<GpuRecord>& records) override;
     std::int64_t untimedRecords() const override { return m_untimed; }
+    std::vector<std::string> takeNotes() override { return m_notes.take(); }
     std::unique_ptr<Link> createLink(int from, int to, const LinkOptions& options) override
     {
         const CudaGpu &sender = m_gpus.at(static_cast<std::size_t>(from)),
@@ -346,6 +349,7 @@ private:
     bool m_records = false; ///< CUPTI does
     std::int64_t m_untimed = 0;
     GpuReach m_reach{m_table};
+    MathsNotes m_notes;
     std::vector<std::unique_ptr<CudaDevice>> m_devices;
 };
 

@@ -3,27 +3,28 @@
 
 #include "core/base/diagnostic.h"
 
+#include <utility>
+
 namespace pipewright {
 
 namespace {
 
 class CudaOperations final : public kernels::Operations {
 public:
-    CudaOperations(const CudaStream& stream, const std::string& cublasLt, bool bfloat16, Region workspace)
-        : m_gpu(stream.gpu()), m_table(*m_gpu.table)
+    CudaOperations(const CudaStream& stream, const CudaMaths& maths, Region workspace, MathsNotes& notes)
+        : m_gpu(stream.gpu()), m_table(*m_gpu.table), m_multipliesBf16(maths.multipliesBf16), m_notes(notes)
     {
-        m_gpu.check(m_table.createMaths(m_gpu.index, stream.handle(), cublasLt.empty() ? nullptr : cublasLt.c_str(),
-                                        bfloat16, workspace.data, &m_maths),
+        m_gpu.check(m_table.createMaths(m_gpu.index, stream.handle(),
+                                        maths.cublasLt.empty() ? nullptr : maths.cublasLt.c_str(), maths.roundsFactors,
+                                        workspace.data, &m_maths),
                     "prepare its maths");
     }
     ~CudaOperations() override { m_table.destroyMaths(m_maths); }
     CudaOperations(const CudaOperations&) = delete;
     CudaOperations& operator=(const CudaOperations&) = delete;
 
-    std::size_t attentionSaved(const kernels::AttentionShape& shape) const override
-    {
-        return shape.tokens() * static_cast<std::size_t>(shape.heads);
-    }
+    bool keepsProbabilities() const override { return false; }
+    bool multipliesBf16() const override { return m_multipliesBf16; }
 
 protected:
     void issue(kernels::Operation operation, const void* call, std::size_t bytes) const override
@@ -31,20 +32,38 @@ protected:
         m_gpu.check(
             m_table.compute(m_maths, static_cast<std::int32_t>(operation), call, static_cast<std::int64_t>(bytes)),
             "compute");
+        if (const char* const note = m_table.mathsNote(m_maths))
+            m_notes.add(note);
     }
 
 private:
     CudaGpu m_gpu;
     const PipewrightCudaTable& m_table;
+    bool m_multipliesBf16;
+    MathsNotes& m_notes;
     void* m_maths = nullptr;
 };
 
 } // namespace
 
-std::unique_ptr<kernels::Operations> createCudaOperations(const CudaStream& stream, const std::string& cublasLt,
-                                                          bool bfloat16, Region workspace)
+void MathsNotes::add(const std::string& note)
 {
-    return std::make_unique<CudaOperations>(stream, cublasLt, bfloat16, workspace);
+    const std::lock_guard lock(m_mutex);
+    if (m_all.insert(note).second)
+        m_new.insert(note);
+}
+
+std::vector<std::string> MathsNotes::take()
+{
+    const std::lock_guard lock(m_mutex);
+    const std::set<std::string> taken = std::exchange(m_new, {});
+    return {taken.begin(), taken.end()};
+}
+
+std::unique_ptr<kernels::Operations> createCudaOperations(const CudaStream& stream, const CudaMaths& maths,
+                                                          Region workspace, MathsNotes& notes)
+{
+    return std::make_unique<CudaOperations>(stream, maths, workspace, notes);
 }
 
 } // namespace pipewright

@@ -4,11 +4,33 @@
 
 #include "executor/cuda/cudalink.h"
 
+#include <mutex>
+#include <set>
+#include <string>
+#include <vector>
+
 namespace pipewright {
 
-/// `cublasLt`: the library's file; empty: own kernels do the matrix products. `workspace`: PIPEWRIGHT_MATHS_WORKSPACE
-/// bytes of the GPU, which outlive it. Throws Error when it cannot be made.
-std::unique_ptr<kernels::Operations> createCudaOperations(const CudaStream& stream, const std::string& cublasLt,
-                                                          bool bfloat16, Region workspace);
+/// What the maths of a backend's devices did in more steps than it might have, each once.
+class MathsNotes {
+public:
+    void add(const std::string& note);
+    std::vector<std::string> take();
+
+private:
+    std::mutex m_mutex;
+    std::set<std::string> m_all, m_new;
+};
+
+struct CudaMaths {
+    std::string cublasLt;        ///< the library's file; empty: own kernels do the matrix products
+    bool roundsFactors = false;  ///< of products of fp32 values, to bf16
+    bool multipliesBf16 = false; ///< the GPU has arithmetic for it: compute capability 8.0 or later
+};
+
+/// `workspace`: PIPEWRIGHT_MATHS_WORKSPACE bytes of the GPU, which outlive it, as the notes do. Throws Error when it
+/// cannot be made.
+std::unique_ptr<kernels::Operations> createCudaOperations(const CudaStream& stream, const CudaMaths& maths,
+                                                          Region workspace, MathsNotes& notes);
 
 } // namespace pipewright

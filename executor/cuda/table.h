@@ -12,7 +12,7 @@
 extern "C" {
 #endif
 
-enum { PIPEWRIGHT_CUDA_ABI = 10, PIPEWRIGHT_NCCL_NAME = 128 };
+enum { PIPEWRIGHT_CUDA_ABI = 11, PIPEWRIGHT_NCCL_NAME = 128 };
 #define PIPEWRIGHT_CUDA_ENTRY "pipewrightCudaTable"
 
 typedef struct PipewrightCudaDevice {
@@ -142,6 +142,8 @@ typedef struct PipewrightCudaTable {
                        void** maths);
     int (*destroyMaths)(void* maths);
     int (*compute)(void* maths, int32_t operation, const void* call, int64_t bytes);
+    /* What the last compute() did in more steps than it might have; null: nothing. Valid until the next. */
+    const char* (*mathsNote)(void* maths);
 } PipewrightCudaTable;
 
 typedef const PipewrightCudaTable* (*PipewrightCudaEntry)(void);

@@ -205,6 +205,10 @@ public:
     }
     std::string startRecording() override { return m_gpu ? m_gpu->backend().startRecording() : std::string(); }
     std::int64_t untimedRecords() const override { return m_gpu ? m_gpu->backend().untimedRecords() : 0; }
+    std::vector<std::string> takeNotes() override
+    {
+        return m_gpu ? m_gpu->backend().takeNotes() : std::vector<std::string>();
+    }
     std::int64_t takeRecords(std::int32_t step, std::vector<GpuRecord>& records) override
     {
         return m_gpu ? m_gpu->backend().takeRecords(step, records) : 0;

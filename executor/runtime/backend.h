@@ -232,6 +232,8 @@ public:
     /// Between steps: what it saw since the last call, with `step` put in. Returns how many records it lost.
     virtual std::int64_t untimedRecords() const { return 0; } ///< seen so far, and left out: their times are unknown
     virtual std::int64_t takeRecords(std::int32_t /*step*/, std::vector<GpuRecord>&) { return 0; }
+    /// What the devices' maths did in more steps than it might have, since the last call.
+    virtual std::vector<std::string> takeNotes() { return {}; }
     /// At least one of the two devices is local. At most one link per directed pair.
     virtual std::unique_ptr<Link> createLink(int from, int to, const LinkOptions& options) = 0;
     /// What such a link takes of the devices' memory when it is made, and keeps: all the sends that it can store,

@@ -21,10 +21,7 @@ public:
 
 class DryOperations final : public kernels::Operations {
 public:
-    std::size_t attentionSaved(const kernels::AttentionShape& shape) const override
-    {
-        return kernels::hostOperations().attentionSaved(shape);
-    }
+    bool keepsProbabilities() const override { return kernels::hostOperations().keepsProbabilities(); }
 
 private:
     void issue(kernels::Operation, const void*, std::size_t) const override {}

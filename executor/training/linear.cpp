@@ -24,15 +24,18 @@ Linear Linear::part(int firstOutput, int outputs) const
 }
 
 void Linear::forward(const kernels::Operations& on, int rows, std::span<const float> parameters,
-                     std::span<const float> input, std::span<float> output, kernels::Store store) const
+                     std::span<const float> input, std::span<float> output, kernels::Store store,
+                     std::span<float> activated) const
 {
-    on.run(kernels::LinearForward{shape(rows), input, weightIn(parameters), biasIn(parameters), output, store});
+    on.run(
+        kernels::LinearForward{shape(rows), input, weightIn(parameters), biasIn(parameters), output, store, activated});
 }
 
 void Linear::inputGrad(const kernels::Operations& on, int rows, std::span<const float> parameters,
-                       std::span<const float> outputGrad, std::span<float> inputGrad, kernels::Store store) const
+                       std::span<const float> outputGrad, std::span<float> inputGrad, kernels::Store store,
+                       std::span<const float> activationInput) const
 {
-    on.run(kernels::LinearInputGrad{shape(rows), outputGrad, weightIn(parameters), inputGrad, store});
+    on.run(kernels::LinearInputGrad{shape(rows), outputGrad, weightIn(parameters), inputGrad, store, activationInput});
 }
 
 void Linear::weightGrad(const kernels::Operations& on, int rows, std::span<const float> input,

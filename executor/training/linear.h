@@ -22,11 +22,11 @@ public:
     Linear part(int firstOutput, int outputs) const;
 
     void forward(const kernels::Operations& on, int rows, std::span<const float> parameters,
-                 std::span<const float> input, std::span<float> output,
-                 kernels::Store store = kernels::Store::Replace) const;
+                 std::span<const float> input, std::span<float> output, kernels::Store store = kernels::Store::Replace,
+                 std::span<float> activated = {}) const;
     void inputGrad(const kernels::Operations& on, int rows, std::span<const float> parameters,
                    std::span<const float> outputGrad, std::span<float> inputGrad,
-                   kernels::Store store = kernels::Store::Replace) const;
+                   kernels::Store store = kernels::Store::Replace, std::span<const float> activationInput = {}) const;
     /// Adds to the gradients.
     void weightGrad(const kernels::Operations& on, int rows, std::span<const float> input,
                     std::span<const float> outputGrad, std::span<float> gradients) const;

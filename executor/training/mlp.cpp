@@ -14,29 +14,6 @@ kernels::ActivationKind kindOf(Activation activation)
     return kernels::ActivationKind::GeluTanh;
 }
 
-namespace {
-
-/// GELU's tanh form has operations of its own, which GPUs have too.
-void activate(const kernels::Operations& on, kernels::ActivationKind kind, std::span<const float> input,
-              std::span<float> output)
-{
-    if (kind == kernels::ActivationKind::GeluTanh)
-        on.run(kernels::GeluForward{input, output});
-    else
-        on.run(kernels::ActivationForward{kind, input, output});
-}
-
-void activationGrad(const kernels::Operations& on, kernels::ActivationKind kind, std::span<const float> input,
-                    std::span<float> grad)
-{
-    if (kind == kernels::ActivationKind::GeluTanh)
-        on.run(kernels::GeluInputGrad{input, grad, grad});
-    else
-        on.run(kernels::ActivationInputGrad{kind, input, grad, grad});
-}
-
-} // namespace
-
 Mlp::Mlp(const ModelShape& shape, int layer, const StageLayout& layout, const ParameterLayout& parameters)
     : m_rows(int(shape.tokens())), m_gated(shape.gatedMlp), m_activation(kindOf(shape.activation)),
       m_residual(shape, layer, layout, parameters, Residual::mlp), m_fc1(parameters, layer, "fc1"),
@@ -60,8 +37,12 @@ void Mlp::forward(std::span<const float> parameters, const StageMemory& memory, 
         m_fc1.part(width, width).forward(on, m_rows, parameters, input, memory.floats(m_factor));
         on.run(kernels::GatedForward{m_activation, activationInput, memory.floats(m_factor), output});
     } else {
-        m_fc1.forward(on, m_rows, parameters, input, activationInput);
-        activate(on, m_activation, activationInput, output);
+        // GELU's tanh form goes with the product.
+        const bool fused = m_activation == kernels::ActivationKind::GeluTanh;
+        m_fc1.forward(on, m_rows, parameters, input, activationInput, kernels::Store::Replace,
+                      fused ? output : std::span<float>());
+        if (!fused)
+            on.run(kernels::ActivationForward{m_activation, activationInput, output});
     }
     m_fc2.forward(on, m_rows, parameters, output, m_residual.sum(memory, stream), m_residual.store());
     m_residual.leave(parameters, memory, stream);
@@ -75,7 +56,9 @@ void Mlp::inputGrad(std::span<const float> parameters, const StageMemory& memory
     const std::span<float> fc1Grad = memory.floats(m_fc1Grad), grad = fc1Grad.first(half());
     const std::span<float> outputGrad = memory.floats(m_fc2Grad);
     m_residual.enterGrad(parameters, memory, stream, outputGrad, gradients);
-    m_fc2.inputGrad(on, m_rows, parameters, outputGrad, grad);
+    const bool fused = !m_gated && m_activation == kernels::ActivationKind::GeluTanh;
+    m_fc2.inputGrad(on, m_rows, parameters, outputGrad, grad, kernels::Store::Replace,
+                    fused ? std::span<const float>(memory.floats(m_activationInput)) : std::span<const float>());
     if (m_gated) {
         const std::span<float> factorGrad = fc1Grad.subspan(half());
         const int width = m_fc2.inputs();
@@ -84,7 +67,8 @@ void Mlp::inputGrad(std::span<const float> parameters, const StageMemory& memory
         m_fc1.part(0, width).inputGrad(on, m_rows, parameters, grad, normGrad);
         m_fc1.part(width, width).inputGrad(on, m_rows, parameters, factorGrad, normGrad, kernels::Store::Add);
     } else {
-        activationGrad(on, m_activation, memory.floats(m_activationInput), grad);
+        if (!fused)
+            on.run(kernels::ActivationInputGrad{m_activation, memory.floats(m_activationInput), grad, grad});
         m_fc1.inputGrad(on, m_rows, parameters, grad, normGrad);
     }
     m_residual.leaveGrad(parameters, memory, normGrad, stream, gradients);

@@ -47,7 +47,7 @@ void PlainAttention::inputGrad(std::span<const float> parameters, const StageMem
     const kernels::Operations& on = *memory.operations;
     const std::span<float> normGrad = memory.floats(m_normGrad), qkvGrad = memory.floats(m_qkvGrad);
     on.copy(stream, memory.floats(m_projectionGrad));
-    m_projection.inputGrad(on, m_rows, parameters, stream, normGrad);
+    m_projection.inputGrad(on, m_rows, parameters, memory.floats(m_projectionGrad), normGrad);
     on.run(kernels::AttentionInputGrad{m_attention, memory.floats(m_query), memory.floats(m_key),
                                        memory.floats(m_value), memory.floats(m_probabilities),
                                        memory.floats(m_projectionInput), normGrad, qkvGrad, memory.floats(m_scoresGrad),

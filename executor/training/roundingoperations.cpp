@@ -1,21 +1,29 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "executor/training/roundingoperations.h"
 
-namespace pipewright {
+#include <algorithm>
+#include <type_traits>
 
-namespace {
+namespace pipewright {
 
 using namespace kernels;
 
 /// Rounds what an operation hands on: a line per call of the list.
-class Results {
+class RoundingOperations::Results {
 public:
-    explicit Results(const Operations& on) : m_on(on) {}
+    explicit Results(const RoundingOperations& on) : m_on(on) {}
 
-    void of(const Copy&) const {} // of values that are rounded
-    void of(const Fill&) const {} // with zeros
+    void of(const Copy& call) const // of values that are rounded
+    {
+        m_on.written({static_cast<const float*>(call.to), call.bytes / sizeof(float)});
+    }
+    void of(const Fill& call) const { m_on.written(call.values); } // with zeros
     void of(const Add& call) const { round(call.values); }
-    void of(const LinearForward& call) const { round(call.output); }
+    void of(const LinearForward& call) const
+    {
+        round(call.output);
+        round(call.activated);
+    }
     void of(const LinearInputGrad& call) const { round(call.inputGrad); }
     void of(const LinearWeightGrad&) const {}
     void of(const GeluForward& call) const { round(call.output); }
@@ -31,7 +39,8 @@ public:
     void of(const CrossEntropyInputGrad& call) const { round(call.logitsGrad); }
     void of(const AttentionForward& call) const
     {
-        round(call.saved);
+        if (m_on.keepsProbabilities())
+            round(call.saved);
         round(call.output);
     }
     void of(const AttentionInputGrad& call) const { round(call.queryKeyValueGrad); }
@@ -76,27 +85,178 @@ public:
     void of(const ExpertsForward& call) const { round(call.output); }
     void of(const ExpertsInputGrad& call) const { round(call.inputGrad); }
     void of(const ExpertsWeightGrad&) const {}
-    void of(const JoinKeys&) const {} // copies
-    void of(const SplitKeysGrad& call) const { round(call.sharedGrad); }
+    void of(const JoinKeys& call) const { m_on.written(call.keys); } // copies
+    void of(const SplitKeysGrad& call) const
+    {
+        m_on.written(call.ownGrad);
+        round(call.sharedGrad);
+    }
     void of(const FromBytes& call) const { round(call.values); }
     void of(const Widen&) const {}
     void of(const Narrow&) const {}
     void of(const RoundToBf16&) const {}
 
 private:
-    void round(std::span<float> values) const { m_on.run(RoundToBf16{values}); }
+    void round(std::span<float> values) const { m_on.rounded(values); }
 
-    const Operations& m_on;
+    const RoundingOperations& m_on;
 };
+
+namespace {
+
+bool areWithin(std::span<const float> values, std::span<const float> whole)
+{
+    return !values.empty() && values.data() >= whole.data()
+           && values.data() + values.size() <= whole.data() + whole.size();
+}
+
+bool overlap(std::span<const float> a, std::span<const float> b)
+{
+    return !a.empty() && !b.empty() && a.data() < b.data() + b.size() && b.data() < a.data() + a.size();
+}
+
+HeldTwice part(const HeldTwice& of, std::size_t first, std::size_t count)
+{
+    HeldTwice result = of;
+    result.wide = of.wide.subspan(first, count);
+    result.stored = of.stored + first;
+    return result;
+}
 
 } // namespace
 
+HeldTwice* RoundingOperations::cut(std::span<const float> values) const
+{
+    const auto found =
+        std::find_if(m_held.begin(), m_held.end(), [&](const HeldTwice& each) { return areWithin(values, each.wide); });
+    if (found == m_held.end())
+        return nullptr;
+    const HeldTwice whole = *found;
+    const auto first = static_cast<std::size_t>(values.data() - whole.wide.data()), end = first + values.size();
+    auto at = found;
+    *at = part(whole, first, values.size());
+    if (end < whole.wide.size())
+        at = m_held.insert(at + 1, part(whole, end, whole.wide.size() - end)) - 1;
+    if (first > 0)
+        at = m_held.insert(at, part(whole, 0, first)) + 1;
+    return &*at;
+}
+
+bool RoundingOperations::areExactlyBf16(std::span<const float> values) const
+{
+    return std::any_of(m_held.begin(), m_held.end(), [&](const HeldTwice& each) { return overlap(values, each.wide); })
+           || std::any_of(m_exactlyBf16.begin(), m_exactlyBf16.end(),
+                          [&](const std::span<const float>& each) { return areWithin(values, each); });
+}
+
+void RoundingOperations::written(std::span<const float> values) const
+{
+    if (HeldTwice* const own = cut(values)) {
+        own->isStored = false;
+        own->isWide = true;
+        return;
+    }
+    m_exactlyBf16.push_back(values);
+    for (HeldTwice& each : m_held) // those of which it is a part
+        if (overlap(values, each.wide))
+            each.isStored = false;
+}
+
+void RoundingOperations::rounded(std::span<float> values) const
+{
+    if (values.empty())
+        return;
+    HeldTwice* const own = cut(values);
+    if (!own || !own->mayStore) {
+        m_exact.run(RoundToBf16{values});
+        written(values);
+        return;
+    }
+    m_exact.run(RoundToBf16{values, {own->stored, values.size()}});
+    own->isStored = own->isWide = true;
+}
+
+std::uint16_t* RoundingOperations::stored(std::span<const float> values) const
+{
+    // Behind what was cut lies the rest of the same tensor.
+    std::uint16_t* first = nullptr;
+    std::size_t done = 0;
+    for (HeldTwice& each : m_held) {
+        if (done == values.size())
+            break;
+        const std::span<const float> left = values.subspan(done);
+        const bool isWithin = left.data() >= each.wide.data() && left.data() < each.wide.data() + each.wide.size();
+        if (!isWithin) {
+            if (done > 0)
+                return nullptr;
+            continue;
+        }
+        const auto skipped = static_cast<std::size_t>(left.data() - each.wide.data());
+        if (done > 0 && each.stored != first + done)
+            return nullptr;
+        if (!each.isStored) {
+            if (!each.mayStore)
+                return nullptr;
+            m_exact.run(Narrow{each.wide, {each.stored, each.wide.size()}});
+            each.isStored = true;
+        }
+        if (done == 0)
+            first = each.stored + skipped;
+        done += std::min(left.size(), each.wide.size() - skipped);
+    }
+    return done == values.size() ? first : nullptr;
+}
+
+Bf16Factors RoundingOperations::factors(std::span<const float> left, std::span<const float> right) const
+{
+    if (!m_exact.multipliesBf16())
+        return {};
+    std::uint16_t* const storedRight = stored(right);
+    std::uint16_t* const storedLeft = storedRight ? stored(left) : nullptr;
+    for (HeldTwice& each : m_held)
+        if (!storedLeft && each.ofProducts && (overlap(left, each.wide) || overlap(right, each.wide)))
+            widen(each);
+    return {areExactlyBf16(left) && areExactlyBf16(right), storedLeft, storedLeft ? storedRight : nullptr};
+}
+
+void RoundingOperations::widen(HeldTwice& held) const
+{
+    if (!held.isWide)
+        m_exact.run(Widen{{held.stored, held.wide.size()}, held.wide});
+    held.isWide = true;
+}
+
+void RoundingOperations::widenAll() const
+{
+    for (HeldTwice& each : m_held)
+        if (!each.ofProducts)
+            widen(each);
+}
+
+template<class Call>
+void RoundingOperations::runKnown(Call call) const
+{
+    bool readsStored = false;
+    if constexpr (std::is_same_v<Call, LinearForward>)
+        call.bf16 = factors(call.input, call.weight);
+    else if constexpr (std::is_same_v<Call, LinearInputGrad>)
+        call.bf16 = factors(call.outputGrad, call.weight);
+    else if constexpr (std::is_same_v<Call, LinearWeightGrad>)
+        call.bf16 = factors(call.input, call.outputGrad);
+    else if constexpr (requires { call.bf16; })
+        call.bf16 = m_exact.multipliesBf16();
+    if constexpr (std::is_same_v<Call, LinearWeightGrad>)
+        readsStored = call.bf16.areStored();
+    if (!readsStored)
+        widenAll();
+    m_exact.run(call);
+    if (m_rounds)
+        Results(*this).of(call);
+}
+
 void RoundingOperations::issue(Operation operation, const void* call, std::size_t) const
 {
-    visit(operation, call, [this](const auto& known, const char*) {
-        m_exact.run(known);
-        Results(m_exact).of(known);
-    });
+    visit(operation, call, [this](const auto& known, const char*) { runKnown(known); });
 }
 
 } // namespace pipewright

@@ -6,7 +6,6 @@
 #include "core/base/diagnostic.h"
 #include "core/workload/recomputedtensors.h"
 #include "core/workload/transformer.h"
-#include "executor/training/roundingoperations.h"
 
 #include <algorithm>
 #include <cassert>
@@ -56,6 +55,15 @@ void widenSum(const kernels::Operations& on, std::span<const std::byte> values,
         on.run(kernels::Widen{viewed<const std::uint16_t>(skip), sum, kernels::Store::Add});
         on.run(kernels::RoundToBf16{sum});
     }
+}
+
+/// Of a layer's weights, those that nothing but linear layers read.
+bool isOfProducts(const Parameter& parameter)
+{
+    const std::string_view name = std::string_view(parameter.name).substr(parameter.name.find('/') + 1);
+    constexpr std::array<std::string_view, 6> names{"qkv.weight", "projection.weight",  "fc1.weight",
+                                                    "fc2.weight", "queryLatent.weight", "keyValueLatent.weight"};
+    return std::find(names.begin(), names.end(), name) != names.end();
 }
 
 /// Their views, for as long as the pass runs.
@@ -261,17 +269,16 @@ void StoredStage::addEarlier(const Layer& layer, const StageMemory& stored, Copi
     copies.memory.earlier = copies.earlier;
 }
 
-void StoredStage::narrow(const Layer& layer, Kept kept, const StageMemory& stored, const Copies& copies,
-                         bool recomputed) const
+void StoredStage::store(const Layer& layer, Kept kept, const StageMemory& stored, const Copies& copies, bool recomputed,
+                        const RoundingOperations& on) const
 {
-    const kernels::Operations& on = *stored.operations;
     std::span<float> wide = viewed<float>(copyOfKept(copies.memory, kept));
     for (const Place& place : layer.kept[kept]) {
         const auto count = std::size_t(place.elements);
         if (isRecomputedKind(place.buffer) == recomputed) {
             const std::span<std::byte> to = placeIn(stored, place);
             if (place.width == bytesOf(DataType::Bf16))
-                on.run(kernels::Narrow{wide.first(count), viewed<std::uint16_t>(to)});
+                on.stored(wide.first(count));
             else
                 on.run(kernels::Copy{wide.data(), to.data(), to.size()});
         }
@@ -279,16 +286,53 @@ void StoredStage::narrow(const Layer& layer, Kept kept, const StageMemory& store
     }
 }
 
-void StoredStage::widenParameters(const Layer& layer, std::span<const std::byte> parameters, const Copies& copies) const
+void StoredStage::addHeld(const Layer& layer, Kept kept, const StageMemory& stored, const Copies& copies, Held how,
+                          std::vector<HeldTwice>& held) const
 {
-    copies.memory.operations->run(kernels::Widen{
-        viewed<const std::uint16_t>(parameters).subspan(layer.firstParameter, layer.parameters), copies.parameters});
+    std::span<float> wide = viewed<float>(copyOfKept(copies.memory, kept));
+    for (const Place& place : layer.kept[kept]) {
+        const auto count = std::size_t(place.elements);
+        const bool isHere = how.recomputed == isRecomputedKind(place.buffer) || how.isStored;
+        if (isHere && place.width == bytesOf(DataType::Bf16))
+            held.push_back({wide.first(count), viewed<std::uint16_t>(placeIn(stored, place)).data(), how.isStored,
+                            how.isWide, !how.isStored});
+        else if (!how.isWide)
+            widen(place, stored, wide.first(count));
+        wide = wide.subspan(count);
+    }
+}
+
+std::vector<HeldTwice> StoredStage::widenParameters(const Layer& layer, std::span<const std::byte> parameters,
+                                                    const Copies& copies)
+{
+    const kernels::Operations& on = *copies.memory.operations;
+    const auto from = viewed<const std::uint16_t>(parameters).subspan(layer.firstParameter, layer.parameters);
+    std::vector<HeldTwice> held;
+    std::size_t done = 0;
+    const auto add = [&](std::size_t end, bool ofProducts) {
+        if (end == done)
+            return;
+        const auto wide = copies.parameters.subspan(done, end - done);
+        if (!ofProducts)
+            on.run(kernels::Widen{from.subspan(done, end - done), wide});
+        held.push_back({wide, const_cast<std::uint16_t*>(from.data()) + done, // read only
+                        true, !ofProducts, false, ofProducts});
+        done = end;
+    };
+    if (on.multipliesBf16())
+        for (const Parameter& parameter : layer.maths.parameters().parameters())
+            if (isOfProducts(parameter)) {
+                add(parameter.offset, false);
+                add(parameter.offset + parameter.count(), true);
+            }
+    add(layer.parameters, false);
+    return held;
 }
 
 void StoredStage::runForward(std::span<const std::byte> parameters, const StoredInput& input, const StageMemory& memory,
                              std::span<std::byte> output, bool recomputes) const
 {
-    const RoundingOperations on(*memory.operations);
+    RoundingOperations on(*memory.operations);
     const std::span<float> stream = streamIn(memory.workspace);
     const std::span<std::byte> room = memory.workspace.subspan(stream.size_bytes());
     if (!m_hasEmbedding)
@@ -296,11 +340,14 @@ void StoredStage::runForward(std::span<const std::byte> parameters, const Stored
     for (const Layer& layer : m_layers) {
         Copies copies = copiesOf(layer, room, on, true, {UntilInputGrad, UntilWeightGrad});
         addEarlier(layer, memory, copies);
-        widenParameters(layer, parameters, copies);
+        std::vector<HeldTwice> held = widenParameters(layer, parameters, copies);
+        for (const Kept kept : {UntilInputGrad, UntilWeightGrad})
+            addHeld(layer, kept, memory, copies, {.recomputed = recomputes}, held);
+        on.hold(std::move(held));
         layer.maths.forward(copies.parameters, {input.tokens, stream, input.targets, input.loss}, copies.memory,
                             stream);
-        narrow(layer, UntilInputGrad, memory, copies, recomputes);
-        narrow(layer, UntilWeightGrad, memory, copies, recomputes);
+        for (const Kept kept : {UntilInputGrad, UntilWeightGrad})
+            store(layer, kept, memory, copies, recomputes, on);
     }
     if (!m_hasHead && !recomputes)
         on.run(kernels::Narrow{stream, viewed<std::uint16_t>(output)});
@@ -331,16 +378,19 @@ void StoredStage::recompute(std::span<const std::byte> parameters, const StoredI
     switch (m_recompute) {
     case Recompute::None: break;
     case Recompute::Selective: {
-        const RoundingOperations on(*memory.operations);
+        RoundingOperations on(*memory.operations);
         for (const Layer& layer : m_layers) {
             Copies copies = copiesOf(layer, memory.workspace, on, true, {UntilInputGrad, UntilWeightGrad});
             addEarlier(layer, memory, copies);
-            widenParameters(layer, parameters, copies);
+            std::vector<HeldTwice> held = widenParameters(layer, parameters, copies);
             for (const Kept kept : {UntilInputGrad, UntilWeightGrad})
                 widen(layer, kept, memory, copies);
+            for (const Kept kept : {UntilInputGrad, UntilWeightGrad})
+                addHeld(layer, kept, memory, copies, {.recomputed = true}, held);
+            on.hold(std::move(held));
             layer.maths.recomputeCores(copies.parameters, copies.memory);
             for (const Kept kept : {UntilInputGrad, UntilWeightGrad})
-                narrow(layer, kept, memory, copies, true);
+                store(layer, kept, memory, copies, true, on);
         }
         break;
     }
@@ -357,7 +407,7 @@ void StoredStage::inputGrad(std::span<const std::byte> parameters, const StageMe
                            viewed<float>(inputGrad), gradients, floatsOf(skipGrads));
         return;
     }
-    const RoundingOperations on(*memory.operations);
+    RoundingOperations on(*memory.operations);
     const std::span<float> stream = streamIn(memory.workspace);
     const std::span<std::byte> room = memory.workspace.subspan(stream.size_bytes());
     if (!m_hasHead)
@@ -365,12 +415,16 @@ void StoredStage::inputGrad(std::span<const std::byte> parameters, const StageMe
     for (auto layer = m_layers.rbegin(); layer != m_layers.rend(); ++layer) {
         Copies copies = copiesOf(*layer, room, on, true, {UntilInputGrad, UntilWeightGrad, FromInputGrad});
         addEarlier(*layer, memory, copies);
-        widenParameters(*layer, parameters, copies);
+        std::vector<HeldTwice> held = widenParameters(*layer, parameters, copies);
         widen(*layer, UntilInputGrad, memory, copies);
         widen(*layer, UntilWeightGrad, memory, copies);
+        for (const Kept kept : {UntilInputGrad, UntilWeightGrad})
+            addHeld(*layer, kept, memory, copies, {.isStored = true}, held);
+        addHeld(*layer, FromInputGrad, memory, copies, {}, held);
+        on.hold(std::move(held));
         layer->maths.inputGrad(copies.parameters, copies.memory, stream, stream,
                                gradients.subspan(layer->firstParameter, layer->parameters));
-        narrow(*layer, FromInputGrad, memory, copies, false);
+        store(*layer, FromInputGrad, memory, copies, false, on);
     }
     if (!m_hasEmbedding)
         on.run(kernels::Narrow{stream, viewed<std::uint16_t>(inputGrad)});
@@ -382,11 +436,13 @@ void StoredStage::weightGrad(const StageMemory& memory, std::span<float> gradien
         m_maths->weightGrad(memory, gradients);
         return;
     }
+    RoundingOperations on(*memory.operations, false);
     for (const Layer& layer : m_layers) {
-        const Copies copies =
-            copiesOf(layer, memory.workspace, *memory.operations, false, {UntilWeightGrad, FromInputGrad});
-        widen(layer, UntilWeightGrad, memory, copies);
-        widen(layer, FromInputGrad, memory, copies);
+        const Copies copies = copiesOf(layer, memory.workspace, on, false, {UntilWeightGrad, FromInputGrad});
+        std::vector<HeldTwice> held; // products may need no fp32 copies
+        for (const Kept kept : {UntilWeightGrad, FromInputGrad})
+            addHeld(layer, kept, memory, copies, {.isStored = true, .isWide = false}, held);
+        on.hold(std::move(held));
         layer.maths.weightGrad(copies.memory, gradients.subspan(layer.firstParameter, layer.parameters));
     }
 }

@@ -2,11 +2,13 @@
 // The passes of a stage on memory as the model stores it. An fp32 stage is computed where its values lie. A bf16 one is
 // widened layer by layer: parameters, tensors and the values between layers become fp32 copies in the pass's workspace
 // (core/workload/widenedlayers.h), the fp32 maths of that one layer run on them, with every result that is handed on
-// rounded to bf16 (roundingoperations.h), and what is kept goes back into two bytes each. So no kernel knows of bf16.
+// rounded to bf16 (roundingoperations.h), and what is kept goes back into two bytes each. Layers do not know of bf16;
+// products of a device with arithmetic for it read what is stored.
 // Gradients of parameters, their sums, norms and losses are fp32 in both.
 #pragma once
 
 #include "core/workload/widenedlayers.h"
+#include "executor/training/roundingoperations.h"
 #include "executor/training/stagemaths.h"
 
 #include <array>
@@ -89,9 +91,20 @@ private:
     std::span<std::byte> placeIn(const StageMemory& stored, const Place& place) const;
     void widen(const Place& place, const StageMemory& stored, std::span<float> wide) const;
     void widen(const Layer& layer, Kept kept, const StageMemory& stored, const Copies& copies) const;
-    /// Of the tensors of one lifetime, those that this pass writes.
-    void narrow(const Layer& layer, Kept kept, const StageMemory& stored, const Copies& copies, bool recomputed) const;
-    void widenParameters(const Layer& layer, std::span<const std::byte> parameters, const Copies& copies) const;
+    /// Of the tensors of one lifetime, those that this pass writes, unless they are stored already.
+    void store(const Layer& layer, Kept kept, const StageMemory& stored, const Copies& copies, bool recomputed,
+               const RoundingOperations& on) const;
+    /// How a pass holds the tensors of one lifetime.
+    struct Held {
+        bool recomputed = false;              ///< of a pass that stores them: which of them
+        bool isStored = false, isWide = true; ///< at its begin
+    };
+    /// Adds those that lie in bf16 as well. Of tensors that are not wide the others are widened here.
+    void addHeld(const Layer& layer, Kept kept, const StageMemory& stored, const Copies& copies, Held how,
+                 std::vector<HeldTwice>& held) const;
+    /// How the pass holds them. Those that a device may multiply as they are stored are not widened yet.
+    static std::vector<HeldTwice> widenParameters(const Layer& layer, std::span<const std::byte> parameters,
+                                                  const Copies& copies);
     std::span<float> streamIn(std::span<std::byte> workspace) const;
     void addLayer(const Workload& workload, const Workload& wide, int index, int microbatches);
     /// F and full R.

@@ -37,8 +37,16 @@ void run(const Context& context, const Narrow& call)
 
 void run(const Context& context, const RoundToBf16& call)
 {
-    launchEach(context, call.values.size(),
-               [v = call.values.data()] __device__(std::size_t i) { v[i] = widened(narrowed(v[i])); });
+    if (call.to.empty())
+        launchEach(context, call.values.size(),
+                   [v = call.values.data()] __device__(std::size_t i) { v[i] = widened(narrowed(v[i])); });
+    else
+        launchEach(context, call.values.size(),
+                   [v = call.values.data(), to = call.to.data()] __device__(std::size_t i) {
+                       const std::uint16_t narrow = narrowed(v[i]);
+                       to[i] = narrow;
+                       v[i] = widened(narrow);
+                   });
 }
 
 } // namespace pipewright::kernels::cuda

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Products by cuBLASLt, whose algorithm is asked for once per shape, strides and alignment; without it by an own kernel
-// in shared-memory tiles of 16 x 16. 2 · rows · columns · inner operations.
+// Products by cuBLASLt, whose algorithm is asked for once per shape, strides, alignment and epilogue; without it by an
+// own kernel in shared-memory tiles of 16 x 16. 2 · rows · columns · inner operations.
 #include "kernels/cuda/columns.cuh"
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/products.h"
 
+#include <compare>
 #include <cstdint>
 #include <cublasLt.h>
 #include <dlfcn.h>
@@ -18,21 +19,32 @@ namespace {
 
 constexpr int tile = 16;
 
+__device__ float numberOf(float value)
+{
+    return value;
+}
+__device__ float numberOf(std::uint16_t bits)
+{
+    return __uint_as_float(std::uint32_t(bits) << 16);
+}
+
 /// The plain product, one element per thread, the sum over `inner` in order.
-__global__ void plainProduct(int rows, int columns, int inner, const float* a, int aStride, bool aTransposed,
-                             const float* b, int bStride, bool bTransposed, float beta, float* result)
+template<typename Element>
+__global__ void plainProduct(int rows, int columns, int inner, const Element* a, int aStride, bool aTransposed,
+                             const Element* b, int bStride, bool bTransposed, float beta, float* result)
 {
     __shared__ float left[tile][tile + 1], right[tile][tile + 1];
     const int row = int(blockIdx.y * tile + threadIdx.y), column = int(blockIdx.x * tile + threadIdx.x);
     float sum = 0;
     for (int first = 0; first < inner; first += tile) {
         const int i = first + int(threadIdx.x), j = first + int(threadIdx.y);
-        left[threadIdx.y][threadIdx.x] = row < rows && i < inner ? (aTransposed ? a[std::size_t(i) * aStride + row]
-                                                                                : a[std::size_t(row) * aStride + i])
-                                                                 : 0.0f;
+        left[threadIdx.y][threadIdx.x] =
+            row < rows && i < inner
+                ? numberOf(aTransposed ? a[std::size_t(i) * aStride + row] : a[std::size_t(row) * aStride + i])
+                : 0.0f;
         right[threadIdx.y][threadIdx.x] =
             column < columns && j < inner
-                ? (bTransposed ? b[std::size_t(column) * bStride + j] : b[std::size_t(j) * bStride + column])
+                ? numberOf(bTransposed ? b[std::size_t(column) * bStride + j] : b[std::size_t(j) * bStride + column])
                 : 0.0f;
         __syncthreads();
         for (int k = 0; k < tile; ++k)
@@ -52,20 +64,100 @@ __global__ void addBias(std::size_t count, int columns, const float* bias, float
         output[i] += bias[i % columns];
 }
 
-__global__ void biasGradient(int rows, int columns, const float* values, float* sums)
+template<typename Element>
+__global__ void biasGradient(int rows, int columns, const Element* values, float* sums)
 {
     sumColumns<float>(
-        rows, columns, [=](std::int64_t row, std::int64_t column) { return values[row * columns + column]; },
+        rows, columns, [=](std::int64_t row, std::int64_t column) { return numberOf(values[row * columns + column]); },
         [=](std::int64_t column, float sum) { sums[column] += sum; });
 }
 
-/// What an algorithm may take for granted of a matrix. The most is what loads of four numbers need, and no more than
-/// every tensor of a buffer has whose tensors are all of a multiple of four numbers: buffers begin at multiples of 64
-/// bytes, and where a tensor lies in one depends on the schedule, on which no algorithm may depend.
-std::uint32_t alignmentOf(const float* data)
+/// What an algorithm may take for granted of a matrix. The most is what loads of 16 bytes need, and no more than every
+/// tensor of a buffer has whose tensors are all multiples of that: buffers begin at multiples of 64 bytes, and where a
+/// tensor lies in one depends on the schedule, on which no algorithm may depend.
+template<typename Element>
+std::uint32_t alignmentOf(const Element* data)
 {
-    constexpr std::uint32_t most = 4 * sizeof(float);
-    return reinterpret_cast<std::uintptr_t>(data) % most == 0 ? most : sizeof(float);
+    constexpr std::uint32_t most = 16;
+    return reinterpret_cast<std::uintptr_t>(data) % most == 0 ? most : sizeof(Element);
+}
+
+} // namespace
+
+/// All that decides about an algorithm. Alignments too, since tensors are packed without gaps and the library would
+/// take it for granted that they begin at multiples of 256 bytes.
+struct ProductKey {
+    int rows, columns, inner, aStride, bStride;
+    bool aTransposed, bTransposed, adds, stored; ///< stored: factors of bf16
+    Precision precision;
+    Epilogue::Kind epilogue;
+    std::uint32_t aAligned, bAligned, resultAligned, biasAligned, auxAligned;
+    auto operator<=>(const ProductKey&) const = default;
+};
+
+namespace {
+
+ProductKey keyOf(Precision precision, const Product& of)
+{
+    const bool stored = of.a.stored && of.b.stored;
+    return {of.rows,
+            of.columns,
+            of.inner,
+            of.a.stride,
+            of.b.stride,
+            of.a.transposed,
+            of.b.transposed,
+            of.beta != 0,
+            stored,
+            stored ? Precision::BFloat16 : precision,
+            of.epilogue.kind,
+            stored ? alignmentOf(of.a.stored) : alignmentOf(of.a.data),
+            stored ? alignmentOf(of.b.stored) : alignmentOf(of.b.data),
+            alignmentOf(of.result),
+            alignmentOf(of.epilogue.bias),
+            alignmentOf(of.epilogue.aux)};
+}
+
+cublasLtEpilogue_t epilogueOf(Epilogue::Kind kind)
+{
+    switch (kind) {
+    case Epilogue::Kind::None: return CUBLASLT_EPILOGUE_DEFAULT;
+    case Epilogue::Kind::Bias: return CUBLASLT_EPILOGUE_BIAS;
+    case Epilogue::Kind::Gelu: return CUBLASLT_EPILOGUE_GELU_AUX;
+    case Epilogue::Kind::GeluBias: return CUBLASLT_EPILOGUE_GELU_AUX_BIAS;
+    case Epilogue::Kind::GeluGradient: return CUBLASLT_EPILOGUE_DGELU;
+    case Epilogue::Kind::BiasGradient: return CUBLASLT_EPILOGUE_BGRADB; // our first factor is its second
+    }
+    return CUBLASLT_EPILOGUE_DEFAULT;
+}
+
+const char* nameOf(Epilogue::Kind kind)
+{
+    switch (kind) {
+    case Epilogue::Kind::None: return "nothing";
+    case Epilogue::Kind::Bias: return "a bias";
+    case Epilogue::Kind::Gelu: return "GELU";
+    case Epilogue::Kind::GeluBias: return "a bias and GELU";
+    case Epilogue::Kind::GeluGradient: return "the slope of GELU";
+    case Epilogue::Kind::BiasGradient: return "the bias's gradient";
+    }
+    return "";
+}
+
+bool hasBias(Epilogue::Kind kind)
+{
+    return kind == Epilogue::Kind::Bias || kind == Epilogue::Kind::GeluBias || kind == Epilogue::Kind::BiasGradient;
+}
+
+bool hasAux(Epilogue::Kind kind)
+{
+    return kind == Epilogue::Kind::Gelu || kind == Epilogue::Kind::GeluBias || kind == Epilogue::Kind::GeluGradient;
+}
+
+std::string shapeOf(const ProductKey& key)
+{
+    return std::to_string(key.rows) + " x " + std::to_string(key.inner) + " by " + std::to_string(key.inner) + " x "
+           + std::to_string(key.columns);
 }
 
 } // namespace
@@ -82,10 +174,6 @@ struct Products::Library {
     PIPEWRIGHT_CUBLASLT(PIPEWRIGHT_DECLARE)
 #undef PIPEWRIGHT_DECLARE
 
-    /// All that decides about an algorithm; last how the factors and the result are aligned, since tensors are packed
-    /// without gaps and the library would take it for granted that they begin at multiples of 256 bytes.
-    using Key =
-        std::tuple<int, int, int, int, int, bool, bool, bool, Precision, std::uint32_t, std::uint32_t, std::uint32_t>;
     struct Plan {
         cublasLtMatmulDesc_t operation = nullptr;
         cublasLtMatrixLayout_t a = nullptr, b = nullptr, result = nullptr;
@@ -121,15 +209,27 @@ struct Products::Library {
             cublasLtDestroy(handle);
     }
 
+    /// Where a plan's epilogue finds what it needs.
+    void place(Plan& plan, Epilogue::Kind kind, const float* bias, const float* aux)
+    {
+        const auto set = [&](cublasLtMatmulDescAttributes_t attribute, const void* at) {
+            const cublasStatus_t status = cublasLtMatmulDescSetAttribute(plan.operation, attribute, &at, sizeof at);
+            plan.status = plan.status == CUBLAS_STATUS_SUCCESS ? status : plan.status;
+        };
+        if (hasBias(kind))
+            set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
+        if (hasAux(kind))
+            set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, aux);
+    }
+
     /// The plan's `a` is our second factor: see below.
-    const Plan& planFor(const Key& key)
+    Plan& planFor(const ProductKey& key)
     {
         const auto [found, isNew] = plans.try_emplace(key);
         Plan& plan = found->second;
         if (!isNew)
             return plan;
-        const auto [rows, columns, inner, aStride, bStride, aTransposed, bTransposed, adds, precision, aAligned,
-                    bAligned, resultAligned] = key;
+        const auto [rows, columns, inner] = std::tuple(key.rows, key.columns, key.inner);
         const auto step = [&plan](cublasStatus_t status) {
             plan.status = plan.status == CUBLAS_STATUS_SUCCESS ? status : plan.status;
         };
@@ -137,21 +237,30 @@ struct Products::Library {
             step(cublasLtMatmulDescSetAttribute(plan.operation, attribute, &value, sizeof value));
         };
         const cublasComputeType_t compute =
-            precision == Precision::BFloat16 ? CUBLAS_COMPUTE_32F_FAST_16BF : CUBLAS_COMPUTE_32F;
+            key.precision == Precision::BFloat16 && !key.stored ? CUBLAS_COMPUTE_32F_FAST_16BF : CUBLAS_COMPUTE_32F;
+        const cudaDataType_t factors = key.stored ? CUDA_R_16BF : CUDA_R_32F;
         step(cublasLtMatmulDescCreate(&plan.operation, compute, CUDA_R_32F));
-        const cublasOperation_t transposeA = aTransposed ? CUBLAS_OP_T : CUBLAS_OP_N,
-                                transposeB = bTransposed ? CUBLAS_OP_T : CUBLAS_OP_N;
+        const cublasOperation_t transposeA = key.aTransposed ? CUBLAS_OP_T : CUBLAS_OP_N,
+                                transposeB = key.bTransposed ? CUBLAS_OP_T : CUBLAS_OP_N;
         // A row-major matrix is the transpose of a column-major one: the product of the transposes, swapped.
-        step(cublasLtMatrixLayoutCreate(&plan.a, CUDA_R_32F, aTransposed ? rows : inner, aTransposed ? inner : rows,
-                                        aStride));
-        step(cublasLtMatrixLayoutCreate(&plan.b, CUDA_R_32F, bTransposed ? inner : columns,
-                                        bTransposed ? columns : inner, bStride));
+        step(cublasLtMatrixLayoutCreate(&plan.a, factors, key.aTransposed ? rows : inner,
+                                        key.aTransposed ? inner : rows, key.aStride));
+        step(cublasLtMatrixLayoutCreate(&plan.b, factors, key.bTransposed ? inner : columns,
+                                        key.bTransposed ? columns : inner, key.bStride));
         step(cublasLtMatrixLayoutCreate(&plan.result, CUDA_R_32F, columns, rows, columns));
         std::swap(plan.a, plan.b);
         describe(CUBLASLT_MATMUL_DESC_TRANSA, transposeB);
         describe(CUBLASLT_MATMUL_DESC_TRANSB, transposeA);
         if (multiprocessors > 0) // else it takes those of the whole GPU for granted
             describe(CUBLASLT_MATMUL_DESC_SM_COUNT_TARGET, std::int32_t(multiprocessors));
+        if (key.epilogue != Epilogue::Kind::None) {
+            describe(CUBLASLT_MATMUL_DESC_EPILOGUE, std::uint32_t(epilogueOf(key.epilogue)));
+            // What is chosen may depend on the alignment that a place has by chance: these have that of the key.
+            place(plan, key.epilogue, reinterpret_cast<const float*>(std::uintptr_t(key.biasAligned)),
+                  reinterpret_cast<const float*>(std::uintptr_t(key.auxAligned)));
+            if (hasAux(key.epilogue))
+                describe(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, std::int64_t(columns));
+        }
 
         cublasLtMatmulPreference_t preference = nullptr;
         step(cublasLtMatmulPreferenceCreate(&preference));
@@ -162,10 +271,10 @@ struct Products::Library {
         // Sums split over blocks must not be added in the order in which these happen to end.
         prefer(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
                std::uint32_t(CUBLASLT_REDUCTION_SCHEME_NONE | CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE));
-        prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, bAligned);
-        prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, aAligned);
-        prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, resultAligned);
-        prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, resultAligned);
+        prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, key.bAligned);
+        prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, key.aAligned);
+        prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, key.resultAligned);
+        prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, key.resultAligned);
         cublasLtMatmulHeuristicResult_t choice{};
         int count = 0;
         if (plan.status == CUBLAS_STATUS_SUCCESS)
@@ -178,27 +287,33 @@ struct Products::Library {
     }
 
     /// Empty: it was issued.
-    std::string multiply(cudaStream_t stream, const Key& key, const float* a, const float* b, float beta, float* result)
+    std::string multiply(cudaStream_t stream, const ProductKey& key, Plan& plan, const Product& of)
     {
-        const Plan& plan = planFor(key);
         const float one = 1;
+        const void* const a = key.stored ? static_cast<const void*>(of.a.stored) : of.a.data;
+        const void* const b = key.stored ? static_cast<const void*>(of.b.stored) : of.b.data;
+        place(plan, key.epilogue, of.epilogue.bias, of.epilogue.aux);
         cublasStatus_t status = plan.status;
         if (status == CUBLAS_STATUS_SUCCESS && plan.found)
-            status = cublasLtMatmul(handle, plan.operation, &one, b, plan.a, a, plan.b, &beta, result, plan.result,
-                                    result, plan.result, &plan.algorithm, workspace, workspaceBytes, stream);
+            status =
+                cublasLtMatmul(handle, plan.operation, &one, b, plan.a, a, plan.b, &of.beta, of.result, plan.result,
+                               of.result, plan.result, &plan.algorithm, workspace, workspaceBytes, stream);
         if (status == CUBLAS_STATUS_SUCCESS && plan.found)
             return {};
-        const int rows = std::get<0>(key), columns = std::get<1>(key), inner = std::get<2>(key);
-        return "cuBLASLt cannot multiply " + std::to_string(rows) + " x " + std::to_string(inner) + " by "
-               + std::to_string(inner) + " x " + std::to_string(columns) + ": "
-               + (status == CUBLAS_STATUS_SUCCESS ? "it knows no algorithm" : cublasLtGetStatusString(status));
+        return "cuBLASLt cannot multiply " + shapeOf(key) + ": " + whyNot(plan, status);
+    }
+
+    std::string whyNot(const Plan& plan, cublasStatus_t status) const
+    {
+        const cublasStatus_t of = plan.status == CUBLAS_STATUS_SUCCESS ? status : plan.status;
+        return of == CUBLAS_STATUS_SUCCESS ? "it knows no algorithm" : cublasLtGetStatusString(of);
     }
 
     cublasLtHandle_t handle = nullptr;
     void* workspace = nullptr;
     std::size_t workspaceBytes = 0;
     int multiprocessors = 0;
-    std::map<Key, Plan> plans;
+    std::map<ProductKey, Plan> plans;
 };
 
 Products::Products(const std::string& library, void* workspace, std::size_t workspaceBytes, int multiprocessors)
@@ -228,52 +343,126 @@ std::string Products::takeFailure()
     return std::exchange(m_failure, {});
 }
 
-void Products::product(cudaStream_t stream, Precision precision, int rows, int columns, int inner, Factor a, Factor b,
-                       float beta, float* result)
+std::string Products::takeNote()
 {
-    if (m_library) {
-        if (std::string why =
-                m_library->multiply(stream,
-                                    {rows, columns, inner, a.stride, b.stride, a.transposed, b.transposed, beta != 0,
-                                     precision, alignmentOf(a.data), alignmentOf(b.data), alignmentOf(result)},
-                                    a.data, b.data, beta, result);
-            !why.empty() && m_failure.empty())
-            m_failure = std::move(why);
-        return;
-    }
-    const dim3 blocks(unsigned(columns + tile - 1) / tile, unsigned(rows + tile - 1) / tile);
-    plainProduct<<<blocks, dim3(tile, tile), 0, stream>>>(rows, columns, inner, a.data, a.stride, a.transposed, b.data,
-                                                          b.stride, b.transposed, beta, result);
+    return std::exchange(m_note, {});
 }
+
+bool Products::product(cudaStream_t stream, Precision precision, const Product& of)
+{
+    const bool fuses = of.epilogue.kind != Epilogue::Kind::None;
+    const ProductKey key = keyOf(precision, of);
+    if (m_library) {
+        const bool isNew = m_library->plans.count(key) == 0;
+        Library::Plan& plan = m_library->planFor(key);
+        if (fuses && !plan.found) {
+            if (isNew)
+                m_note = "cuBLASLt does " + std::string(nameOf(key.epilogue)) + " not with the product of "
+                         + shapeOf(key) + " (" + m_library->whyNot(plan, CUBLAS_STATUS_SUCCESS)
+                         + "): it has a kernel of its own";
+            return false;
+        }
+        if (std::string why = m_library->multiply(stream, key, plan, of); !why.empty() && m_failure.empty())
+            m_failure = std::move(why);
+        return true;
+    }
+    if (fuses)
+        return false;
+    const dim3 blocks(unsigned(of.columns + tile - 1) / tile, unsigned(of.rows + tile - 1) / tile);
+    if (key.stored)
+        plainProduct<<<blocks, dim3(tile, tile), 0, stream>>>(of.rows, of.columns, of.inner, of.a.stored, of.a.stride,
+                                                              of.a.transposed, of.b.stored, of.b.stride,
+                                                              of.b.transposed, of.beta, of.result);
+    else
+        plainProduct<<<blocks, dim3(tile, tile), 0, stream>>>(of.rows, of.columns, of.inner, of.a.data, of.a.stride,
+                                                              of.a.transposed, of.b.data, of.b.stride, of.b.transposed,
+                                                              of.beta, of.result);
+    return true;
+}
+
+namespace {
+
+/// With the epilogue, if there is one and it can be done.
+bool multiply(const Context& context, const Bf16Factors& factors, Product of, const Epilogue& epilogue)
+{
+    of.epilogue = epilogue;
+    return context.products->product(context.stream, factors.exact ? Precision::BFloat16 : context.precision, of);
+}
+
+} // namespace
 
 void run(const Context& context, const LinearForward& call)
 {
-    const auto [shape, input, weight, bias, output, store] = call;
-    context.products->product(context.stream, context.precision, shape.rows, shape.outputs, shape.inputs,
-                              {input.data(), shape.inputs, false}, {weight.data(), shape.inputs, true},
-                              store == Store::Add ? 1.0f : 0.0f, output.data());
-    if (!bias.empty() && !output.empty())
-        addBias<<<blocksFor(output.size()), blockSize, 0, context.stream>>>(output.size(), shape.outputs, bias.data(),
-                                                                            output.data());
+    const LinearShape& shape = call.shape;
+    const bool biased = !call.bias.empty() && !call.output.empty();
+    Product of{shape.rows,
+               shape.outputs,
+               shape.inputs,
+               {call.input.data(), call.bf16.left, shape.inputs, false},
+               {call.weight.data(), call.bf16.right, shape.inputs, true},
+               call.store == Store::Add ? 1.0f : 0.0f,
+               call.activated.empty() ? call.output.data() : call.activated.data()};
+    const auto kind = call.activated.empty() ? biased ? Epilogue::Kind::Bias : Epilogue::Kind::None
+                      : biased               ? Epilogue::Kind::GeluBias
+                                             : Epilogue::Kind::Gelu;
+    if (multiply(context, call.bf16, of, {kind, call.bias.data(), call.output.data()}))
+        return;
+    of.result = call.output.data();
+    multiply(context, call.bf16, of, {});
+    if (biased)
+        addBias<<<blocksFor(call.output.size()), blockSize, 0, context.stream>>>(call.output.size(), shape.outputs,
+                                                                                 call.bias.data(), call.output.data());
+    if (!call.activated.empty())
+        run(context, GeluForward{call.output, call.activated});
 }
 
 void run(const Context& context, const LinearInputGrad& call)
 {
-    const auto [shape, outputGrad, weight, inputGrad, store] = call;
-    context.products->product(context.stream, context.precision, shape.rows, shape.inputs, shape.outputs,
-                              {outputGrad.data(), shape.outputs, false}, {weight.data(), shape.inputs, false},
-                              store == Store::Add ? 1.0f : 0.0f, inputGrad.data());
+    const LinearShape& shape = call.shape;
+    const Product of{shape.rows,
+                     shape.inputs,
+                     shape.outputs,
+                     {call.outputGrad.data(), call.bf16.left, shape.outputs, false},
+                     {call.weight.data(), call.bf16.right, shape.inputs, false},
+                     call.store == Store::Add ? 1.0f : 0.0f,
+                     call.inputGrad.data()};
+    const bool activated = !call.activationInput.empty();
+    if (activated
+        && multiply(context, call.bf16, of, {Epilogue::Kind::GeluGradient, nullptr, call.activationInput.data()}))
+        return;
+    multiply(context, call.bf16, of, {});
+    if (activated)
+        run(context, GeluInputGrad{call.activationInput, call.inputGrad, call.inputGrad});
 }
 
 void run(const Context& context, const LinearWeightGrad& call)
 {
-    const auto [shape, input, outputGrad, weightGrad, biasGrad] = call;
-    context.products->product(context.stream, context.precision, shape.outputs, shape.inputs, shape.rows,
-                              {outputGrad.data(), shape.outputs, true}, {input.data(), shape.inputs, false}, 1.0f,
-                              weightGrad.data());
-    if (!biasGrad.empty())
-        biasGradient<<<columnBlocks(std::size_t(shape.outputs)), blockSize, 0, context.stream>>>(
-            shape.rows, shape.outputs, outputGrad.data(), biasGrad.data());
+    const LinearShape& shape = call.shape;
+    const auto outputs = std::size_t(shape.outputs);
+    const Product of{shape.outputs,
+                     shape.inputs,
+                     shape.rows,
+                     {call.outputGrad.data(), call.bf16.right, shape.outputs, true},
+                     {call.input.data(), call.bf16.left, shape.inputs, false},
+                     1.0f,
+                     call.weightGrad.data()};
+    const bool biased = !call.biasGrad.empty();
+    // The library replaces what is there of a bias's gradient, and here it is summed up.
+    if (biased && context.rowScratch.size() >= outputs
+        && multiply(context, call.bf16, of, {Epilogue::Kind::BiasGradient, context.rowScratch.data(), nullptr})) {
+        run(context, Add{call.biasGrad, context.rowScratch.first(outputs)});
+        return;
+    }
+    multiply(context, call.bf16, of, {});
+    if (!biased)
+        return;
+    const unsigned blocks = columnBlocks(outputs);
+    if (call.bf16.areStored())
+        biasGradient<<<blocks, blockSize, 0, context.stream>>>(shape.rows, shape.outputs, call.bf16.right,
+                                                               call.biasGrad.data());
+    else
+        biasGradient<<<blocks, blockSize, 0, context.stream>>>(shape.rows, shape.outputs, call.outputGrad.data(),
+                                                               call.biasGrad.data());
 }
 
 } // namespace pipewright::kernels::cuda

@@ -1,17 +1,52 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Matrix products through cuBLASLt, which is opened at run time. Values stay fp32
-// in memory; the factors may be rounded to bf16 on the way into the tensor cores, sums are fp32 always. The
-// algorithm for a shape is chosen once and kept, so a warm step allocates nothing and repeats its bits. Without
-// the library, and only then, an own kernel does the same, slowly. One object per device thread.
+// Matrix products through cuBLASLt, which is opened at run time. Factors are fp32 or, where they lie in memory so,
+// bf16; fp32 factors may be rounded to bf16 on the way into the tensor cores; sums and results are fp32 always. Biases,
+// GELU and their gradients go with a product where the library can do that (its epilogues). The algorithm for a shape
+// is chosen once and kept, so a warm step allocates nothing and repeats its bits. Without the library, and only then,
+// an own kernel does the same, slowly. One object per device thread.
 #pragma once
 
+#include <cstdint>
 #include <cuda_runtime_api.h>
 #include <memory>
 #include <string>
 
 namespace pipewright::kernels::cuda {
 
+/// What fp32 factors are multiplied as.
 enum class Precision { Float32, BFloat16 };
+
+/// A row-major matrix. Both factors of a product are read as bf16 where both have `stored`.
+struct ProductFactor {
+    const float* data;
+    const std::uint16_t* stored; ///< the same in bf16; null: not there
+    int stride;
+    bool transposed;
+};
+
+/// What is done with a product's result before it is written.
+struct Epilogue {
+    enum class Kind {
+        None,
+        Bias,         ///< a number per column is added
+        Gelu,         ///< of the result, which is kept in `aux`
+        GeluBias,     ///< of the result with a bias, kept likewise
+        GeluGradient, ///< times the slope of GELU at `aux`
+        BiasGradient, ///< sums of a transposed first factor, one for each row of the result, replace `bias`
+    };
+    Kind kind = Kind::None;
+    const float* bias = nullptr;
+    const float* aux = nullptr; ///< dense, of the result's shape
+};
+
+/// result[rows][columns] = epilogue(a[rows][inner] · b[inner][columns] + beta · result), dense.
+struct Product {
+    int rows, columns, inner;
+    ProductFactor a, b;
+    float beta;
+    float* result;
+    Epilogue epilogue = {};
+};
 
 class Products {
 public:
@@ -25,20 +60,16 @@ public:
     const std::string& whyNot() const;
     /// What the library refused since the last time this was asked; empty: nothing. Nothing else did it instead.
     std::string takeFailure();
+    /// Which epilogues it has no algorithm for, since the last time this was asked; each is said once.
+    std::string takeNote();
 
-    struct Factor {
-        const float* data;
-        int stride;
-        bool transposed;
-    };
-    /// result[rows][columns] = a[rows][inner] · b[inner][columns] + beta · result; all row-major.
-    void product(cudaStream_t stream, Precision precision, int rows, int columns, int inner, Factor a, Factor b,
-                 float beta, float* result);
+    /// False: nothing was issued, since this epilogue cannot be done with such a product; without one never.
+    bool product(cudaStream_t stream, Precision precision, const Product& product);
 
 private:
     struct Library;
     std::unique_ptr<Library> m_library;
-    std::string m_whyNot, m_failure;
+    std::string m_whyNot, m_failure, m_note;
 };
 
 } // namespace pipewright::kernels::cuda

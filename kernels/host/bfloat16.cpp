@@ -47,6 +47,15 @@ void roundLoop(std::size_t count, float* values)
         values[i] = widened(narrowed(values[i]));
 }
 
+PIPEWRIGHT_VECTOR_CLONES
+void roundAndNarrowLoop(std::size_t count, float* values, std::uint16_t* to)
+{
+    for (std::size_t i = 0; i < count; ++i) {
+        to[i] = narrowed(values[i]);
+        values[i] = widened(to[i]);
+    }
+}
+
 } // namespace
 
 void run(const Widen& call)
@@ -63,7 +72,11 @@ void run(const Narrow& call)
 
 void run(const RoundToBf16& call)
 {
-    roundLoop(call.values.size(), call.values.data());
+    assert(call.to.empty() || call.to.size() == call.values.size());
+    if (call.to.empty())
+        roundLoop(call.values.size(), call.values.data());
+    else
+        roundAndNarrowLoop(call.values.size(), call.values.data(), call.to.data());
 }
 
 } // namespace pipewright::kernels

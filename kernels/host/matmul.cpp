@@ -51,7 +51,7 @@ void addColumnSums(int rows, std::size_t columns, const float* values, float* su
 
 void run(const LinearForward& call)
 {
-    const auto [shape, input, weight, bias, output, store] = call;
+    const auto& [shape, input, weight, bias, output, store, activated, bf16] = call;
     const auto [rows, inputs, outputs] = shape;
     assert(input.size() == std::size_t(rows) * inputs && weight.size() == std::size_t(outputs) * inputs);
     assert(output.size() == std::size_t(rows) * outputs);
@@ -61,21 +61,25 @@ void run(const LinearForward& call)
     const bool keep = store == Store::Add || !bias.empty();
     gemm(rows, outputs, inputs, 1, {input.data(), inputs}, {weight.data(), inputs, true}, keep ? 1.0f : 0.0f,
          output.data(), outputs);
+    if (!activated.empty())
+        run(GeluForward{output, activated});
 }
 
 void run(const LinearInputGrad& call)
 {
-    const auto [shape, outputGrad, weight, inputGrad, store] = call;
+    const auto& [shape, outputGrad, weight, inputGrad, store, activationInput, bf16] = call;
     const auto [rows, inputs, outputs] = shape;
     assert(outputGrad.size() == std::size_t(rows) * outputs && weight.size() == std::size_t(outputs) * inputs);
     assert(inputGrad.size() == std::size_t(rows) * inputs);
     gemm(rows, inputs, outputs, 1, {outputGrad.data(), outputs}, {weight.data(), inputs},
          store == Store::Add ? 1.0f : 0.0f, inputGrad.data(), inputs);
+    if (!activationInput.empty())
+        run(GeluInputGrad{activationInput, inputGrad, inputGrad});
 }
 
 void run(const LinearWeightGrad& call)
 {
-    const auto [shape, input, outputGrad, weightGrad, biasGrad] = call;
+    const auto& [shape, input, outputGrad, weightGrad, biasGrad, bf16] = call;
     const auto [rows, inputs, outputs] = shape;
     assert(input.size() == std::size_t(rows) * inputs && outputGrad.size() == std::size_t(rows) * outputs);
     assert(weightGrad.size() == std::size_t(outputs) * inputs);

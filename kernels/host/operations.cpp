@@ -7,7 +7,7 @@ namespace {
 
 class HostOperations final : public Operations {
 public:
-    std::size_t attentionSaved(const AttentionShape& shape) const override { return shape.scores(); }
+    bool keepsProbabilities() const override { return true; }
 
 protected:
     void issue(Operation operation, const void* call, std::size_t) const override

@@ -6,6 +6,7 @@
 #include "gpu/check.h"
 #include "gpu/decoderchecks.h"
 #include "gpu/expertchecks.h"
+#include "gpu/productchecks.h"
 #include "gpu/tensorchecks.h"
 #include "kernels/cuda/kernels.h"
 #include "kernels/reference/reference.h"
@@ -209,25 +210,36 @@ void checkElements()
         });
 }
 
-void checkAttention()
+void checkAttention(bool bf16)
 {
     const kernels::AttentionShape shape{2, small ? 18 : 70, 3, 48};
     const std::size_t elements = shape.tokens() * shape.hidden();
-    const Values q = someValues(elements, 1), k = someValues(elements, 2), v = someValues(elements, 3),
-                 dy = someValues(elements, 4);
+    const double limit = bf16 ? bf16AttentionError : sumError;
+    const Values q = valuesFor(bf16, someValues(elements, 1)), k = valuesFor(bf16, someValues(elements, 2)),
+                 v = valuesFor(bf16, someValues(elements, 3)), dy = valuesFor(bf16, someValues(elements, 4));
     Floats query(single(q)), key(single(k)), value(single(v)), grad(single(dy));
     const auto expected = reference::attentionForward(shape, q, k, v);
     Floats logSum(shape.tokens() * shape.heads), output(elements);
-    check("attention forward", expected.output, sumError, [&] {
-        gpu::run(
-            {}, kernels::AttentionForward{shape, query.span(), key.span(), value.span(), logSum.span(), output.span()});
+    check(bf16 ? "attention forward, bf16" : "attention forward", expected.output, limit, [&] {
+        gpu::run({}, kernels::AttentionForward{
+                         shape, query.span(), key.span(), value.span(), logSum.span(), output.span(), {}, bf16});
         return output.read();
     });
-    check("attention input grad", reference::attentionInputGrad(shape, q, k, v, expected.probabilities, dy), sumError,
-          [&] {
+    check(bf16 ? "attention input grad, bf16" : "attention input grad",
+          reference::attentionInputGrad(shape, q, k, v, expected.probabilities, dy), limit, [&] {
               Floats d(3 * elements), dots(shape.tokens() * shape.heads);
-              gpu::run({}, kernels::AttentionInputGrad{shape, query.span(), key.span(), value.span(), logSum.span(),
-                                                       output.span(), grad.span(), d.span(), dots.span()});
+              gpu::run({}, kernels::AttentionInputGrad{shape,
+                                                       query.span(),
+                                                       key.span(),
+                                                       value.span(),
+                                                       logSum.span(),
+                                                       output.span(),
+                                                       grad.span(),
+                                                       d.span(),
+                                                       dots.span(),
+                                                       {},
+                                                       {},
+                                                       bf16});
               return d.read();
           });
 }
@@ -300,54 +312,6 @@ void checkPieces()
     });
 }
 
-void checkProducts(gpu::Products& products, const char* name, gpu::Precision precision, double limit)
-{
-    const kernels::LinearShape shape{small ? 50 : 190, small ? 40 : 96, small ? 72 : 136};
-    const auto outputs = std::size_t(shape.outputs), inputs = std::size_t(shape.inputs);
-    const Values x = someValues(std::size_t(shape.rows) * inputs, 1), w = someValues(outputs * inputs, 2),
-                 b = someValues(outputs, 3), dy = someValues(std::size_t(shape.rows) * outputs, 4);
-    Floats input(single(x)), weight(single(w)), bias(single(b)), grad(single(dy));
-    check(std::string("linear forward, ") + name, reference::linearForward(shape, x, w, b), limit, [&] {
-        Floats y(dy.size());
-        gpu::run({.precision = precision, .products = &products},
-                 kernels::LinearForward{shape, input.span(), weight.span(), bias.span(), y.span()});
-        return y.read();
-    });
-    check(std::string("linear input grad, ") + name, reference::linearInputGrad(shape, dy, w), limit, [&] {
-        Floats dx(x.size());
-        gpu::run({.precision = precision, .products = &products},
-                 kernels::LinearInputGrad{shape, grad.span(), weight.span(), dx.span()});
-        return dx.read();
-    });
-    const auto grads = reference::linearWeightGrad(shape, x, dy);
-    for (const bool ofBias : {false, true})
-        check((ofBias ? "linear bias grad, " : "linear weight grad, ") + std::string(name),
-              ofBias ? grads.bias : grads.weight, ofBias ? sumError : limit, [&] {
-                  Floats dw(w.size()), db(b.size());
-                  gpu::run({.precision = precision, .products = &products},
-                           kernels::LinearWeightGrad{shape, input.span(), grad.span(), dw.span(), db.span()});
-                  return ofBias ? db.read() : dw.read();
-              });
-}
-
-/// Tensors are packed without gaps: factors and results begin anywhere.
-void checkUnalignedProduct(gpu::Products& products, gpu::Precision precision, double limit)
-{
-    const kernels::LinearShape shape{96, 64, 72};
-    const Values x = someValues(std::size_t(96) * 64, 1), w = someValues(std::size_t(72) * 64, 2);
-    Floats input(x.size() + 1), weight(w.size() + 3), output(std::size_t(96) * 72 + 5);
-    const std::vector<float> xs = single(x), ws = single(w);
-    require(cudaMemcpy(input.span().data() + 1, xs.data(), xs.size() * sizeof(float), cudaMemcpyHostToDevice), "copy");
-    require(cudaMemcpy(weight.span().data() + 3, ws.data(), ws.size() * sizeof(float), cudaMemcpyHostToDevice), "copy");
-    check("linear forward, at odd places", reference::linearForward(shape, x, w, Values(72, 0.0)), limit, [&] {
-        gpu::run({.precision = precision, .products = &products},
-                 kernels::LinearForward{
-                     shape, input.span().subspan(1), weight.span().subspan(3), {}, output.span().subspan(5)});
-        std::vector<float> all = output.read();
-        return std::vector<float>(all.begin() + 5, all.end());
-    });
-}
-
 void measureProduct(gpu::Products& products, int size, gpu::Precision precision, const char* name)
 {
     const int repeats = 10;
@@ -394,6 +358,8 @@ void checkLibrary(bool measures)
     } else {
         checkProducts(fast, "fp32", gpu::Precision::Float32, sumError);
         checkProducts(fast, "bf16", gpu::Precision::BFloat16, bf16Error);
+        checkEpilogues(fast, "epilogue");
+        checkStoredFactors(fast, "stored as bf16");
         checkUnalignedProduct(fast, gpu::Precision::Float32, sumError);
         checkUnalignedProduct(fast, gpu::Precision::BFloat16, bf16Error);
     }
@@ -426,13 +392,17 @@ int main(int count, char** arguments)
     }
     checkRows();
     checkElements();
-    checkAttention();
+    checkAttention(false);
+    if (multipliesBf16())
+        checkAttention(true);
     checkPieces();
     checkTensors();
     checkDecoders();
     checkExperts();
     gpu::Products plain({}, nullptr, 0);
     checkProducts(plain, "own kernel", gpu::Precision::Float32, sumError);
+    checkEpilogues(plain, "own kernel");
+    checkStoredFactors(plain, "own kernel, stored as bf16");
     if (!ownProducts)
         checkLibrary(false);
     std::printf("%d wrong\n", failures);

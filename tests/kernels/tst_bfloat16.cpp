@@ -65,6 +65,11 @@ private slots:
         QCOMPARE(rounded, wide);
         for (std::size_t i = 0; i < values.size(); ++i)
             QVERIFY(std::abs(rounded[i] - values[i]) <= std::abs(values[i]) * 0x1p-8f);
+        std::vector<float> again = values;
+        std::vector<std::uint16_t> both(values.size());
+        run(RoundToBf16{again, both});
+        QCOMPARE(again, rounded);
+        QCOMPARE(both, narrow);
         run(Widen{narrow, wide, Store::Add});
         for (std::size_t i = 0; i < values.size(); ++i)
             QCOMPARE(wide[i], 2 * rounded[i]);

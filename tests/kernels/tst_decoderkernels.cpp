@@ -447,6 +447,19 @@ private slots:
         QVERIFY(distance(values, expected) < tolerance);
     }
 
+    void aProductMayHaveGeluBehindIt()
+    {
+        const kernels::LinearShape shape{5, 6, 7};
+        const Values x = someValues(30, 1), w = someValues(42, 2), b = someValues(7, 3), dy = someValues(35, 4),
+                     before = someValues(30, 5), y = reference::linearForward(shape, x, w, b);
+        std::vector<float> output(35, NAN), activated(35, NAN), dx(30, NAN);
+        kernels::run(kernels::LinearForward{shape, single(x), single(w), single(b), output, Store::Replace, activated});
+        QVERIFY(distance(output, y) < tolerance);
+        QVERIFY(distance(activated, reference::geluForward(y)) < tolerance);
+        kernels::run(kernels::LinearInputGrad{shape, single(dy), single(w), dx, Store::Replace, single(before)});
+        QVERIFY(distance(dx, reference::geluInputGrad(before, reference::linearInputGrad(shape, dy, w))) < tolerance);
+    }
+
     void anInputGradientIsAddedWhenAsked()
     {
         const kernels::LinearShape shape{5, 6, 7};

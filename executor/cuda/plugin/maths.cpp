@@ -29,6 +29,7 @@ struct Maths {
     int32_t device;
     gpu::Products products;
     gpu::Context context;
+    std::string note;
 };
 
 /// Launch errors are the runtime's to remember.
@@ -147,7 +148,14 @@ int compute(void* handle, int32_t operation, const void* call, int64_t bytes)
                      + " bytes is not known: the plugin is of another build");
     if (refusal.empty())
         refusal = maths.products.takeFailure();
+    maths.note = maths.products.takeNote();
     return refusal.empty() ? issued() : fault(std::move(refusal));
+}
+
+const char* mathsNote(void* maths)
+{
+    const std::string& note = static_cast<Maths*>(maths)->note;
+    return note.empty() ? nullptr : note.c_str();
 }
 
 /// Kernels of a stream's own GPU, whichever thread launches them.
@@ -182,6 +190,7 @@ void addMaths(PipewrightCudaTable& table)
     table.createMaths = createMaths;
     table.destroyMaths = destroyMaths;
     table.compute = compute;
+    table.mathsNote = mathsNote;
     table.spin = spin;
     table.stamp = stamp;
     table.spinFrom = spinFrom;

@@ -255,26 +255,12 @@ private slots:
         QCOMPARE(windows, std::vector<std::int64_t>({5, 5, 0, 5, 5, 0}));
     }
 
-    void decodersOfTodayRunOnTheHostAndOnGpus()
+    void decodersOfTodayRun()
     {
         ModelShape shape = test::llamaShape();
         QVERIFY(isRunnable(shape));
         QCOMPARE(attentionCoreOf(shape), AttentionCore::Grouped);
         QCOMPARE(attentionOnHost(shape), AttentionMemory::Streamed);
-        QVERIFY(whyNotOnGpus(shape).empty());
-        QVERIFY(whyNotOnGpus(ModelShape{}).empty());
-        shape.dataType = DataType::Bf16;
-        QVERIFY(whyNotOnGpus(shape).empty());
-    }
-
-    void whatGpusKeepOfPlainAttentionIsNoBf16()
-    {
-        ModelShape shape;
-        shape.dataType = DataType::Bf16;
-        const Diagnostics reasons = whyNotOnGpus(shape);
-        QCOMPARE(reasons.size(), std::size_t(1));
-        QCOMPARE(reasons[0].where, std::string("model.data_type"));
-        QVERIFY(reasons[0].hint.find("--backend host") != std::string::npos);
     }
 
     void whatCannotRunSaysWhy()

@@ -24,6 +24,73 @@ ModelShape inBf16(ModelShape shape)
     return shape;
 }
 
+/// A device with arithmetic for bf16, as the host plays it: a product reads what is stored where the call says so, and
+/// then nothing of the fp32 copies.
+class Bf16Operations final : public kernels::Operations {
+public:
+    bool keepsProbabilities() const override { return true; }
+    bool multipliesBf16() const override { return true; }
+    mutable int products = 0, ofStored = 0, wrong = 0;
+
+private:
+    void issue(kernels::Operation operation, const void* call, std::size_t) const override
+    {
+        kernels::visit(operation, call, [this](const auto& known, const char*) { multiply(known); });
+    }
+    template<class Call>
+    void multiply(const Call& call) const
+    {
+        if constexpr (
+            !std::is_same_v<
+                Call,
+                kernels::
+                    LinearForward> && !std::is_same_v<Call, kernels::LinearInputGrad> && !std::is_same_v<Call, kernels::LinearWeightGrad>) {
+            kernels::run(call);
+        } else {
+            ++products;
+            Call own = call;
+            std::vector<float> left, right;
+            // What is said to be bf16 is.
+            const auto look = [&](std::span<const float> factor) {
+                std::vector<float> rounded(factor.begin(), factor.end());
+                kernels::run(kernels::RoundToBf16{rounded});
+                wrong += call.bf16.exact && !call.bf16.areStored()
+                         && !std::equal(rounded.begin(), rounded.end(), factor.begin());
+            };
+            const auto read = [&](const std::uint16_t* stored, std::span<const float>& factor,
+                                  std::vector<float>& wide) {
+                wide.resize(factor.size());
+                kernels::run(kernels::Widen{{stored, factor.size()}, wide});
+                factor = wide;
+            };
+            if (call.bf16.areStored()) {
+                ++ofStored;
+                if constexpr (std::is_same_v<Call, kernels::LinearForward>) {
+                    read(call.bf16.left, own.input, left);
+                    read(call.bf16.right, own.weight, right);
+                } else if constexpr (std::is_same_v<Call, kernels::LinearInputGrad>) {
+                    read(call.bf16.left, own.outputGrad, left);
+                    read(call.bf16.right, own.weight, right);
+                } else {
+                    read(call.bf16.left, own.input, left);
+                    read(call.bf16.right, own.outputGrad, right);
+                }
+            }
+            if constexpr (std::is_same_v<Call, kernels::LinearInputGrad>) {
+                look(call.outputGrad);
+                look(call.weight);
+            } else {
+                look(call.input);
+                if constexpr (std::is_same_v<Call, kernels::LinearForward>)
+                    look(call.weight);
+                else
+                    look(call.outputGrad);
+            }
+            kernels::run(own);
+        }
+    }
+};
+
 /// A stage's memory for one microbatch, filled with what must not be read before it is written.
 struct StoredRoom {
     explicit StoredRoom(const StoredStage& stage)
@@ -35,16 +102,22 @@ struct StoredRoom {
         fill(kept[0], stage.bytes(BufferKind::SavedUntilInputGrad));
         fill(kept[1], stage.bytes(BufferKind::SavedUntilWeightGrad));
         fill(kept[2], stage.bytes(BufferKind::SavedFromInputGrad));
-        for (const Op op : {Op::F, Op::I, Op::W})
+        fill(kept[3], stage.bytes(BufferKind::RecomputedUntilInputGrad));
+        fill(kept[4], stage.bytes(BufferKind::RecomputedUntilWeightGrad));
+        for (const Op op : {Op::F, Op::I, Op::W, Op::R})
             workspaces[std::size_t(op)].resize(std::size_t(stage.workspace(op)));
     }
-    StageMemory memory(Op op)
+    StageMemory memory(Op op, const kernels::Operations& on)
     {
         std::vector<std::byte>& own = workspaces[std::size_t(op)];
         std::fill(own.begin(), own.end(), std::byte{0xff});
-        return {kept[0], kept[1], kept[2], own};
+        StageMemory memory{kept[0], kept[1], kept[2], own};
+        memory.recomputedUntilInputGrad = kept[3];
+        memory.recomputedUntilWeightGrad = kept[4];
+        memory.operations = &on;
+        return memory;
     }
-    std::array<std::vector<std::byte>, 3> kept;
+    std::array<std::vector<std::byte>, 5> kept;
     std::array<std::vector<std::byte>, 8> workspaces;
     std::vector<std::byte> output, inputGrad;
 };
@@ -64,14 +137,15 @@ struct Batch {
 
 /// A whole model as one stage, or cut behind a layer in two: its loss and gradients.
 struct Trained {
-    Trained(const ModelShape& shape, int cut, bool inHalves)
+    Trained(const ModelShape& shape, int cut, bool inHalves, const kernels::Operations& on = kernels::hostOperations(),
+            Recompute recompute = Recompute::None)
     {
         const Workload workload = workloadOf(shape);
         const int all = shape.layers + 2;
         std::vector<StoredStage> stages;
-        stages.emplace_back(workload, 0, cut, 1);
+        stages.emplace_back(workload, 0, cut, 1, recompute);
         if (cut < all)
-            stages.emplace_back(workload, cut, all, 1);
+            stages.emplace_back(workload, cut, all, 1, recompute);
         std::vector<StoredRoom> rooms;
         std::vector<std::vector<std::byte>> weights;
         std::vector<std::vector<float>> sums;
@@ -86,8 +160,10 @@ struct Trained {
             stage.store(kernels::hostOperations(), values, stored);
             sums.emplace_back(values.size());
             StoredRoom& room = rooms.emplace_back(stage);
-            stage.forward(stored, {batch.inputs, activation, batch.targets, {&loss, 1}}, room.memory(Op::F),
+            stage.forward(stored, {batch.inputs, activation, batch.targets, {&loss, 1}}, room.memory(Op::F, on),
                           room.output);
+            if (recompute != Recompute::None)
+                stage.recompute(stored, {batch.inputs, activation, batch.targets, {&again, 1}}, room.memory(Op::R, on));
             activation = room.output;
         }
         for (std::size_t s = stages.size(); s-- > 0;) {
@@ -95,16 +171,16 @@ struct Trained {
                                                               ? std::span<const std::byte>(rooms[s + 1].inputGrad)
                                                               : std::span<const std::byte>();
             if (inHalves) {
-                stages[s].inputGrad(weights[s], rooms[s].memory(Op::I), outputGrad, rooms[s].inputGrad, sums[s]);
-                stages[s].weightGrad(rooms[s].memory(Op::W), sums[s]);
+                stages[s].inputGrad(weights[s], rooms[s].memory(Op::I, on), outputGrad, rooms[s].inputGrad, sums[s]);
+                stages[s].weightGrad(rooms[s].memory(Op::W, on), sums[s]);
             } else {
-                stages[s].backward(weights[s], rooms[s].memory(Op::I), outputGrad, rooms[s].inputGrad, sums[s]);
+                stages[s].backward(weights[s], rooms[s].memory(Op::I, on), outputGrad, rooms[s].inputGrad, sums[s]);
             }
         }
         for (const std::vector<float>& of : sums)
             gradients.insert(gradients.end(), of.begin(), of.end());
     }
-    float loss = 0;
+    float loss = 0, again = 0;
     std::vector<float> gradients;
 };
 
@@ -158,6 +234,35 @@ private slots:
             QCOMPARE(two.loss, whole.loss);
             QCOMPARE(two.gradients, whole.gradients);
         }
+    }
+
+    void whatIsStoredIsMultipliedWhereADeviceCan_data()
+    {
+        bf16TrainsAsFp32DoesWithinItsRounding_data();
+        ModelShape experts = llamaShape();
+        experts.experts = 6;
+        experts.expertsPerToken = 2;
+        experts.expertFfn = 5;
+        experts.sharedExperts = 1;
+        QTest::newRow("experts") << experts;
+    }
+    /// A device that reads factors where they are stored makes the same of them, and needs no fp32 copies for it.
+    void whatIsStoredIsMultipliedWhereADeviceCan()
+    {
+        QFETCH(ModelShape, shape);
+        const Trained host(inBf16(shape), shape.layers + 2, true);
+        for (const Recompute recompute : {Recompute::None, Recompute::Selective, Recompute::Full})
+            for (int cut = 1; cut <= shape.layers + 2; ++cut) {
+                const Bf16Operations device;
+                const Trained there(inBf16(shape), cut, true, device, recompute);
+                QCOMPARE(there.loss, host.loss);
+                QCOMPARE(there.gradients, host.gradients);
+                QCOMPARE(device.wrong, 0);
+                QVERIFY(device.ofStored > 0);
+                // But for what is kept in fp32, as a router's gradients are, and a latent that is not kept.
+                if (recompute == Recompute::None && shape.experts == 0 && shape.keyValueLatent == 0)
+                    QCOMPARE(device.ofStored, device.products);
+            }
     }
 
     void bytesAreThoseOfTheCosts()

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// libcublasLt: products of column-major fp32 matrices, launched through the driver as the real one does. An algorithm
-// holds what it was chosen for, and a product that breaks it is found: alignment, multiprocessors, workspace.
+// libcublasLt: products of column-major matrices of fp32 or bf16 into fp32 ones, launched through the driver as the
+// real one does. An algorithm holds what it was chosen for, and a product that breaks it is found: alignment,
+// multiprocessors, workspace, epilogue. Of epilogues it has those that are used here; for others it has no algorithm.
 #include "green.h"
 #include "launches.h"
 #include "machine.h"
 #include "toolkit.h"
 
 #include <bit>
+#include <cmath>
 #include <cstring>
 #include <cublasLt.h>
 #include <vector>
@@ -23,7 +25,22 @@ struct Layout {
 };
 struct Description {
     cublasComputeType_t compute;
-    std::int32_t transposeA, transposeB, multiprocessors;
+    std::int32_t transposeA = CUBLAS_OP_N, transposeB = CUBLAS_OP_N, multiprocessors = 0;
+    std::uint32_t epilogue = CUBLASLT_EPILOGUE_DEFAULT; ///< cublasLt.h:1317
+    float* bias = nullptr;                              ///< cublasLt.h:1323
+    float* aux = nullptr;                               ///< cublasLt.h:1350
+    std::int64_t auxStride = 0;                         ///< cublasLt.h:1374
+
+    bool hasBias() const // of BIAS, GELU_AUX_BIAS, BGRADB
+    {
+        return epilogue == CUBLASLT_EPILOGUE_BIAS || epilogue == CUBLASLT_EPILOGUE_GELU_AUX_BIAS
+               || epilogue == CUBLASLT_EPILOGUE_BGRADB;
+    }
+    bool hasAux() const
+    {
+        return epilogue == CUBLASLT_EPILOGUE_GELU_AUX || epilogue == CUBLASLT_EPILOGUE_GELU_AUX_BIAS
+               || epilogue == CUBLASLT_EPILOGUE_DGELU;
+    }
 };
 struct Preference {
     std::uint64_t workspace;
@@ -33,6 +50,8 @@ struct Algorithm {
     std::uint64_t workspace, magic;
     std::uint32_t alignments[4];
     std::int32_t multiprocessors;
+    std::uint32_t epilogue;
+    std::uint8_t biasAligned, auxAligned; ///< bytes
 };
 constexpr std::uint64_t magic = 0x4c74;
 static_assert(sizeof(Algorithm) <= sizeof(cublasLtMatmulAlgo_t));
@@ -60,28 +79,81 @@ float rounded(float value)
     return std::bit_cast<float>(bits & 0xffff0000);
 }
 
+float widened(std::uint16_t bits)
+{
+    return std::bit_cast<float>(std::uint32_t(bits) << 16);
+}
+
 struct Matrix {
-    const float* data;
+    const void* data;
     Layout layout;
-    bool transposed;
+    bool transposed, rounds;
     float at(std::uint64_t row, std::uint64_t column) const
     {
-        return transposed ? data[column + row * static_cast<std::uint64_t>(layout.stride)]
-                          : data[row + column * static_cast<std::uint64_t>(layout.stride)];
+        const std::uint64_t stride = static_cast<std::uint64_t>(layout.stride),
+                            i = transposed ? column + row * stride : row + column * stride;
+        if (layout.type == CUDA_R_16BF)
+            return widened(static_cast<const std::uint16_t*>(data)[i]);
+        const float value = static_cast<const float*>(data)[i];
+        return rounds ? rounded(value) : value;
     }
 };
 
-void multiply(const Matrix& a, const Matrix& b, float alpha, float beta, const float* c, float* d, Layout result,
-              std::uint64_t inner, bool narrow)
+// "GELU point-wise transform" (cublasLt.h:1982): in the tanh form, which is the one that PyTorch takes this epilogue
+// for.
+float gelu(float x)
 {
-    const auto stride = static_cast<std::uint64_t>(result.stride);
-    for (std::uint64_t column = 0; column < result.columns; ++column)
-        for (std::uint64_t row = 0; row < result.rows; ++row) {
+    return x / (1 + std::exp(-2 * 0.7978845608f * (x + 0.044715f * x * x * x)));
+}
+float slopeOfGelu(float x)
+{
+    const float sigmoid = 1 / (1 + std::exp(-2 * 0.7978845608f * (x + 0.044715f * x * x * x)));
+    return sigmoid + x * sigmoid * (1 - sigmoid) * 2 * 0.7978845608f * (1 + 3 * 0.044715f * x * x);
+}
+
+struct Multiplication {
+    Matrix a, b;
+    float alpha, beta;
+    const float* c;
+    float* d;
+    Layout result;
+    std::uint64_t inner;
+    Description with;
+};
+
+void multiply(const Multiplication& of)
+{
+    const auto stride = static_cast<std::uint64_t>(of.result.stride),
+               auxStride = static_cast<std::uint64_t>(of.with.auxStride);
+    for (std::uint64_t column = 0; column < of.result.columns; ++column)
+        for (std::uint64_t row = 0; row < of.result.rows; ++row) {
             float sum = 0;
-            for (std::uint64_t k = 0; k < inner; ++k)
-                sum += narrow ? rounded(a.at(row, k)) * rounded(b.at(k, column)) : a.at(row, k) * b.at(k, column);
-            float& place = d[row + column * stride];
-            place = alpha * sum + (beta == 0 ? 0 : beta * c[row + column * stride]);
+            for (std::uint64_t k = 0; k < of.inner; ++k)
+                sum += of.a.at(row, k) * of.b.at(k, column);
+            sum = of.alpha * sum + (of.beta == 0 ? 0 : of.beta * of.c[row + column * stride]);
+            float* const aux = of.with.hasAux() ? of.with.aux + row + column * auxStride : nullptr;
+            switch (of.with.epilogue) {
+            case CUBLASLT_EPILOGUE_BIAS:
+                sum += of.with.bias[row];
+                break; // "broadcasted to all columns", cublasLt.h:1949
+            case CUBLASLT_EPILOGUE_GELU_AUX_BIAS: sum += of.with.bias[row]; [[fallthrough]]; // cublasLt.h:1997
+            case CUBLASLT_EPILOGUE_GELU_AUX: // "outputs GELU input as a separate matrix", cublasLt.h:1986
+                *aux = sum;
+                sum = gelu(sum);
+                break;
+            case CUBLASLT_EPILOGUE_DGELU: sum *= slopeOfGelu(*aux); break; // cublasLt.h:2004
+            default: break;
+            }
+            of.d[row + column * stride] = sum;
+        }
+    // "The bias size corresponds to the number of columns of the matrix D. The reduction happens over the GEMM's "k"
+    // dimension. Stores Bias gradient" (cublasLt.h:2030): it is replaced, whatever beta is.
+    if (of.with.epilogue == CUBLASLT_EPILOGUE_BGRADB)
+        for (std::uint64_t column = 0; column < of.result.columns; ++column) {
+            float sum = 0;
+            for (std::uint64_t k = 0; k < of.inner; ++k)
+                sum += of.b.at(k, column);
+            of.with.bias[column] = sum;
         }
 }
 
@@ -89,7 +161,30 @@ std::uint64_t bytesOf(const Layout& layout)
 {
     return layout.rows == 0 || layout.columns == 0
                ? 0
-               : 4 * ((layout.columns - 1) * static_cast<std::uint64_t>(layout.stride) + layout.rows);
+               : (layout.type == CUDA_R_16BF ? 2 : 4)
+                     * ((layout.columns - 1) * static_cast<std::uint64_t>(layout.stride) + layout.rows);
+}
+
+/// Whether a description's epilogue can be asked for with these matrices; else there is no algorithm.
+bool canDo(const Description& product, const Layout& result)
+{
+    if (product.epilogue == CUBLASLT_EPILOGUE_DEFAULT)
+        return true;
+    if (!product.hasBias() && !product.hasAux())
+        return false; // of a kind that nothing here uses
+    if (failsFromNow("epilogue"))
+        return false;
+    // A leading dimension "must be divisible by 8 and be no less than the number of rows in the output matrix"
+    // (cublasLt.h:1380).
+    return !product.hasAux()
+           || (product.auxStride % 8 == 0 && product.auxStride >= static_cast<std::int64_t>(result.rows));
+}
+
+/// "Routines that don't dereference this pointer, like cublasLtMatmulAlgoGetHeuristic() depend on its value to
+/// determine expected pointer alignment" (cublasLt.h:1333).
+std::uint8_t alignmentOf(const void* place)
+{
+    return reinterpret_cast<std::uintptr_t>(place) % 16 == 0 ? 16 : 4;
 }
 
 } // namespace
@@ -129,7 +224,7 @@ cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t* description, cubla
 {
     if (scale != CUDA_R_32F || (compute != CUBLAS_COMPUTE_32F && compute != CUBLAS_COMPUTE_32F_FAST_16BF))
         return CUBLAS_STATUS_NOT_SUPPORTED;
-    *description = reinterpret_cast<cublasLtMatmulDesc_t>(new Description{compute, CUBLAS_OP_N, CUBLAS_OP_N, 0});
+    *description = reinterpret_cast<cublasLtMatmulDesc_t>(new Description{compute});
     hold("cuBLASLt descriptors", 1);
     return CUBLAS_STATUS_SUCCESS;
 }
@@ -149,6 +244,10 @@ cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t description, 
     case CUBLASLT_MATMUL_DESC_TRANSA: return set(made.transposeA, value, bytes);
     case CUBLASLT_MATMUL_DESC_TRANSB: return set(made.transposeB, value, bytes);
     case CUBLASLT_MATMUL_DESC_SM_COUNT_TARGET: return set(made.multiprocessors, value, bytes);
+    case CUBLASLT_MATMUL_DESC_EPILOGUE: return set(made.epilogue, value, bytes);
+    case CUBLASLT_MATMUL_DESC_BIAS_POINTER: return set(made.bias, value, bytes);
+    case CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER: return set(made.aux, value, bytes);
+    case CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD: return set(made.auxStride, value, bytes);
     default: return CUBLAS_STATUS_NOT_SUPPORTED;
     }
 }
@@ -156,7 +255,7 @@ cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t description, 
 cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t* layout, cudaDataType type, std::uint64_t rows,
                                           std::uint64_t columns, std::int64_t stride)
 {
-    if (type != CUDA_R_32F || stride < static_cast<std::int64_t>(rows))
+    if ((type != CUDA_R_32F && type != CUDA_R_16BF) || stride < static_cast<std::int64_t>(rows))
         return CUBLAS_STATUS_INVALID_VALUE;
     *layout = reinterpret_cast<cublasLtMatrixLayout_t>(new Layout{type, rows, columns, stride});
     hold("cuBLASLt descriptors", 1);
@@ -202,8 +301,9 @@ cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t p
 }
 
 cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t description,
-                                              cublasLtMatrixLayout_t, cublasLtMatrixLayout_t, cublasLtMatrixLayout_t,
-                                              cublasLtMatrixLayout_t, cublasLtMatmulPreference_t preference, int asked,
+                                              cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
+                                              cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
+                                              cublasLtMatmulPreference_t preference, int asked,
                                               cublasLtMatmulHeuristicResult_t* results, int* found)
 {
     count("algorithms asked for");
@@ -212,7 +312,14 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
         return CUBLAS_STATUS_INVALID_VALUE;
     const auto& wanted = in<Preference>(preference);
     const auto& product = in<Description>(description);
-    Algorithm chosen{wanted.workspace, magic, {}, product.multiprocessors};
+    // cuBLAS documentation, table of cublasLtMatmul() for CUBLAS_COMPUTE_32F: factors of one type, results of fp32.
+    if (in<Layout>(a).type != in<Layout>(b).type || in<Layout>(c).type != CUDA_R_32F || in<Layout>(d).type != CUDA_R_32F
+        || (in<Layout>(a).type == CUDA_R_16BF && product.compute != CUBLAS_COMPUTE_32F)
+        || !canDo(product, in<Layout>(d)))
+        return CUBLAS_STATUS_NOT_SUPPORTED;
+    Algorithm chosen{
+        wanted.workspace,        magic, {}, product.multiprocessors, product.epilogue, alignmentOf(product.bias),
+        alignmentOf(product.aux)};
     std::memcpy(chosen.alignments, wanted.alignments, sizeof chosen.alignments);
     results[0] = {};
     std::memcpy(results[0].algo.data, &chosen, sizeof chosen);
@@ -235,7 +342,8 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t description
     std::memcpy(&chosen, algorithm->data, sizeof chosen);
     const bool transposeA = product.transposeA == CUBLAS_OP_T, transposeB = product.transposeB == CUBLAS_OP_T;
     const std::uint64_t inner = transposeA ? left.rows : left.columns;
-    if (chosen.magic != magic || chosen.workspace > workspaceBytes
+    if (chosen.magic != magic || chosen.workspace > workspaceBytes || chosen.epilogue != product.epilogue
+        || (product.hasBias() && !product.bias) || (product.hasAux() && !product.aux)
         || (transposeA ? left.columns : left.rows) != result.rows || (transposeB ? right.columns : right.rows) != inner
         || (transposeB ? right.rows : right.columns) != result.columns)
         return CUBLAS_STATUS_INVALID_VALUE;
@@ -248,6 +356,16 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t description
     for (int i = 0; i < 4; ++i)
         if (reinterpret_cast<std::uintptr_t>(places[i]) % chosen.alignments[i] != 0)
             broken("a matrix is less aligned than its algorithm was chosen for", "cublasLt.h:2101");
+    if ((product.hasBias() && alignmentOf(product.bias) < chosen.biasAligned)
+        || (product.hasAux() && alignmentOf(product.aux) < chosen.auxAligned))
+        broken("what an epilogue reads is less aligned than its algorithm was chosen for", "cublasLt.h:1333");
+    const std::uint64_t ofBias =
+        4 * (product.epilogue == CUBLASLT_EPILOGUE_BGRADB ? result.columns : result.rows); // cublasLt.h:1328, 2032
+    if ((product.hasBias() && deviceOf(product.bias, ofBias) != stream->device)
+        || (product.hasAux()
+            && deviceOf(product.aux, bytesOf({CUDA_R_32F, result.rows, result.columns, product.auxStride}))
+                   != stream->device))
+        broken("what an epilogue reads or writes is not in the memory of the stream's GPU", "cublasLt.h:1323");
     for (const auto& [place, layout] : {std::pair{a, left}, {b, right}, {static_cast<const void*>(d), result}})
         if (bytesOf(layout) > 0 && deviceOf(place, bytesOf(layout)) != stream->device)
             broken("a matrix is not in the memory of the stream's GPU", "cuBLAS documentation, cublasLtMatmul()");
@@ -260,18 +378,25 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t description
         count("products chosen for other multiprocessors");
     count("products for an alignment of " + std::to_string(chosen.alignments[0]));
     count("bytes of products", static_cast<long>(bytesOf(left) + bytesOf(right) + bytesOf(result)));
-    const bool narrow = product.compute == CUBLAS_COMPUTE_32F_FAST_16BF;
-    const Matrix first{static_cast<const float*>(a), left, transposeA},
-        second{static_cast<const float*>(b), right, transposeB};
+    const bool stored = left.type == CUDA_R_16BF, narrow = product.compute == CUBLAS_COMPUTE_32F_FAST_16BF;
+    if (stored)
+        count("products of bf16 factors");
+    if (product.epilogue != CUBLASLT_EPILOGUE_DEFAULT)
+        count("products with an epilogue");
     float by = *static_cast<const float*>(alpha);
     if (failsFromNow("wrong")) // silently
         by *= 1.5f;
-    const float plus = *static_cast<const float*>(beta);
-    const Launched launched =
-        launchByDriver(*stream, narrow ? "sm90_gemm_bf16_stand_in" : "sm90_gemm_f32_stand_in", [=] {
-            multiply(first, second, by, plus, static_cast<const float*>(c), static_cast<float*>(d), result, inner,
-                     narrow);
-        });
+    const Multiplication work{{a, left, transposeA, narrow},
+                              {b, right, transposeB, narrow},
+                              by,
+                              *static_cast<const float*>(beta),
+                              static_cast<const float*>(c),
+                              static_cast<float*>(d),
+                              result,
+                              inner,
+                              product};
+    const Launched launched = launchByDriver(
+        *stream, stored || narrow ? "sm90_gemm_bf16_stand_in" : "sm90_gemm_f32_stand_in", [work] { multiply(work); });
     return launched == Launched::Yes ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_EXECUTION_FAILED;
 }
 

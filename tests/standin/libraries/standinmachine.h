@@ -86,6 +86,14 @@ public:
     {
         return model(name, {{"layers", 2}, {"hidden", 256}, {"heads", 4}, {"ffn", 1024}});
     }
+    /// The same model in bf16: a file.
+    QString inBf16(const QString& model) const
+    {
+        QFile from(model), to(path("bf16.json"));
+        if (from.open(QIODevice::ReadOnly) && to.open(QIODevice::WriteOnly))
+            to.write(from.readAll().replace("\"fp32\"", "\"bf16\""));
+        return to.fileName();
+    }
     QString path(const QString& name) const { return m_folder.filePath(name); }
 
 private:

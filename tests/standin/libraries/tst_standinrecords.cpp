@@ -105,28 +105,42 @@ private Q_SLOTS:
     void whatALayerLaunches_data()
     {
         QTest::addColumn<QString>("model");
+        QTest::addColumn<bool>("bf16");
         QTest::addColumn<double>("products");
         QTest::addColumn<double>("bytes");   // of the factors and results of its products, each read or written once
         QTest::addColumn<double>("kernels"); // products included, and the layer's part of the update
-        const auto product = [](int inputs, int outputs) {
-            constexpr int rows = 8;
-            return 4.0 * (rows * inputs + inputs * outputs + rows * outputs);
+        // Of a linear layer's products on 8 tokens: the sum for its output, its input's gradient and its weight's.
+        struct Products {
+            double forward, grads;
+            double all() const { return forward + grads; }
         };
-        const auto linear = [&](int inputs, int outputs) { return 3 * product(inputs, outputs); };
+        const auto linear = [](int inputs, int outputs, int width) -> Products {
+            constexpr double rows = 8;
+            const double input = rows * inputs, weight = inputs * outputs, output = rows * outputs;
+            return {width * (input + weight) + 4 * output,
+                    width * (output + weight) + 4 * input + width * (input + output) + 4 * weight};
+        };
         // Query, key and value are three products of the forward, and one each of their gradients.
-        QTest::newRow("GPT") << "byte-gpt-small" << 14.0
-                             << 3 * product(48, 48) + 2 * product(48, 3 * 48) + linear(48, 48) + linear(48, 192)
-                                    + linear(192, 48)
-                             << 46.0;
-        QTest::newRow("Llama") << PIPEWRIGHT_SOURCE_DIR "/tests/torch/models/llama.json" << 21.0
-                               << linear(48, 96) + 2 * linear(48, 32) + linear(96, 48) + 2 * linear(48, 80)
-                                      + linear(80, 48)
-                               << 43.0;
+        const auto gpt = [&](int width) {
+            return 3 * linear(48, 48, width).forward + linear(48, 3 * 48, width).grads + linear(48, 48, width).all()
+                   + linear(48, 192, width).all() + linear(192, 48, width).all();
+        };
+        const auto llama = [&](int width) {
+            return linear(48, 96, width).all() + 2 * linear(48, 32, width).all() + linear(96, 48, width).all()
+                   + 2 * linear(48, 80, width).all() + linear(80, 48, width).all();
+        };
+        const QString ofLlama = PIPEWRIGHT_SOURCE_DIR "/tests/torch/models/llama.json",
+                      ofGpt = PIPEWRIGHT_SOURCE_DIR "/resources/models/byte-gpt-small.json";
+        QTest::newRow("GPT") << ofGpt << false << 14.0 << gpt(4) << 38.0;
+        QTest::newRow("Llama") << ofLlama << false << 21.0 << llama(4) << 43.0;
+        QTest::newRow("GPT in bf16") << ofGpt << true << 14.0 << gpt(2) << 79.0;
+        QTest::newRow("Llama in bf16") << ofLlama << true << 21.0 << llama(2) << 91.0;
     }
     /// Forward and backward of one layer: what a second one adds to a step.
     void whatALayerLaunches()
     {
         QFETCH(QString, model);
+        QFETCH(bool, bf16);
         QFETCH(double, products);
         QFETCH(double, bytes);
         QFETCH(double, kernels);
@@ -134,7 +148,7 @@ private Q_SLOTS:
         QVERIFY(
             machine
                 .run("new 1f1b --devices 1 --microbatches 1 --microbatch-size 1 --sequence 8 -o design.json --model "
-                     + model)
+                     + (bf16 ? machine.inBf16(model) : model))
                 .code
             == 0);
         const QString words = unrecorded + "1 --scale layers=";
@@ -143,6 +157,7 @@ private Q_SLOTS:
         const auto added = [&](const char* what) { return two.counted(what) - one.counted(what); };
         QCOMPARE(added("products"), products);
         QCOMPARE(added("bytes of products"), bytes);
+        QCOMPARE(added("products of bf16 factors"), bf16 ? products : 0);
         QVERIFY2(added("kernels") > products && added("kernels") <= kernels,
                  qPrintable(QString::number(added("kernels"))));
         // All on the layer's own stream, in the order in which they are issued: nobody waits within a layer.

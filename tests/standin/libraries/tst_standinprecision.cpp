@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// bf16 and what goes with products, by the real CUDA plugin on stand-in GPUs: the same losses for every schedule,
+// bounds of gradients, and that nothing is done otherwise in silence. Nothing here has seen a GPU.
+#include "standin/libraries/standinmachine.h"
+#include "testmain.h"
+#include "testpaths.h"
+
+#include <QTest>
+
+using namespace pipewright;
+using namespace pipewright::test;
+
+class TestStandInPrecision : public QObject {
+    Q_OBJECT
+
+private Q_SLOTS:
+    void lossesInBf16AreTheSameForEverySchedule_data()
+    {
+        QTest::addColumn<QString>("model");
+        QTest::newRow("GPT") << PIPEWRIGHT_SOURCE_DIR "/resources/models/byte-gpt-small.json";
+        QTest::newRow("Llama") << PIPEWRIGHT_SOURCE_DIR "/tests/torch/models/llama.json";
+    }
+    void lossesInBf16AreTheSameForEverySchedule()
+    {
+        QFETCH(QString, model);
+        QJsonArray losses;
+        for (const char* way : {"1 1f1b", "2 1f1b --graphs", "2 zb-h1", "2 zb-v", "1 gpipe --recompute full"}) {
+            const QStringList words = QString(way).split(' ');
+            const StandInMachine machine(words[0].toInt());
+            QVERIFY(machine.make(words[1], 2,
+                                 "--microbatch-size 1 --sequence 8 --model " + machine.inBf16(model)
+                                     + (words.contains("--recompute") ? " --recompute full" : "")));
+            const StandInOutcome ran = machine.run(onGpus + "2" + (words.contains("--graphs") ? " --graphs" : ""));
+            const QString why = whyNotRight(ran);
+            QVERIFY2(why.isEmpty(), qPrintable(way + (": " + why)));
+            if (losses.isEmpty())
+                losses = ran.json["loss"].toArray();
+            QCOMPARE(losses.size(), 2);
+            QCOMPARE(ran.json["loss"].toArray(), losses);
+            // Wherever a schedule puts tensors, their products are the same.
+            QCOMPARE(ran.counted("products for an alignment of 16"), ran.counted("products"));
+        }
+    }
+
+    /// A library that fuses nothing: kernels of their own do what would go with the products, and that is said.
+    void whatCannotGoWithAProductIsSaid()
+    {
+        for (const bool fused : {true, false}) {
+            StandInMachine machine(2);
+            QVERIFY(machine.design("1f1b", 2));
+            if (!fused)
+                machine.set("FAIL", "epilogue:1");
+            const StandInOutcome ran = machine.run(onGpus + "2");
+            const QString why = whyNotRight(ran);
+            QVERIFY2(why.isEmpty(), qPrintable(why));
+            QCOMPARE(ran.counted("products with an epilogue") > 0, fused);
+            QCOMPARE(ran.errors.contains("it has a kernel of its own"), !fused);
+            for (const char* what : {"a bias and GELU", "the slope of GELU", "the bias's gradient"})
+                QCOMPARE(ran.errors.contains("cuBLASLt does " + QString(what) + " not with the product of"), !fused);
+        }
+    }
+
+    void otherPrecisionIsHeldToAnotherBound()
+    {
+        const StandInMachine machine(2);
+        QVERIFY(machine.design("1f1b", 2));
+        const StandInOutcome ran = machine.run(onGpus + "2 --bf16");
+        const QString why = whyNotRight(ran);
+        QVERIFY2(why.isEmpty(), qPrintable(why));
+        const double error = ran.json["gradient_check"]["max_relative_error"].toDouble();
+        QVERIFY2(error > 1e-4 && error < 3e-2, qPrintable(QString::number(error)));
+    }
+};
+
+PIPEWRIGHT_TEST(TestStandInPrecision, QCoreApplication)
+#include "tst_standinprecision.moc"
