@@ -91,6 +91,11 @@ struct Name {
         if (request.plan == sharding::StatedPlan{})
             return tr("Find the plan of stage %1 anew").arg(request.stage);
         const sharding::StatedPlan present = planOfStage(before, request.stage);
+        std::vector<std::string> had = present.program, has = request.plan.program;
+        std::sort(had.begin(), had.end());
+        std::sort(has.begin(), has.end());
+        if (present.program != request.plan.program && had == has && present.ratios == request.plan.ratios)
+            return tr("Order of stage %1's program").arg(request.stage);
         if (present.program != request.plan.program)
             return tr("Plan of stage %1: %2")
                 .arg(request.stage)

@@ -5,6 +5,7 @@
 #include "gui/widgets/theme.h"
 #include "gui/widgets/words.h"
 
+#include <QApplication>
 #include <QHelpEvent>
 #include <QKeyEvent>
 #include <QMouseEvent>
@@ -59,6 +60,7 @@ void ProgramFlow::clear()
 {
     m_rows.clear();
     m_current = -1;
+    m_drag = {};
     layOut();
     viewport()->update();
 }
@@ -120,6 +122,10 @@ void ProgramFlow::paintEvent(QPaintEvent*)
     for (int row = first; row < last; ++row)
         paintRow(painter, m_rows[row],
                  {0, row * rowHeight - verticalScrollBar()->value(), viewport()->width(), rowHeight}, row == m_current);
+    if (m_drag.slot >= 0)
+        painter.fillRect(QRect(margin, m_drag.slot * rowHeight - verticalScrollBar()->value() - 1,
+                               viewport()->width() - 2 * margin, 2),
+                         theme.accent);
 }
 
 void ProgramFlow::paintRow(QPainter& painter, const Row& row, const QRect& area, bool current) const
@@ -201,6 +207,14 @@ void ProgramFlow::paintBar(QPainter& painter, const Row& row, const QRectF& bar)
 void ProgramFlow::keyPressEvent(QKeyEvent* event)
 {
     const int page = std::max(1, viewport()->height() / rowHeight - 1);
+    if (event->modifiers() == Qt::AltModifier && (event->key() == Qt::Key_Up || event->key() == Qt::Key_Down)) {
+        wantMove(m_current, m_current + (event->key() == Qt::Key_Up ? -1 : 1));
+        return;
+    }
+    if (event->key() == Qt::Key_Escape && m_drag.row >= 0) {
+        endDrag();
+        return;
+    }
     switch (event->key()) {
     case Qt::Key_Up: setCurrentRow(std::max(0, m_current - 1)); return;
     case Qt::Key_Down: setCurrentRow(m_current + 1); return;
@@ -215,6 +229,44 @@ void ProgramFlow::keyPressEvent(QKeyEvent* event)
 void ProgramFlow::mousePressEvent(QMouseEvent* event)
 {
     setCurrentRow(rowAt(event->pos().y()));
+    if (event->button() == Qt::LeftButton)
+        m_drag = {m_current, event->pos().y(), -1};
+}
+
+void ProgramFlow::mouseMoveEvent(QMouseEvent* event)
+{
+    if (m_drag.row < 0
+        || (m_drag.slot < 0 && std::abs(event->pos().y() - m_drag.pressedAt) < QApplication::startDragDistance()))
+        return;
+    m_drag.slot = slotAt(event->pos().y());
+    viewport()->setCursor(Qt::ClosedHandCursor);
+    viewport()->update();
+}
+
+void ProgramFlow::mouseReleaseEvent(QMouseEvent*)
+{
+    const Drag drag = m_drag;
+    endDrag();
+    if (drag.slot >= 0)
+        wantMove(drag.row, drag.slot > drag.row ? drag.slot - 1 : drag.slot);
+}
+
+int ProgramFlow::slotAt(int y) const
+{
+    return std::clamp((y + verticalScrollBar()->value() + rowHeight / 2) / rowHeight, 0, rows());
+}
+
+void ProgramFlow::wantMove(int from, int to)
+{
+    if (from >= 0 && from < rows() && to >= 0 && to < rows() && to != from)
+        Q_EMIT moveWanted(from, to);
+}
+
+void ProgramFlow::endDrag()
+{
+    m_drag = {};
+    viewport()->unsetCursor();
+    viewport()->update();
 }
 
 bool ProgramFlow::viewportEvent(QEvent* event)
@@ -222,7 +274,9 @@ bool ProgramFlow::viewportEvent(QEvent* event)
     if (event->type() == QEvent::ToolTip) {
         const auto* help = static_cast<QHelpEvent*>(event);
         const int row = rowAt(help->pos().y());
-        QToolTip::showText(help->globalPos(), row >= 0 ? rowText(row) : QString(), viewport());
+        const QString text =
+            row < 0 ? QString() : rowText(row) + tr("\nDrag it, or press Alt with an arrow key, to move it");
+        QToolTip::showText(help->globalPos(), text, viewport());
         return true;
     }
     return QAbstractScrollArea::viewportEvent(event);

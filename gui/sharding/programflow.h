@@ -2,7 +2,7 @@
 // A synthesised program as a flow from top to bottom. Every computation has a bar for the state of its result on the
 // devices: split by shares (pieces), one full line per device (whole), or one hatched line per device (partial sums).
 // Collectives stand between the computations that they connect. Paints visible rows only. Arrows, Page Up and Down,
-// Home and End select a row.
+// Home and End select a row; the mouse, or Alt with the arrows, moves it: who shows the flow decides whether it may.
 #pragma once
 
 #include "core/sharding/shardingprogram.h"
@@ -30,12 +30,15 @@ public:
 
 Q_SIGNALS:
     void currentChanged(int row);
+    void moveWanted(int from, int to); ///< the row `from` is to stand where `to` does
 
 protected:
     void paintEvent(QPaintEvent* event) override;
     void resizeEvent(QResizeEvent* event) override;
     void keyPressEvent(QKeyEvent* event) override;
     void mousePressEvent(QMouseEvent* event) override;
+    void mouseMoveEvent(QMouseEvent* event) override;
+    void mouseReleaseEvent(QMouseEvent* event) override;
     bool viewportEvent(QEvent* event) override;
 
 private:
@@ -50,9 +53,16 @@ private:
     void paintBar(QPainter& painter, const Row& row, const QRectF& bar) const;
     void layOut();
     int rowAt(int y) const;
+    int slotAt(int y) const; ///< before which row something dropped there stands; rows(): behind all
+    void wantMove(int from, int to);
+    void endDrag();
 
     std::vector<Row> m_rows;
     int m_current = -1;
+    struct Drag {
+        int row = -1, pressedAt = 0;
+        int slot = -1; ///< -1: the mouse has not left its place
+    } m_drag;
 };
 
 } // namespace pipewright

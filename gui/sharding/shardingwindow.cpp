@@ -118,6 +118,7 @@ void ShardingWindow::build()
     left->setSpacing(8);
     left->addWidget(makeHeading(tr("Program"), this));
     left->addWidget(m_flow, 1);
+    connect(m_flow, &ProgramFlow::moveWanted, this, &ShardingWindow::moveInstruction);
     auto* legend = makeCaption(tr("Bar: split = pieces by share; full lines = whole on every device; hatched = "
                                   "partial sums. In colour: collectives."),
                                TextSize::Small, this);

@@ -46,6 +46,8 @@ public:
     void apply();
     void usePlan();    ///< states the shown plan in the design
     void forgetPlan(); ///< the design states none any more
+    /// States the shown plan with one instruction at another place, where what it needs is made before it.
+    void moveInstruction(int from, int to);
 
     QComboBox* stageBox() const { return m_stage; }
     ValueTable* members() const { return m_members; }

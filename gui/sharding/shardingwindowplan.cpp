@@ -2,6 +2,7 @@
 // The plan that the design states of the shown stage: taken over from the list, its shares edited, forgotten.
 #include "core/base/rates.h"
 #include "core/design/stageplans.h"
+#include "gui/sharding/programflow.h"
 #include "gui/sharding/ratiosliders.h"
 #include "gui/sharding/shardingwindow.h"
 #include "gui/widgets/labels.h"
@@ -11,6 +12,7 @@
 #include <QComboBox>
 #include <QLabel>
 #include <QTreeWidget>
+#include <QUndoStack>
 
 #include <algorithm>
 
@@ -99,6 +101,26 @@ void ShardingWindow::usePlan()
 {
     if (isOfDesign())
         applyPlan(shownPlan());
+}
+
+void ShardingWindow::moveInstruction(int from, int to)
+{
+    if (!isOfDesign()) {
+        m_state->setText(tr("The listed devices are not those of the design: take them over first"));
+        setTone(m_state, Tone::Bad);
+        return;
+    }
+    SetStagePlan request = shownPlan();
+    std::vector<std::string>& lines = request.plan.program;
+    const auto at = [&](int line) { return lines.begin() + line; };
+    from < to ? std::rotate(at(from), at(from + 1), at(to + 1)) : std::rotate(at(to), at(from), at(from + 1));
+    const int steps = m_document.undoStack()->count();
+    applyPlan(request);
+    if (m_document.undoStack()->count() == steps)
+        return;
+    m_state->setText(tr("Moved"));
+    setTone(m_state, Tone::Dim);
+    m_flow->setCurrentRow(to);
 }
 
 void ShardingWindow::forgetPlan()

@@ -14,7 +14,9 @@
 #include <QApplication>
 #include <QComboBox>
 #include <QDoubleSpinBox>
+#include <QMouseEvent>
 #include <QPushButton>
+#include <QScrollBar>
 #include <QSignalSpy>
 #include <QSlider>
 #include <QTableWidget>
@@ -186,6 +188,76 @@ private Q_SLOTS:
         // Another stage states nothing.
         f.window->useButton()->click();
         QVERIFY(f.document.design().plans[1] == sharding::StatedPlan{});
+    }
+
+    /// Where nothing before or behind it needs otherwise, by mouse and by key, and back by undo.
+    void aCollectiveIsMovedByHand()
+    {
+        Fixture f(test::groupDesign("1f1b", {{1e9, 5e8}, {1e9, 5e8}}, 4));
+        QVERIFY(f.ended);
+        QTreeWidget* list = f.window->strategies();
+        const auto megatron = list->findItems(QStringLiteral("Megatron, columns and rows"), Qt::MatchExactly);
+        QCOMPARE(megatron.size(), 1);
+        list->setCurrentItem(megatron.front());
+        f.window->useButton()->click();
+        const Design used = f.document.design();
+        const std::vector<std::string> lines = used.plans[0].program;
+        const auto isCollective = [&](std::size_t line) {
+            return lines[line].find(": all_") != std::string::npos
+                   || lines[line].find(": reduce_scatter") != std::string::npos;
+        };
+        std::size_t from = 0;
+        while (from < lines.size() && !isCollective(from))
+            ++from;
+        QVERIFY(from > 0 && from + 1 < lines.size());
+
+        // Before what it communicates: refused, with the line that misses it.
+        ProgramFlow& flow = f.window->flow();
+        flow.setCurrentRow(int(from));
+        const int steps = f.document.undoStack()->count();
+        Q_EMIT flow.moveWanted(int(from), 0);
+        QCOMPARE(f.document.undoStack()->count(), steps);
+        QVERIFY2(f.window->state().contains(QStringLiteral("program.0")), qPrintable(f.window->state()));
+        QVERIFY(f.document.design() == used);
+
+        // Something that does not depend on it goes before or behind it: one of the neighbours can, since parameters
+        // are loaded when it is all the same to the rest.
+        int to = -1;
+        for (const int step : {1, -1})
+            for (std::size_t c = from; c + 1 < lines.size() && to < 0; ++c) {
+                if (!isCollective(c))
+                    continue;
+                flow.setCurrentRow(int(c));
+                QTest::keyClick(&flow, step > 0 ? Qt::Key_Down : Qt::Key_Up, Qt::AltModifier);
+                if (f.document.undoStack()->count() == steps)
+                    continue;
+                from = c;
+                to = int(c) + step;
+            }
+        QVERIFY2(to >= 0, "no collective can move");
+        std::vector<std::string> moved = lines;
+        std::swap(moved[from], moved[std::size_t(to)]);
+        QCOMPARE(f.document.design().plans[0].program, moved);
+        QCOMPARE(f.document.undoStack()->undoText(), QStringLiteral("Order of stage 0's program"));
+        QCOMPARE(flow.currentRow(), to);
+        QVERIFY(f.document.prediction()->metrics.makespan > 0);
+
+        // The mouse brings it back, and undo takes both away.
+        const auto point = [&](int row, double part) {
+            return QPoint(60, int((row + part) * 30) - flow.verticalScrollBar()->value());
+        };
+        const bool up = to > int(from);
+        QTest::mousePress(flow.viewport(), Qt::LeftButton, {}, point(to, 0.5));
+        QMouseEvent drag(QEvent::MouseMove, point(int(from), up ? 0.1 : 0.9),
+                         flow.viewport()->mapToGlobal(point(int(from), up ? 0.1 : 0.9)), Qt::NoButton, Qt::LeftButton,
+                         Qt::NoModifier);
+        QApplication::sendEvent(flow.viewport(), &drag);
+        QTest::mouseRelease(flow.viewport(), Qt::LeftButton, {}, point(int(from), up ? 0.1 : 0.9));
+        QVERIFY(f.document.design() == used);
+        f.document.undoStack()->undo();
+        QCOMPARE(f.document.design().plans[0].program, moved);
+        f.document.undoStack()->undo();
+        QVERIFY(f.document.design() == used);
     }
 
     void theWindowFitsASmallScreenWithWhatWasFound()
