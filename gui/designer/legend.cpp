@@ -79,6 +79,8 @@ void Legend::showDesign(const Design& design, const Prediction* prediction, bool
             addOperation(op);
     m_entries.push_back({Sign::Idle, tr("idle"), {}});
     m_entries.push_back({Sign::Transfer, tr("transfer"), tr("A value on its way to another device")});
+    if (prediction)
+        addGradientSums(*prediction);
     if (overlaid) {
         m_entries.push_back(
             {Sign::Predicted, tr("predicted"),
@@ -89,6 +91,18 @@ void Legend::showDesign(const Design& design, const Prediction* prediction, bool
     addOperation(Op::U);
     addCauses();
     arrange();
+}
+
+void Legend::addGradientSums(const Prediction& prediction)
+{
+    const std::vector<Task>& tasks = prediction.program.tasks;
+    for (std::size_t t = 0; t < tasks.size(); ++t)
+        if (isReduction(tasks[t].kind) && prediction.timeline.end[t] > prediction.timeline.start[t]) {
+            m_entries.push_back({Sign::Sum, tr("gradient sum"),
+                                 tr("Two devices exchange a stage's gradients and add them up; they stand where the "
+                                    "step has time for them, and follow from the design")});
+            return;
+        }
 }
 
 void Legend::addCauses()
@@ -173,6 +187,14 @@ void Legend::paintSign(QPainter& painter, const Entry& entry) const
         painter.setPen(theme.text);
         painter.setFont(Theme::words(TextSize::Normal));
         painter.drawText(sign, Qt::AlignCenter, QStringLiteral("→"));
+        return;
+    case Sign::Sum:
+        painter.setPen(QPen(theme.dim, 1));
+        painter.setBrush(theme.control);
+        painter.drawRect(QRectF(sign).adjusted(0.5, 0.5, -0.5, -0.5));
+        painter.setPen(theme.text);
+        painter.setFont(Theme::words(TextSize::Small, QFont::Bold));
+        painter.drawText(sign, Qt::AlignCenter, QStringLiteral("Σ"));
         return;
     case Sign::Idle: painter.drawTiledPixmap(sign, BlockSprites(theme, devicePixelRatioF()).idleTexture()); return;
     case Sign::Cause:

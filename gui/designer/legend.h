@@ -42,7 +42,7 @@ protected:
     void changeEvent(QEvent* event) override;
 
 private:
-    enum class Sign { Operation, Transfer, Idle, Cause, Predicted, Late };
+    enum class Sign { Operation, Transfer, Sum, Idle, Cause, Predicted, Late };
     struct Entry {
         Sign sign;
         QString text, tip;
@@ -51,6 +51,7 @@ private:
         QString brief = {}; ///< where there is little room; empty: as ever
         QRect place = {};   ///< sign and text; null: there is no room
     };
+    void addGradientSums(const Prediction& prediction);
     void addCauses();
     void arrange();
     bool place(bool briefly, int rows); ///< whether all but the causes have a place

@@ -118,6 +118,8 @@ TimelineLayout::TimelineLayout(const Program& program, const Timeline& timeline,
     const std::size_t tasks = std::min({program.tasks.size(), timeline.start.size(), timeline.end.size()});
     for (std::size_t i = 0; i < tasks; ++i) {
         const Task& task = program.tasks[i];
+        if (isReduction(task.kind))
+            addGradientSum(task, {timeline.start[i], timeline.end[i], static_cast<TaskId>(i)});
         if (task.kind != TaskKind::Compute && !isUpdate(task.kind))
             continue;
         // An update that takes no time is bookkeeping, not a block that anyone wants to see.
@@ -147,6 +149,16 @@ TimelineLayout::TimelineLayout(const Program& program, const Timeline& timeline,
     finish();
 }
 
+void TimelineLayout::addGradientSum(const Task& task, const LaneSum& sum)
+{
+    if (sum.start == notRun || sum.end <= sum.start)
+        return;
+    for (const std::int32_t device : {task.device, task.peer})
+        if (device >= 0 && static_cast<std::size_t>(device) < m_lanes.size()
+            && (device == task.device || task.peer != task.device))
+            m_lanes[static_cast<std::size_t>(device)].m_gradientSums.push_back(sum);
+}
+
 TimelineLayout TimelineLayout::fromOrder(const Design& design)
 {
     TimelineLayout layout;
@@ -174,6 +186,10 @@ void TimelineLayout::finish()
     m_firstOfLane.clear();
     for (Lane& lane : m_lanes) {
         lane.finish();
+        std::stable_sort(lane.m_gradientSums.begin(), lane.m_gradientSums.end(),
+                         [](const LaneSum& a, const LaneSum& b) { return a.start < b.start; });
+        for (const LaneSum& sum : lane.m_gradientSums)
+            m_makespan = std::max(m_makespan, sum.end);
         m_firstOfLane.push_back(static_cast<std::uint32_t>(m_blocks));
         m_blocks += lane.m_blocks.size();
     }
@@ -251,6 +267,11 @@ bool TimelineLayout::retime(const TimelineLayout& base, const Prediction& predic
         }
     }
     for (Lane& each : m_lanes) {
+        for (LaneSum& sum : each.m_gradientSums) {
+            sum.start = start[sum.task];
+            sum.end = end[sum.task];
+            m_makespan = std::max(m_makespan, sum.end);
+        }
         std::vector<LaneBlock>& blocks = each.m_blocks;
         if (!blocks.empty() && &each == &lane)
             m_makespan = std::max(m_makespan, blocks.back().end);

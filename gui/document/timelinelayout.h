@@ -28,6 +28,12 @@ struct LaneBlock {
     Nanoseconds runsUntil() const { return pair == Pair::First ? end + (end - start) : end; }
 };
 
+/// A sum of gradients in which the device takes part: no block of the schedule, so it is shown and nothing else.
+struct LaneSum {
+    Nanoseconds start = 0, end = 0;
+    TaskId task = none;
+};
+
 /// The blocks of one device; they do not overlap, since a device computes one at a time.
 class Lane {
 public:
@@ -43,12 +49,15 @@ public:
     /// before `time`, or 0; O(log blocks between it and `time`).
     std::array<double, opCount> timePerOpUntil(double time, std::size_t from = 0) const;
     int chunks() const { return m_chunks; }
+    /// By time; those that take any.
+    const std::vector<LaneSum>& gradientSums() const { return m_gradientSums; }
 
 private:
     friend class TimelineLayout;
     void finish(); ///< sorts and sums
     void sum(std::size_t from);
     std::vector<LaneBlock> m_blocks;
+    std::vector<LaneSum> m_gradientSums;
     std::vector<std::array<Nanoseconds, opCount>> m_sums; ///< m_sums[i]: of the blocks before i
     int m_chunks = 1;
     bool m_isByTask = false; ///< tasks are numbered in the order of the blocks
@@ -57,7 +66,7 @@ private:
 class TimelineLayout {
 public:
     TimelineLayout() = default;
-    /// Compute and update tasks with a time; tasks that were not run are left out.
+    /// Compute and update tasks with a time, and sums of gradients; tasks that were not run are left out.
     TimelineLayout(const Program& program, const Timeline& timeline, int devices);
     /// When nothing could be predicted: the blocks of each device back to back in their order.
     static TimelineLayout fromOrder(const Design& design);
@@ -85,6 +94,7 @@ public:
 
 private:
     void finish();
+    void addGradientSum(const Task& task, const LaneSum& sum);
     std::vector<Lane> m_lanes;
     // Open addressing: the number + 1 of a block, counted through the lanes; 0 where free.
     std::vector<std::uint32_t> m_table;

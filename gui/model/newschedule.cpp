@@ -120,7 +120,7 @@ NewScheduleDialog::NewScheduleDialog(QWidget* parent)
         connect(combo, &QComboBox::currentIndexChanged, this, &NewScheduleDialog::request);
     connect(m_groups, &ParallelismFields::edited, this, &NewScheduleDialog::request);
     for (QSpinBox* spin :
-         {m_sequence, m_microbatchSize, m_devices, m_microbatches, m_chunks, m_group, m_pieces, m_workers})
+         {m_sequence, m_microbatchSize, m_devices, m_microbatches, m_replicas, m_chunks, m_group, m_pieces, m_workers})
         connect(spin, &QSpinBox::valueChanged, this, &NewScheduleDialog::request);
     takeModel();
     takeFamily();
@@ -164,6 +164,9 @@ QWidget* NewScheduleDialog::buildForm()
     m_description->setMinimumHeight(46);
     m_description->setAlignment(Qt::AlignTop | Qt::AlignLeft);
     m_microbatches = makeSpin(1, maxMicrobatches, 8, tr("Microbatches"), widget);
+    m_replicas = makeSpin(1, maxDevices, 1, tr("Replicas"), widget);
+    m_replicas->setToolTip(tr("Copies of the pipeline, which share out the devices and the microbatches and sum their "
+                              "gradients: 1, 2, 4, …"));
     m_chunks = makeSpin(0, 64, 0, tr("Chunks per device"), widget);
     m_chunks->setSpecialValueText(tr("the family's own"));
     m_group = makeSpin(0, maxMicrobatches, 0, tr("Group"), widget);
@@ -203,6 +206,7 @@ QWidget* NewScheduleDialog::buildForm()
     addRow(form, tr("Family"), m_family);
     form->addRow(nullptr, m_description);
     addRow(form, tr("Microbatches"), m_microbatches);
+    addRow(form, tr("Replicas"), m_replicas);
     addRow(form, tr("Chunks per device"), m_chunks);
     addRow(form, tr("Group"), m_group);
     addRow(form, tr("Pieces"), m_pieces);
@@ -299,6 +303,7 @@ NewScheduleDialog::Choice NewScheduleDialog::choice() const
     choice.cluster = m_presets->cluster(chosen(m_cluster), m_devices->value());
     choice.family = chosen(m_family);
     choice.microbatches = m_microbatches->value();
+    choice.replicas = m_replicas->value();
     if (m_chunks->value() > 0)
         choice.chunks = m_chunks->value();
     if (m_group->value() > 0)

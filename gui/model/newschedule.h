@@ -72,6 +72,7 @@ private:
     QComboBox* m_family;
     QLabel* m_description;
     QSpinBox* m_microbatches;
+    QSpinBox* m_replicas;
     QSpinBox* m_chunks;
     QSpinBox* m_group;
     QSpinBox* m_pieces;

@@ -170,6 +170,7 @@ void LaneCanvas::paintBlocks(QPainter& painter, int device, const LaneGround& gr
     const std::optional<LaneGeometry> outlined = this->outlined(device, area);
     m_painter->blocks(painter, m.map.axis(), ground, m.scroll.ticks(), area, blocks, geometry,
                       outlined ? &*outlined : nullptr);
+    m_painter->gradientSums(painter, m.map.axis(), area, blocks);
     if (shows(Mark::Slack) && !isPreview)
         m_slack.shade(painter, blocks, m.map.axis(), area, m.map.scale(), Theme::of(m_view).lane);
     if (m.selection.isGroup())

@@ -199,4 +199,10 @@ LaneGeometry laneGeometry(const Lane& lane, const TimeAxis& axis, const QRectF& 
     return geometry;
 }
 
+QRectF gradientSumRect(const LaneSum& sum, const TimeAxis& axis, const QRectF& area)
+{
+    const double from = axis.xOf(static_cast<double>(sum.start)), to = axis.xOf(static_cast<double>(sum.end));
+    return {from, area.top(), std::max(1.0, to - from), area.height()};
+}
+
 } // namespace pipewright

@@ -48,4 +48,6 @@ LaneGeometry laneGeometry(const Lane& lane, const TimeAxis& axis, const QRectF& 
 /// Where one block of a lane is drawn, also outside of the window.
 QRectF blockRect(const LaneBlock& block, const TimeAxis& axis, const QRectF& area, double scale);
 
+QRectF gradientSumRect(const LaneSum& sum, const TimeAxis& axis, const QRectF& area);
+
 } // namespace pipewright

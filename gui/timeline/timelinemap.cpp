@@ -7,6 +7,7 @@
 #include "gui/timeline/shownschedule.h"
 #include "gui/timeline/timelinepainter.h"
 #include "gui/timeline/timelinescroll.h"
+#include "gui/timeline/timelinetext.h"
 #include "gui/timeline/timelineview.h"
 
 #include <QWidget>
@@ -164,6 +165,21 @@ QString TimelineMap::kernelTextAt(QPoint position) const
     for (const KernelLanes::Rect& kernel : kernels(device))
         if (kernel.rect.adjusted(-0.5, -4, 0.5, 6).contains(position))
             return m_sub.kernels.text(kernel);
+    return {};
+}
+
+QString TimelineMap::gradientSumTextAt(QPoint position) const
+{
+    const int device = places().at(position.y());
+    const Prediction* const prediction = m_document.prediction();
+    if (device < 0 || !prediction || static_cast<std::size_t>(device) >= m_shown.layout().lanes().size()
+        || position.x() < TimelineView::plotLeft())
+        return {};
+    const QRectF area = places().blocks(device);
+    for (const LaneSum& sum : m_shown.layout().lanes()[static_cast<std::size_t>(device)].gradientSums())
+        if (gradientSumRect(sum, axis(), area).contains(position) && sum.task < prediction->program.tasks.size())
+            return gradientSumText(m_document.design(), prediction->program, sum,
+                                   m_shown.showsMeasured() ? Side::Measured : Side::Predicted);
     return {};
 }
 

@@ -55,6 +55,7 @@ public:
     std::vector<KernelLanes::Rect> kernels(int device) const;
     QString kernelTextAt(QPoint position) const;
     QString memberTextAt(QPoint position) const;
+    QString gradientSumTextAt(QPoint position) const;
     int unfolderAt(QPoint position) const; ///< of a group whose label has its sign there, the device; -1: none
 
     /// The time at a point, or that of a block's edge nearby: of the lane there, on the ruler of every lane. Alt: as it

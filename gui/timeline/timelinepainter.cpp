@@ -274,6 +274,28 @@ void TimelinePainter::pairFrames(QPainter& painter, const Lane& lane, const Lane
     }
 }
 
+void TimelinePainter::gradientSums(QPainter& painter, const TimeAxis& axis, const QRectF& area, const Lane& lane) const
+{
+    if (lane.gradientSums().empty())
+        return;
+    painter.save();
+    painter.setClipRect(area, Qt::IntersectClip);
+    painter.setFont(m_sprites.letterFont());
+    for (const LaneSum& sum : lane.gradientSums()) {
+        const QRectF rect = gradientSumRect(sum, axis, area);
+        if (!rect.intersects(area))
+            continue;
+        painter.setPen(QPen(m_theme.dim, 1));
+        painter.setBrush(m_theme.control);
+        painter.drawRect(rect.adjusted(0.5, 0.5, -0.5, -0.5));
+        if (rect.width() < 12)
+            continue;
+        painter.setPen(m_theme.text);
+        painter.drawText(rect, Qt::AlignCenter, QStringLiteral("Σ"));
+    }
+    painter.restore();
+}
+
 void TimelinePainter::fill(QPainter& painter, const QRectF& rect, Op op, int chunk) const
 {
     // A picture wider than the window would be copied for the little of it that is seen.

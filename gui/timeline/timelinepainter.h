@@ -76,6 +76,8 @@ public:
                 const LaneGeometry* outlined = nullptr) const;
     /// The same over whatever there is: dashes above and below the individually drawn blocks of a predicted lane.
     void outlines(QPainter& painter, const LaneGeometry& geometry) const;
+    /// Sums of gradients, in the same place as blocks.
+    void gradientSums(QPainter& painter, const TimeAxis& axis, const QRectF& area, const Lane& lane) const;
     /// The red foot below blocks for which `late` holds.
     void feet(QPainter& painter, const Lane& lane, const LaneGeometry& geometry,
               const std::function<bool(const LaneBlock&)>& late) const;

@@ -2,6 +2,7 @@
 #include "gui/timeline/timelinetext.h"
 
 #include "core/base/beyondprediction.h"
+#include "core/schedule/replicas.h"
 #include "gui/widgets/timetext.h"
 #include "gui/widgets/words.h"
 
@@ -243,6 +244,24 @@ QString blockName(const Design& design, const LaneBlock& block, int device, cons
         .arg(block.block.microbatch)
         .arg(block.block.stage)
         .arg(deviceLabel(design, device), times);
+}
+
+QString gradientSumText(const Design& design, const Program& program, const LaneSum& sum, Side side)
+{
+    const Task& task = program.tasks[sum.task];
+    const double resolution = static_cast<double>(sum.end - sum.start) / 100;
+    const QString what =
+        task.kind == TaskKind::ReplicaSum
+            ? QCoreApplication::translate("Timeline", "gradients of stage %1 of replicas %2 and %3 are summed")
+                  .arg(task.stage)
+                  .arg(rootOfPair(program, task.stage, task.device, task.replica))
+                  .arg(task.replica)
+            : QCoreApplication::translate("Timeline", "gradients of what stages %1 and %2 share are summed")
+                  .arg(task.stage)
+                  .arg(task.microbatch);
+    return QCoreApplication::translate("Timeline", "%1, %2 and %3, %4 %5 to %6")
+        .arg(what, deviceLabel(design, task.device), deviceLabel(design, task.peer), sideName(side),
+             timeText(sum.start, resolution), timeText(sum.end, resolution));
 }
 
 QString blockToolTip(const Design& design, const BlockFacts& facts)

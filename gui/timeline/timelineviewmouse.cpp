@@ -190,6 +190,8 @@ QString TimelineView::toolTipAt(QPoint position) const
 {
     if (const std::optional<Block> block = blockAt(position))
         return describe(*block);
+    if (const QString sum = d->map.gradientSumTextAt(position); !sum.isEmpty())
+        return sum.toHtmlEscaped();
     if (const std::optional<std::size_t> chip = d->map.chipAt(position))
         return d->transfers.text(d->lanes.places().transfersAt(position), *chip, d->shown.transferTimes())
             .toHtmlEscaped();
