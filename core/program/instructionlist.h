@@ -35,6 +35,14 @@ struct alignas(128) InstructionList { // a power of two, so that indexing is a s
     TaskId lastBlock = 0;
     std::vector<TaskId> openOffloads; ///< oldest first: what they read is still to be freed
     Bytes hostLive = 0, hostPeak = 0;
+
+    Channel& channelTo(int destination)
+    {
+        for (Channel& channel : channels)
+            if (channel.destination == destination)
+                return channel;
+        return channels.emplace_back(Channel{destination, {}, 0});
+    }
 };
 
 } // namespace pipewright

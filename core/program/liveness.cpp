@@ -10,6 +10,7 @@
 #include "core/base/prefetch.h"
 #include "core/program/instructionlist.h"
 #include "core/program/overlaps.h"
+#include "core/program/replicasums.h"
 
 #include <algorithm>
 #include <thread>
@@ -49,7 +50,7 @@ public:
             lane.liveBytes.reserve(lane.expected);
             lane.live = lane.peak = lane.persistent;
         }
-        const TaskId endOfBlocks = endOfBlocksIn(m_program);
+        const TaskId end = endOfBlocks(m_program);
         for (TaskId t = 0; t < m_program.tasks.size(); ++t) {
             const Task& task = m_program.tasks[t];
             Lane* const here = laneOf(task.device);
@@ -61,7 +62,7 @@ public:
             case TaskKind::Transfer: transfer(here, laneOf(task.peer), t, task); break;
             case TaskKind::Reduce:
             case TaskKind::ReplicaSum:
-                if (t >= endOfBlocks)
+                if (t >= end)
                     endLoop();
                 reduce(t, task);
                 break;
@@ -194,15 +195,6 @@ private:
 
     /// The other block of a task's overlapped pair; none when it has no pair.
     TaskId partner(TaskId t) const { return m_partner.empty() ? none : m_partner[t]; }
-
-    /// Behind the last block; sums of gradients may stand before it.
-    static TaskId endOfBlocksIn(const Program& program)
-    {
-        auto t = static_cast<TaskId>(program.tasks.size());
-        while (t > 0 && program.tasks[t - 1].kind != TaskKind::Compute)
-            --t;
-        return t;
-    }
 
     /// Without weight versions all sends are completed before gradients are reduced and stages updated.
     void endLoop()
@@ -393,7 +385,7 @@ private:
     {
         m_afterLoop = false; // what members send for a sum is to be waited for as well
         if (source != nullptr) {
-            Channel& channel = channelTo(*source, task.peer);
+            Channel& channel = source->channelTo(task.peer);
             while (channel.open.size() - channel.first >= m_outstanding)
                 close(*source, channel.open[channel.first++]);
             channel.push(t);
@@ -432,14 +424,6 @@ private:
             for (std::size_t& first = source.channels[c].first;
                  first < source.channels[c].open.size() && source.channels[c].open[first] < block;)
                 close(source, source.channels[c].open[first++]);
-    }
-
-    static Channel& channelTo(Lane& source, int destination)
-    {
-        for (Channel& channel : source.channels)
-            if (channel.destination == destination)
-                return channel;
-        return source.channels.emplace_back(Channel{destination, {}, 0});
     }
 
     [[gnu::noinline]] void drainChannels()

@@ -7,7 +7,7 @@
 
 #include "core/program/liveness.h"
 #include "core/program/memberwriter.h"
-#include "core/schedule/replicas.h"
+#include "core/program/replicasums.h"
 
 #include <fmt/format.h>
 
@@ -116,10 +116,8 @@ private:
         case TaskKind::Compute: addBlock(task); return;
         case TaskKind::Update: addUpdate(task); return;
         case TaskKind::Transfer: addTransfers(task); return;
-        case TaskKind::Reduce: addSum(task, m_stages.copyOf(task.stage, task.replica)); return;
-        case TaskKind::ReplicaSum:
-            addSum(task, m_stages.copyOf(task.stage, rootOfPair(m_groups, task.stage, task.device, task.replica)));
-            return;
+        case TaskKind::Reduce:
+        case TaskKind::ReplicaSum: addSum(task, m_stages.copyOf(task.stage, rootReplica(m_groups, task))); return;
         case TaskKind::Offload:
         case TaskKind::Reload: addHostCopies(task); return;
         case TaskKind::PutInPlace:

@@ -5,6 +5,7 @@
 // other pieces than it was written in stalls the processor.
 #pragma once
 
+#include "core/design/dataflow.h"
 #include "core/program/program.h"
 #include "core/schedule/ordergraph.h"
 
@@ -26,6 +27,15 @@ inline std::uint64_t skipKey(OrderGraph::SkipInput::Kind kind, std::uint32_t num
 {
     return (std::uint64_t{gradient} << 63) | (static_cast<std::uint64_t>(kind) << 60) | (std::uint64_t{number} << 32)
            | (static_cast<std::uint64_t>(microbatch) << 13) | static_cast<std::uint64_t>(device);
+}
+
+/// Of a skip connection's value, or of what stands for one: all connections from one stage carry one value.
+inline std::uint64_t skipKey(const Dataflow& dataflow, const OrderGraph::SkipInput& input, int microbatch, int device,
+                             bool gradient)
+{
+    const bool ofStage = input.kind == OrderGraph::SkipInput::Kind::Skip && !gradient;
+    const auto number = ofStage ? static_cast<std::uint32_t>(dataflow.skips[input.index].fromStage) : input.index;
+    return skipKey(input.kind, number, microbatch, device, gradient);
 }
 
 class PendingTransfers {

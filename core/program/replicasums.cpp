@@ -147,6 +147,20 @@ Nanoseconds replicaSumTime(int stage, int device, int peer, const Costs& costs)
     return std::max(there.latency + first, first + back.transferTime(bytes));
 }
 
+int rootReplica(const Program& program, const Task& task)
+{
+    return task.kind == TaskKind::ReplicaSum ? rootOfPair(program, task.stage, task.device, task.replica)
+                                             : task.replica;
+}
+
+TaskId endOfBlocks(const Program& program)
+{
+    auto t = static_cast<TaskId>(program.tasks.size());
+    while (t > 0 && program.tasks[t - 1].kind != TaskKind::Compute)
+        --t;
+    return t;
+}
+
 std::vector<PlannedReplicaSum> planReplicaSums(const PipelineShape& shape, const Costs& costs, const Dataflow& dataflow,
                                                const OrderGraph& graph, const OrderRun& run, bool commuted)
 {

@@ -20,6 +20,12 @@ namespace pipewright {
 /// bus.
 Nanoseconds replicaSumTime(int stage, int device, int peer, const Costs& costs);
 
+/// Of a reduction: the replica of its root.
+int rootReplica(const Program& program, const Task& task);
+
+/// The task behind the last block's. Sums over replicas may stand before it.
+TaskId endOfBlocks(const Program& program);
+
 struct PlannedReplicaSum {
     int stage = 0;
     ReplicaPair pair;

@@ -353,11 +353,9 @@ private:
     {
         if (m_program.sequencePieces == 1)
             return; // saves a division per block
-        for (int before = block.microbatch % m_program.sequencePieces; before > 0; --before) {
-            const int piece = block.microbatch - before;
-            if (!m_offload || !m_offload->readReloadedPiece(task, block, piece))
-                operand(cell(block.stage, piece).savedUntilInputGrad);
-        }
+        for (int p = block.microbatch - block.microbatch % m_program.sequencePieces; p < block.microbatch; ++p)
+            if (!m_offload || !m_offload->readReloadedPiece(task, block, p))
+                operand(cell(block.stage, p).savedUntilInputGrad);
     }
     bool isLastPiece(const Block& block) const
     {
@@ -388,14 +386,6 @@ private:
             m_pending.add(task, destination, consumer, m_dueOf, arrival.buffer, &arrival);
     }
 
-    /// Identifies a value on the device where it arrives; all skip connections from one stage carry one value.
-    std::uint64_t keyOf(const SkipInput& input, int microbatch, int device, bool gradient) const
-    {
-        const bool ofStage = input.kind == SkipInput::Kind::Skip && !gradient;
-        const auto number = ofStage ? static_cast<std::uint32_t>(m_dataflow.skips[input.index].fromStage) : input.index;
-        return skipKey(input.kind, number, microbatch, device, gradient);
-    }
-
     [[gnu::noinline]] void handSkips(TaskId task, BlockIndex index, const Block& block, int device)
     {
         const bool gradient = isBackward(block.op);
@@ -413,7 +403,7 @@ private:
                                 gradient ? consumer.stage : -1, true);
                 operand(shared);
             }
-            const std::uint64_t key = keyOf(*output, block.microbatch, destination, gradient);
+            const std::uint64_t key = skipKey(m_dataflow, *output, block.microbatch, destination, gradient);
             if (destination == device)
                 m_skipArrival[key] = {shared, none};
             else
@@ -430,7 +420,7 @@ private:
                 continue;
             const Block& block = m_graph.blocks[index];
             const bool gradient = isBackward(block.op);
-            const Arrival& arrival = m_skipArrival[keyOf(*input, block.microbatch, device, gradient)];
+            const Arrival& arrival = m_skipArrival[skipKey(m_dataflow, *input, block.microbatch, device, gradient)];
             operand(arrival.buffer);
             waitFor(task, arrival.task);
         }
