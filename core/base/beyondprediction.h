@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The one way in which a measurement is set against its prediction for people: measured less predicted, as a share of
-// the predicted; positive where it took or held more than predicted.
+// A measurement against its prediction, the same in all texts: measured minus predicted, as a share of the predicted;
+// positive where it took or held more than predicted.
 #pragma once
 
 namespace pipewright {

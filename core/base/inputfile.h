@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The one way to open a file that is read. Opening never waits: a pipe that nobody writes to is refused, as is every
-// device, socket and pipe where only a file can be read, since it is mapped, or read from several places.
+// The one way to open a file that is read. Opening never waits: a pipe without a writer is refused. So are devices,
+// sockets and pipes where the file is mapped or read at several places.
 #pragma once
 
 #include <cstddef>
@@ -38,7 +38,7 @@ private:
     std::uint64_t m_size = 0;
 };
 
-/// The first bytes, at most `most`, by which formats are told apart; empty when it is no regular file or cannot be
+/// The first bytes, at most `most`, by which formats are recognised; empty when it is no regular file or cannot be
 /// read, which the reader then reports.
 std::string beginningOf(const std::string& path, std::size_t most);
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Which stages offload what their forwards keep, as a person asks for it: "none", "auto", or stages such as "0-2,5".
+// Which stages offload the activations of their forwards, as options and fields take it: "none", "auto", or stages such
+// as "0-2,5".
 #pragma once
 
 #include "core/base/stageranges.h"

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // The one way to write an output file: complete or not at all. It is written under a temporary name in the same folder
-// and renamed at the end, which replaces an old file atomically; an unfinished file is removed, that of a killed
-// process when its name is written to again. Only regular files are
-// replaced. Links are followed; devices, pipes, sockets and folders are refused, and so is a file that another process
-// is writing at the time.
+// and renamed at the end, which replaces an old file atomically. An unfinished file is removed; one that a killed
+// process left is removed when the same file is written again. Only regular files are replaced. Links are followed;
+// devices, pipes, sockets and folders are refused, and so is a file that another process is writing at the time.
 #pragma once
 
 #include <string>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // How a pipeline of groups is laid over the nodes of a cluster, and the links that follow. The rule is Megatron's: all
 // devices are numbered node by node, and of the axes of parallelism tensor runs fastest, then context, then data, and
-// the pipeline slowest: device ((p·D + d)·C + c)·T + t. So tensor-parallel members stand in one node as far as it
-// goes, and the stages far apart.
+// the pipeline slowest: device ((p·D + d)·C + c)·T + t. So tensor-parallel members share a node where they
+// fit into one, and stages are far apart.
 //
 // A link inside a node is the cluster's. One between nodes is a network card's, as far as there are cards: the members
 // of a stage that stand in one node send at the same time and share them; other stages of the node, where there are

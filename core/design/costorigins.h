@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Where the costs of a design come from, in words: what a person must know before trusting a number that follows
-// from them.
+// Where the costs of a design come from, in words (measured, formula, given), so that readers can judge the numbers
+// that follow from them.
 #pragma once
 
 #include "core/design/design.h"

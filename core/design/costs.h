@@ -115,8 +115,8 @@ constexpr std::string_view timeKey(Op op)
 struct LinkCosts {
     Nanoseconds latency = 0;
     double bytesPerSecond = 0;
-    /// Links of the same name share one wire: their transfers pass it one after the other, whoever is ready first
-    /// first, each holding it for its bytes and not for its latency. Empty: a wire of its own, never busy.
+    /// Links of the same name share one wire: their transfers pass it one after the other, the first that is ready
+    /// first first, each holding it for its bytes and not for its latency. Empty: a wire of its own, never busy.
     std::string bus{};
     CostOrigin origin = CostOrigin::AsSource;
 

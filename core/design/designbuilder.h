@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // A design from a family's name and a few numbers: what `new` writes and what `predict` evaluates without
-// a file. Times that are given win over the model's; what nobody
-// gives is 1 ms per pass and no transfer time. Without a model and without bytes a small model that the
-// built-in backends can train stands in, so that every design made here can also be run.
+// a file. Times that are given replace those of the
+// model; without either a pass takes 1 ms and a transfer no time. Without a model and without bytes, a small model that
+// the built-in backends can train is used, so that every design made here can also be run.
 #pragma once
 
 #include "core/cluster/nodes.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // What the designer asks for when a schedule is to be made: model, cluster and family in, complete design
-// out. Changing one of them later is redesign.h's business.
+// out. redesign.h changes one of them later.
 #pragma once
 
 #include "core/design/design.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The plans by which groups share out their stages, as a design states them: asked for, given, and carried over to a
-// design that was made of it. A plan is of certain layers on a certain group; where either changes only its strategy
-// stays, and shares and program are found anew.
+// The sharding plans of a design's stages: requested by strategy, given in full, or carried over when a design is
+// changed. A plan belongs to certain layers on a certain group; where either changes, only its strategy is kept, and
+// shares and program are found anew.
 #pragma once
 
 #include "core/design/design.h"

@@ -28,7 +28,7 @@ enum class PictureColours {
     Light, ///< as the window's
     Dark,
     Paper, ///< on white
-    Grey,  ///< on white, and told apart by textures alone: for a black and white print
+    Grey,  ///< on white, distinguished by textures alone: for a black and white print
 };
 
 /// Where a measurement stands.

@@ -3,9 +3,9 @@
 // An instruction is a line of text that names tensors, rules and relations; what it costs and keeps follows from the
 // theory when it is read, so that a line cannot state what is not so:
 //
-//   "0.query.weight: load | | Identity"                             "unreduced load": its consumer makes the gradient
-//   whole "0.query: [*] I I -> [*] | Gather(0) Identity Identity | Gather(0)" "0.add1: all_gather | Gather(0) |
-//   Identity"
+//   "0.query.weight: load | | Identity"        "unreduced load": its consumer makes the gradient whole
+//   "0.query: [*] I I -> [*] | Gather(0) Identity Identity | Gather(0)"
+//   "0.add1: all_gather | Gather(0) | Identity"
 #pragma once
 
 #include "core/sharding/strategy.h"

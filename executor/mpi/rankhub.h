@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// One thread per process that does all the talking: carries messages between the mesh and the links, keeps
-// the other processes' standings, holds all-reduces, and notices when one of them is gone. A process on this
-// machine is known to be gone as soon as its number is, one elsewhere when its connection ends, or when it has
-// been silent for the deadline.
+// One thread per process that sends and receives everything: it carries messages between the mesh and the links, keeps
+// the other processes' standings, does all-reduces, and notices when a process has ended: one on this machine as soon
+// as its process number is free, one elsewhere when its connection ends or when it has been silent for the deadline.
 #pragma once
 
 #include "executor/mpi/mesh.h"

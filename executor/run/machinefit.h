@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Whether what a design is predicted to hold fits into a machine's memory, and with what it would: asked before a run
-// is started, so that nobody waits for an allocation to fail.
+// is started, instead of after a long start with a failed allocation.
 #pragma once
 
 #include "core/base/diagnostic.h"

@@ -111,7 +111,7 @@ public:
 
     /// Before the actors of a step are started, so that none of them looks done when it has not begun.
     void prepareStep() { setState(State::Idle); }
-    /// One step, on the calling thread. Returns early when stopped or when a fault injectsFault. An exception
+    /// One step, on the calling thread. Returns early when stopped or when a fault is injected. An exception
     /// of the maths or of a memory check is kept in failure().
     void runStep();
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Runs a Program: one actor thread per device walks its own instruction list, and this thread watches.
-// Memory is planned and allocated before the first step; during a step nothing is allocated and nobody
-// is in charge. A step ends when every device has finished its list (a flush), and the run ends with an
-// Error that says who waited for whom when nothing can go on any more.
+// Memory is planned and allocated before the first step; during a step nothing is allocated and no
+// thread coordinates the others. A step ends when every device has finished its list (a flush), and the run ends with
+// an Error that says who waited for whom when nothing can go on any more.
 #pragma once
 
 #include "executor/runtime/heldmemory.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // The oracle that every synchronous schedule is checked against: the same model, data and stage maths, run
 // plainly, one stage and one microbatch after another on the calling thread. Floating-point sums depend on
-// their order, so it is told in which order each stage's microbatches are accumulated; a pipelined run with
+// their order, so the order in which each stage's microbatches are accumulated is an argument; a pipelined run with
 // that order must give the same bits. It keeps all microbatches of a step in memory at once.
 #pragma once
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The design's title as a path, model › cluster › schedule: each part says what it is and opens its page. Its width
-// follows the window and never the words, so that the buttons behind it stay where they are.
+// The design's title as a path, model › cluster › schedule: each part opens its page. Its width
+// follows the window and not the text, so that the buttons behind it stay where they are.
 #pragma once
 
 #include <QWidget>

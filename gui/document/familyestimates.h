@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What every family would give for the present model, cluster and microbatch count. Worked out one family
-// after the other on a background thread, because families that search take a while; a newer request
-// makes the rest of an older one pointless and drops it.
+// What every family would give for the present model, cluster and microbatch count. Computed one family
+// after the other on a background thread, because families that search take a while; a newer request drops the rest of
+// an older one.
 #pragma once
 
 #include "core/design/design.h"

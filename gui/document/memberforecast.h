@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // What the members of a design's groups will do in a step: their parts of every block, the collectives between them,
-// and how long each waits at those for the slowest. Worked out on another thread, since plans that nobody stated have
-// to be found first, and only while somebody shows it; an edit makes it again.
+// and how long each waits at those for the slowest. Computed on another thread, since plans that the design does not
+// state have to be found first, and only while it is shown; an edit computes it again.
 #pragma once
 
 #include "core/design/groupstages.h"

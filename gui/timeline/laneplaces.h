@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Where the lanes of a LaneStrip stand in a scrolled viewport, and inside a lane its blocks and its sub-lanes. Keeps
-// references to both; every answer is of what they say now.
+// Where the lanes of a LaneStrip are in a scrolled viewport, and inside a lane its blocks and its sub-lanes. It keeps
+// references only and computes every answer anew.
 #pragma once
 
 #include "gui/timeline/lanestrip.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The lanes of a timeline: how they stand, where that is in its viewport, and which of them is chosen. Whoever changes
-// how they stand does so in change(), which tells the others.
+// The lanes of a timeline: their order and heights, their places in the viewport, and which of them is chosen. Every
+// change of order and heights goes through change(), which emits a signal.
 #pragma once
 
 #include "gui/timeline/laneplaces.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// How the lanes of a view stand: their order, heights, which are folded and which stay on top while the others
-// scroll. It belongs to the view and not to the design, knows no pixels but heights, and is pure, so it is
-// tested without a window. Lanes are named by device; a row is a place from the top.
+// The arrangement of a view's lanes: their order, heights, which are folded and which stay on top while the others
+// scroll. It belongs to the view and not to the design, and needs no window, so it is tested without one. Lanes are
+// identified by their device; a row is a place from the top.
 #pragma once
 
 #include <vector>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // What a timeline shows above its lanes: arrows of dependencies or the chain that explains idle time, the plan of a
-// drop with its explanation, the block that hangs at the cursor, and readings. update() puts it together from what the
-// other parts say; its own are the cursor, the crosshair, and what is pointed at or explained.
+// drop with its explanation, the block that hangs at the cursor, and readings. update() collects it from the
+// other parts of the view; this one itself keeps the cursor, the crosshair, and what is pointed at or explained.
 #pragma once
 
 #include "gui/timeline/timelineoverlay.h"

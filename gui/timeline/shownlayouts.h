@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // The layouts that lanes can show: the present prediction, the one before the last edit, a recorded step with the
-// prediction aligned to it for outlines, and the preview of a drag. It holds them; which of them is shown is the
-// view's to say.
+// prediction aligned to it for outlines, and the preview of a drag. Which of them is shown is decided by the
+// view (shownschedule.h).
 #pragma once
 
 #include "gui/document/timelinelayout.h"
@@ -40,7 +40,7 @@ private:
     std::shared_ptr<const TimelineLayout> m_before;
     std::optional<TimelineLayout> m_measured, m_outlines;
     std::shared_ptr<const TimelineLayout> m_preview;
-    std::shared_ptr<TimelineLayout> m_retimed; ///< a copy of m_present that is told the times of one drag after another
+    std::shared_ptr<TimelineLayout> m_retimed; ///< a copy of m_present with the times of the current drag
 };
 
 } // namespace pipewright

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Which of the layouts the lanes show now: the prediction, a recorded step or both, and while something is dragged the
-// preview of it. Everything that asks what stands in a lane, and when, asks here.
+// preview of it. The one place to ask which blocks are in a lane, and when.
 #pragma once
 
 #include "gui/document/document.h"

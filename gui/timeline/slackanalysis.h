@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Slack and critical path of a prediction, as the timeline shows them. Both are computed when first asked for,
-// O(tasks): an edit does not pay for what is not shown.
+// Slack and critical path of a prediction, as the timeline shows them. Both are computed at their first use,
+// O(tasks), so that edits cost nothing while they are not shown.
 #pragma once
 
 #include "core/predict/predict.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // From what a timeline shows to where it is drawn, and back from a point to what is there. All in coordinates of the
-// viewport; it keeps references and nothing else, so every answer is of now.
+// viewport; it keeps references only and computes every answer anew.
 #pragma once
 
 #include "gui/timeline/kernellanes.h"

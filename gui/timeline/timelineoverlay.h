@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // The transparent widget above the lanes: dependency arrows, and during a drag the block under the cursor,
-// the place where it will go and the explanation. It takes no input; the view hands it what to show.
+// the place where it will go and the explanation. It takes no input; the view sets its content.
 #pragma once
 
 #include "core/schedule/block.h"

@@ -105,7 +105,7 @@ private:
 
     const Theme& m_theme;
     double m_scale;
-    mutable BlockSprites m_sprites; ///< grows as a painter meets new widths and numbers
+    mutable BlockSprites m_sprites; ///< grows with new widths and numbers
     mutable BlockRaster m_raster;
     /// The last ground row, and of what; most lanes of a window share one.
     struct GroundRow {

@@ -40,7 +40,7 @@ public:
     void ensureVisible(const Block& block);
     void ensureLaneVisible(int device);
 
-    /// After what can be shown has changed: whoever looked at the whole schedule goes on doing so, whoever has zoomed
+    /// After what can be shown has changed: a view of the whole schedule stays one, and a view that was zoomed
     /// in stays there. Ask showsWhole() before the change.
     bool showsWhole() const;
     void keep(bool whole);

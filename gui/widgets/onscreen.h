@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The size in which a window opens: as it is wanted, as far as that and its frame have room on the screen.
+// The size in which a window opens: the wanted one, reduced where it and its frame would not fit the screen.
 #pragma once
 
 #include <QScreen>

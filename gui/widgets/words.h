@@ -25,7 +25,7 @@ QString sizeText(Bytes value);           ///< "68.8 GiB"
 QString durationText(Nanoseconds value, Nanoseconds largest);
 QString sizeText(Bytes value, Bytes largest);
 /// What a person typed as core reads it: a comma is a decimal point, and every kind of space is one. All fields take
-/// numbers by this one rule; nobody types a comma between thousands.
+/// numbers by this one rule; typed numbers have no comma between thousands.
 std::string typedQuantity(const QString& text);
 QString withDecimalPoint(QString text);
 QString percentText(double share);  ///< 0.114 -> "11.4 %"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Why the GPU of each device did nothing for it in a measured step, from its kernels: the data was not there yet, the
-// link was still carrying it, the host had not launched what comes next, another slice of the same GPU was working, or
-// none of these. Finer than what the times of blocks say (explanation.h), since it knows when each launch was made and
-// looks inside the blocks.
+// Why the GPU of each device was idle in a measured step, from its kernels: the data was not made yet, the link was
+// still carrying it, the host had not launched what comes next, another slice of the same GPU was working, or none of
+// these. Finer than what the times of blocks say (explanation.h), since it knows when each launch was made and looks
+// inside the blocks.
 #pragma once
 
 #include "traces/store/tracereader.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What was measured of one thing again and again: its typical value is the median, and how sure that is the median
-// distance from it and the count. The same in every table and file.
+// Repeated measurements of one quantity: the typical value is the median, and its certainty the median distance from it
+// and the count. The same in every table and file.
 #pragma once
 
 #include "core/base/median.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Opens a trace's database read-only: also while it is being written and in a read-only folder. Other files are refused
-// with a reason. Files may come from strangers: what runs in them (views, triggers, generated columns, modules) does
-// not, and a statement that takes far more work than the size of the file explains ends.
+// with a reason. Files are not trusted: nothing in them is executed (views, triggers, generated columns, modules),
+// and a statement that takes far more work than the size of the file explains is ended.
 #pragma once
 
 #include <SQLiteCpp/Column.h>
@@ -29,7 +29,7 @@ void refusePrograms(SQLite::Database& database);
 inline constexpr const char* writingHint =
     "is the disk full, a limit on the size of files reached (ulimit -f), or the file on a network share?";
 
-/// A time or duration in nanoseconds, of whatever a stranger's file says no more than 73 years: differences of two do
+/// A time or duration in nanoseconds, clamped to 73 years whatever the file says: differences of two do
 /// not overflow.
 std::int64_t storedTime(std::int64_t said);
 std::int64_t storedTime(const SQLite::Column& column);
@@ -37,7 +37,7 @@ std::int64_t storedTime(const SQLite::Column& column);
 /// Suffixes of SQLite's files beside a database; left over, they would be read with a new one.
 std::vector<std::string> databaseCompanions();
 
-/// For functions that tell what a file is: of a locked one nobody knows, and to ask again would wait again. Rethrows
+/// For functions that recognise a file: a locked one cannot be recognised, and a second try would wait again. Rethrows
 /// its error as rethrowTraceError(), and returns with any other.
 void rethrowIfLocked(const std::string& path, const SQLite::Exception& error);
 
