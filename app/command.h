@@ -55,8 +55,11 @@ void printDiagnostics(const Diagnostics& diagnostics); ///< on standard error
 /// predict(), with the file's name and line in front of every diagnostic, thrown as a Finding. A design that
 /// was given inline has no source.
 Prediction predictOrFind(const LocatedDesign& located);
-/// The same for times and metrics alone: with predictSteady() where it can, in a third of the memory.
+/// The same without the Program's lists and the memory curves, in a fraction of the memory. Where stages are updated
+/// amid the step with them: what is said of weights needs them.
 Prediction predictTimesOrFind(const LocatedDesign& located);
+/// The same, always without them.
+OutlinedPrediction outlineOrFind(const LocatedDesign& located, Curves curves);
 
 /// The extension in lower case, without its dot: "svg".
 std::string extensionOf(const std::string& path);

@@ -143,12 +143,15 @@ void run(const ExportCommandOptions& options)
         located.design = TraceReader(options.file).design();
     else
         located = readLocatedDesign(options.file);
-    const Prediction prediction = predictOrFind(located); // an invalid design is a finding in all formats
+    const std::string tracePath = options.trace.empty() && isRecording && format.times ? options.file : options.trace;
+    // An invalid design is a finding in all formats.
+    const OutlinedPrediction prediction = outlineOrFind(located, format.curves);
     ExportOptions exportOptions;
+    if (format.curves == Curves::OneByOne)
+        exportOptions.predictedCurve = [&prediction](int device) { return prediction.memoryOf(device); };
     exportOptions.csv =
         options.csv.empty() ? std::filesystem::path(options.file).stem().string() + ".csv" : options.csv;
     Timeline measured;
-    const std::string tracePath = options.trace.empty() && isRecording && format.times ? options.file : options.trace;
     if (!tracePath.empty()) {
         if (!format.times)
             throw Error("--trace", "this format has no times",

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cctype>
 #include <filesystem>
+#include <utility>
 
 namespace pipewright::app {
 
@@ -21,20 +22,37 @@ void printDiagnostics(const Diagnostics& diagnostics)
         printError("{}\n", toString(diagnostic));
 }
 
-Prediction predictOrFind(const LocatedDesign& located)
+namespace {
+
+template<typename Predicted>
+auto orFind(const LocatedDesign& located, Predicted predicted)
 {
     try {
-        return predict(located.design);
+        return predicted();
     } catch (const Error& error) {
         throw Finding(located.source.empty() ? error.diagnostics() : located.locate(error.diagnostics()));
     }
 }
 
+} // namespace
+
+Prediction predictOrFind(const LocatedDesign& located)
+{
+    return orFind(located, [&] { return predict(located.design); });
+}
+
+OutlinedPrediction outlineOrFind(const LocatedDesign& located, Curves curves)
+{
+    return orFind(located, [&] { return predictOutline(located.design, curves); });
+}
+
 Prediction predictTimesOrFind(const LocatedDesign& located)
 {
-    if (std::optional<SteadyPrediction> steady = predictSteady(located.design))
-        return *std::move(steady);
-    return predictOrFind(located);
+    OutlinedPrediction outline = outlineOrFind(located, Curves::NotNeeded);
+    if (outline.program.versioned())
+        return predictOrFind(located);
+    Prediction& times = outline;
+    return std::move(times);
 }
 
 std::string extensionOf(const std::string& path)

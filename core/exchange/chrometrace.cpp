@@ -20,8 +20,11 @@ constexpr int computeThread = 0;
 class TraceText {
 public:
     /// `first`: the first process number; `note` follows every process's name.
-    TraceText(const Program& program, const Timeline& timeline, int first, std::string note, const Pieces& to)
-        : m_program(program), m_timeline(timeline), m_firstProcess(first), m_note(std::move(note)), m_buffer(to)
+    /// `curve`: null for the timeline's own.
+    TraceText(const Program& program, const Timeline& timeline, const CurveOf& curve, int first, std::string note,
+              const Pieces& to)
+        : m_program(program), m_timeline(timeline), m_curve(curve), m_firstProcess(first), m_note(std::move(note)),
+          m_buffer(to)
     {
     }
 
@@ -155,20 +158,29 @@ private:
 
     void writeMemory()
     {
-        for (std::size_t device = 0; device < m_timeline.memory.size(); ++device)
-            for (const MemorySample& sample : m_timeline.memory[device]) {
-                beginEvent();
-                fmt::format_to(out(), R"({{"ph":"C","name":"memory","pid":{},"tid":0,)",
-                               process(static_cast<int>(device)));
-                time("ts", std::max<Nanoseconds>(0, sample.time));
-                fmt::format_to(out(), R"(,"args":{{"bytes":{}}}}})", sample.bytes);
-            }
+        const int devices = static_cast<int>(m_curve ? m_program.devices.size() : m_timeline.memory.size());
+        for (int device = 0; device < devices; ++device)
+            if (m_curve)
+                writeMemory(m_curve(device), device);
+            else
+                writeMemory(m_timeline.memory[static_cast<std::size_t>(device)], device);
+    }
+
+    void writeMemory(const std::vector<MemorySample>& samples, int device)
+    {
+        for (const MemorySample& sample : samples) {
+            beginEvent();
+            fmt::format_to(out(), R"({{"ph":"C","name":"memory","pid":{},"tid":0,)", process(device));
+            time("ts", std::max<Nanoseconds>(0, sample.time));
+            fmt::format_to(out(), R"(,"args":{{"bytes":{}}}}})", sample.bytes);
+        }
     }
 
     int process(int device) const { return m_firstProcess + device; }
 
     const Program& m_program;
     const Timeline& m_timeline;
+    const CurveOf& m_curve;
     int m_firstProcess;
     std::string m_note;
     std::vector<int> m_thread;      ///< per task
@@ -182,12 +194,12 @@ private:
 } // namespace
 
 void chromeTrace(const Program& program, const Timeline& timeline, const std::string& name, const Timeline* measured,
-                 const Pieces& to)
+                 const Pieces& to, const CurveOf& curve)
 {
     to(TraceText::head(name));
-    TraceText(program, timeline, 0, measured ? ", predicted" : "", to).write(true);
+    TraceText(program, timeline, curve, 0, measured ? ", predicted" : "", to).write(true);
     if (measured)
-        TraceText(program, *measured, static_cast<int>(program.devices.size()), ", measured", to).write(false);
+        TraceText(program, *measured, {}, static_cast<int>(program.devices.size()), ", measured", to).write(false);
     to("\n]}\n");
 }
 

@@ -30,7 +30,12 @@ void withTimes(const Design&, const Prediction& prediction, const ExportOptions&
 
 void chrome(const Design& design, const Prediction& prediction, const ExportOptions& options, const Pieces& to)
 {
-    chromeTrace(prediction.program, prediction.timeline, design.name, options.measured, to);
+    chromeTrace(prediction.program, prediction.timeline, design.name, options.measured, to, options.predictedCurve);
+}
+
+void perfetto(const Design&, const Prediction& prediction, const ExportOptions& options, const Pieces& to)
+{
+    perfettoTrace(prediction.program, prediction.timeline, options.measured, to, options.predictedCurve);
 }
 
 constexpr std::array<ExportFormat, 12> exporters{{
@@ -55,9 +60,10 @@ constexpr std::array<ExportFormat, 12> exporters{{
      [](const Design& d, const ExportOptions&) { return jaxppSchedule(d); }},
     {"megatron-layout", "Megatron-LM layout", "txt", "the partition as --pipeline-model-parallel-layout",
      [](const Design& d, const ExportOptions&) { return megatronLayout(d); }},
-    {"chrome", "Chrome trace of the prediction", "json", "for ui.perfetto.dev and chrome://tracing", nullptr, chrome},
+    {"chrome", "Chrome trace of the prediction", "json", "for ui.perfetto.dev and chrome://tracing", nullptr, chrome,
+     Curves::OneByOne},
     {"perfetto", "Perfetto trace of the prediction", "perfetto-trace",
-     "for ui.perfetto.dev, predicted and measured as sibling tracks", nullptr, withTimes<perfettoTrace>},
+     "for ui.perfetto.dev, predicted and measured as sibling tracks", nullptr, perfetto, Curves::OneByOne},
     {"blocks-csv", "table of the blocks", "csv", "start and end of every block, predicted and measured", nullptr,
      withTimes<blocksCsv>},
     {"metrics-csv", "table of the metrics", "csv", "busy and idle time of every device by cause", nullptr,

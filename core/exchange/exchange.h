@@ -20,6 +20,8 @@ struct ExportOptions {
     const Timeline* measured =
         nullptr; ///< formats with times: a measured step of the same design, shown beside the prediction
     const Prediction* predicted = nullptr; ///< formats with times: predict() of the design; null: it is made
+    /// Of its memory, where `predicted` has no curves and the format's `curves` asks for them.
+    CurveOf predictedCurve{};
 };
 
 struct ExportFormat {
@@ -30,6 +32,7 @@ struct ExportFormat {
     ExportedText (*text)(const Design&, const ExportOptions&); ///< null for formats with times
     /// Formats with times, which are long: hands on the file piece by piece.
     void (*times)(const Design&, const Prediction&, const ExportOptions&, const Pieces&) = nullptr;
+    Curves curves = Curves::NotNeeded;
 
     /// Hands on the file; returns warnings and notes. Throws Error.
     Diagnostics writeTo(const Pieces& to, const Design& design, const ExportOptions& options) const;

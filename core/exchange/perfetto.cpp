@@ -62,7 +62,8 @@ public:
             m_packets.process(processId(device), device + 1, "device " + std::to_string(device));
     }
 
-    void add(const Timeline& timeline, int which)
+    /// `curve`: null for the timeline's own.
+    void add(const Timeline& timeline, int which, const CurveOf& curve)
     {
         std::vector<std::vector<TaskId>> blocks(m_program.devices.size()), arrivals(m_program.devices.size());
         for (TaskId t = 0; t < m_program.tasks.size(); ++t) {
@@ -76,7 +77,10 @@ public:
         for (std::size_t device = 0; device < m_program.devices.size(); ++device) {
             addSlices(timeline, which, device, blocks[device], 0, name);
             addSlices(timeline, which, device, arrivals[device], 2, name + " transfers");
-            if (device < timeline.memory.size() && !timeline.memory[device].empty())
+            blocks[device] = arrivals[device] = {};
+            if (curve)
+                addMemory(curve(static_cast<int>(device)), which, device, name + " memory");
+            else if (device < timeline.memory.size())
                 addMemory(timeline.memory[device], which, device, name + " memory");
         }
     }
@@ -126,6 +130,8 @@ private:
 
     void addMemory(const std::vector<MemorySample>& samples, int which, std::size_t device, const std::string& name)
     {
+        if (samples.empty())
+            return;
         const std::uint64_t id = trackId(device, which, 1);
         m_packets.track(id, processId(device), name, 20u + static_cast<unsigned>(which),
                         PerfettoPackets::Counts::Bytes);
@@ -141,12 +147,13 @@ private:
 
 } // namespace
 
-void perfettoTrace(const Program& program, const Timeline& predicted, const Timeline* measured, const Pieces& to)
+void perfettoTrace(const Program& program, const Timeline& predicted, const Timeline* measured, const Pieces& to,
+                   const CurveOf& curve)
 {
     Writer writer(program, to);
-    writer.add(predicted, 0);
+    writer.add(predicted, 0, curve);
     if (measured)
-        writer.add(*measured, 1);
+        writer.add(*measured, 1, {});
     writer.finish();
 }
 

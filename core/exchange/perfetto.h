@@ -10,7 +10,9 @@
 
 namespace pipewright {
 
-/// Hands on the file's bytes. `measured` may be null. Tasks that were not run are left out.
-void perfettoTrace(const Program& program, const Timeline& predicted, const Timeline* measured, const Pieces& to);
+/// Hands on the file's bytes. `measured` may be null. Tasks that were not run are left out. `curve`: of the
+/// prediction's memory, where its timeline has none; each is let go once it is written.
+void perfettoTrace(const Program& program, const Timeline& predicted, const Timeline* measured, const Pieces& to,
+                   const CurveOf& curve = {});
 
 } // namespace pipewright

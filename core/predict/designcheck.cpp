@@ -15,6 +15,9 @@ namespace pipewright {
 
 namespace {
 
+/// From so many on, instruction lists are made only where there is something to be found in them.
+constexpr std::int64_t manyBlocks = 500'000;
+
 void append(Diagnostics& to, Diagnostics from)
 {
     to.insert(to.end(), std::make_move_iterator(from.begin()), std::make_move_iterator(from.end()));
@@ -110,7 +113,7 @@ Diagnostics checkMembers(const Design& design, const Program& groups)
 Diagnostics checkDesign(const Design& design, std::vector<MemoryPeak>* crossed)
 {
     // The usual long schedule: the shortened one is valid, so all is, and it says what there is to be said.
-    if (const std::optional<SteadyPrediction> steady = hasGroups(design) ? std::nullopt : predictSteady(design);
+    if (const std::optional<OutlinedPrediction> steady = hasGroups(design) ? std::nullopt : predictSteady(design);
         steady && steady->cannotHang && !exceedsMemory(design, steady->program)) {
         if (crossed != nullptr)
             crossed->clear();
@@ -119,13 +122,25 @@ Diagnostics checkDesign(const Design& design, std::vector<MemoryPeak>* crossed)
     Diagnostics diagnostics = validate(design.schedule, design.dataflow.skips);
     if (hasErrors(diagnostics))
         return diagnostics;
+    const auto noteBuses = [&diagnostics](const Program& program) {
+        if (!program.busOfLink.empty())
+            diagnostics.push_back({Severity::Note, "costs.link.bus", busSentence(program),
+                                   "links without a bus have a wire of their own"});
+    };
     try {
         append(diagnostics, checkBytes(design));
+        if (design.schedule.blocks() >= manyBlocks && !hasGroups(design)) {
+            const OutlinedPrediction outline = predictOutline(design);
+            if (outline.cannotHang && !exceedsMemory(design, outline.program)) {
+                noteBuses(outline.program);
+                if (crossed != nullptr)
+                    crossed->clear();
+                return diagnostics;
+            }
+        }
         const Prediction prediction = predict(design);
         append(diagnostics, checkDeadlock(prediction.program, Communication::Overlapped));
-        if (!prediction.program.busOfLink.empty())
-            diagnostics.push_back({Severity::Note, "costs.link.bus", busSentence(prediction.program),
-                                   "links without a bus have a wire of their own"});
+        noteBuses(prediction.program);
         if (!hasErrors(diagnostics))
             for (Diagnostic blocking : checkDeadlock(prediction.program, Communication::Blocking)) {
                 blocking.severity = Severity::Warning;

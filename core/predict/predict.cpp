@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/predict/predict.h"
 
+#include "core/base/freedmemory.h"
 #include "core/predict/evaluator.h"
 #include "core/predict/throughput.h"
 #include "core/program/compile.h"
@@ -52,7 +53,41 @@ Prediction predict(const Design& design)
     return predictWith(design, {});
 }
 
-std::optional<SteadyPrediction> predictSteady(const Design& design)
+std::vector<MemorySample> OutlinedPrediction::memoryOf(int device) const
+{
+    return memoryCurve(program, timeline, listsOf(program, device));
+}
+
+OutlinedPrediction predictOutline(const Design& design, Curves curves)
+{
+    if (std::optional<OutlinedPrediction> steady = predictSteady(design, curves))
+        return *std::move(steady);
+    WithoutLists made = compileWithoutLists(design.schedule, design.costs, design.dataflow);
+    OutlinedPrediction prediction;
+    Program& program = prediction.program = std::move(made.program);
+    prediction.cannotHang = design.schedule.transferOrder.empty() && waitsInTaskOrder(program);
+    prediction.transfers = program.transferCount();
+    prediction.transferred = transferBytes(program);
+    const auto dropBuffers = [&program] {
+        program.operandBegin = program.operandSplit = {};
+        program.operands = {};
+        program.buffers = {};
+        releaseFreedMemory();
+    };
+    std::optional<Evaluator> evaluator(std::in_place, program, design.costs);
+    if (curves == Curves::OneByOne)
+        prediction.listsOf = std::move(made.listsOf);
+    else if (program.busOfLink.empty()) // who passes a bus when depends on the bytes of all
+        dropBuffers();
+    evaluator->evaluate(prediction.timeline);
+    evaluator.reset();
+    if (curves == Curves::NotNeeded)
+        dropBuffers();
+    prediction.metrics = measure(program, prediction.timeline);
+    return prediction;
+}
+
+std::optional<OutlinedPrediction> predictSteady(const Design& design, Curves curves)
 {
     bool cannotHang = false;
     std::optional<Outline> outline =
@@ -64,9 +99,13 @@ std::optional<SteadyPrediction> predictSteady(const Design& design)
         });
     if (!outline)
         return std::nullopt;
-    SteadyPrediction prediction;
+    OutlinedPrediction prediction;
     prediction.cannotHang = cannotHang;
     prediction.program = std::move(outline->program);
+    if (curves == Curves::OneByOne)
+        prediction.listsOf = std::move(outline->listsOf);
+    else
+        outline->listsOf = {};
     {
         std::vector<TaskAmounts> amounts = std::move(outline->amounts);
         Evaluator evaluator(prediction.program);

@@ -5,6 +5,7 @@
 #include "core/design/design.h"
 #include "core/predict/bubbles.h"
 #include "core/program/memberprogram.h"
+#include "core/program/outline.h"
 
 #include <optional>
 
@@ -26,15 +27,25 @@ Prediction predict(const Design& design);
 /// unplaced one. For editors: such a Program must not be executed.
 Prediction predictPlaced(const Design& design);
 
-/// What a long schedule that repeats itself amounts to, in a third of predict()'s memory: the Program is an outline
-/// (program/outline.h), the timeline has no memory curves; times and metrics are the same.
-struct SteadyPrediction : Prediction {
+/// The same in much less memory, for designs of millions of blocks: the Program is an outline (program/outline.h), the
+/// timeline has no memory curves; times and metrics are equal.
+struct OutlinedPrediction : Prediction {
     bool cannotHang = false; ///< checkDeadlock() would find nothing, whether or not transfers block
+    ListsOf listsOf;         ///< null: no curves were asked for
+    /// The memory curve of a device, made from its lists alone. O(tasks).
+    std::vector<MemorySample> memoryOf(int device) const;
 };
 
-/// Nothing where the design cannot run, does not repeat itself, or has transfers that share a bus: predict() it.
-/// O(blocks).
-std::optional<SteadyPrediction> predictSteady(const Design& design);
+enum class Curves : std::uint8_t {
+    NotNeeded,
+    OneByOne, ///< memoryOf() will be called
+};
+
+/// Throws as predict(). Of a schedule that repeats itself 180 bytes a block, with curves or without. O(blocks).
+OutlinedPrediction predictOutline(const Design& design, Curves curves = Curves::NotNeeded);
+
+/// The quick way to it. Nothing where the design cannot run, does not repeat itself, or has transfers that share a bus.
+std::optional<OutlinedPrediction> predictSteady(const Design& design, Curves curves = Curves::NotNeeded);
 
 /// Of what the members of groups run. They wait for each other at collectives only, so the step is never longer than
 /// that of the groups, whose blocks are as long as their slowest members'.

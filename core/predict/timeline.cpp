@@ -45,7 +45,11 @@ Nanoseconds IssueClock::next(const Instruction& instruction)
 
 std::vector<MemorySample> memoryCurve(const Program& program, const Timeline& timeline, int device)
 {
-    const Program::Device& lane = program.devices[device];
+    return memoryCurve(program, timeline, program.devices[device]);
+}
+
+std::vector<MemorySample> memoryCurve(const Program& program, const Timeline& timeline, const Program::Device& lane)
+{
     std::vector<MemorySample> curve;
     curve.reserve(lane.instructions.size() + 2);
     curve.push_back({0, lane.persistentBytes});

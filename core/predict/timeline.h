@@ -5,6 +5,7 @@
 
 #include "core/program/program.h"
 
+#include <functional>
 #include <vector>
 
 namespace pipewright {
@@ -17,6 +18,9 @@ struct Timeline {
     std::vector<std::vector<MemorySample>> memory; ///< per device, by time; empty when not recorded
     bool operator==(const Timeline&) const = default;
 };
+
+/// Memory curves, device by device.
+using CurveOf = std::function<std::vector<MemorySample>(int device)>;
 
 /// When a device issues its instructions: sends, receives and frees as soon as its last block has ended, the
 /// second of an overlapped pair at once behind the first.
@@ -36,5 +40,7 @@ private:
 /// The memory curve that follows from a Program's instruction lists at the given times.
 /// O(instructions of the device).
 std::vector<MemorySample> memoryCurve(const Program& program, const Timeline& timeline, int device);
+/// The same of a device whose lists are not in the Program.
+std::vector<MemorySample> memoryCurve(const Program& program, const Timeline& timeline, const Program::Device& device);
 
 } // namespace pipewright

@@ -4,6 +4,7 @@
 // Source: JaxPP, arXiv 2412.14374, section 4. Long schedules first try the shortcut of repeat.h.
 #include "core/program/compile.h"
 
+#include "core/base/freedmemory.h"
 #include "core/program/liveness.h"
 #include "core/program/pairtimes.h"
 #include "core/program/repeat.h"
@@ -200,35 +201,59 @@ void findBuses(Program& program, const Costs& costs)
     }
 }
 
+/// Makes the lists of some devices at once, as long as the next one asked for is among them: each time goes through
+/// all tasks.
+class SomeAtATime {
+public:
+    explicit SomeAtATime(int outstandingSends) : m_outstandingSends(outstandingSends) {}
+
+    Program::Device operator()(const Program& outline, int device)
+    {
+        constexpr int atATime = 8;
+        const int first = device - device % atATime;
+        if (first != m_first) {
+            m_devices = {};
+            m_devices = withLists(outline, first, std::min(first + atATime, static_cast<int>(outline.devices.size())),
+                                  m_outstandingSends);
+            m_first = first;
+        }
+        return m_devices[static_cast<std::size_t>(device - first)];
+    }
+
+private:
+    int m_outstandingSends, m_first = -1;
+    std::vector<Program::Device> m_devices;
+};
+
 /// One compilation of a whole schedule, without the shortcut for steady states.
 class Compilation {
 public:
     /// Finds the order and the start times. Keeps references to all.
     Compilation(const Schedule& schedule, const Costs& costs, const Dataflow& dataflow, const CompileOptions& options)
         : m_schedule(schedule), m_costs(costs), m_dataflow(dataflow), m_options(options),
-          m_graph(schedule, dataflow.skips, options.allowMissing, m_diagnostics)
+          m_graph(std::in_place, schedule, dataflow.skips, options.allowMissing, m_diagnostics)
     {
         if (hasErrors(m_diagnostics))
             throw Error(options.allowMissing ? std::move(m_diagnostics) : worstFirst(std::move(m_diagnostics)));
         m_diagnostics = checkCosts(schedule, costs, dataflow);
         if (hasErrors(m_diagnostics))
             throw Error(std::move(m_diagnostics));
-        m_weights = planWeights(schedule, m_graph, options.allowMissing, m_diagnostics);
+        m_weights = planWeights(schedule, *m_graph, options.allowMissing, m_diagnostics);
         if (hasErrors(m_diagnostics))
             throw Error(std::move(m_diagnostics));
         if (m_weights.versioned())
             checkVersioned(schedule, dataflow);
         checkOffload(schedule, costs);
-        addWeightInputs(m_graph, m_weights, schedule);
+        addWeightInputs(*m_graph, m_weights, schedule);
         if (!options.commuteSharedGradients)
-            addSharedGradientInputs(m_graph, dataflow, schedule.microbatches);
-        m_earliest = earliestStarts(schedule, m_graph);
+            addSharedGradientInputs(*m_graph, dataflow, schedule.microbatches);
+        m_earliest = earliestStarts(schedule, *m_graph);
         runInOrder();
         if (!m_run.stuck.empty())
             throw Error(m_run.stuck);
     }
 
-    const OrderGraph& graph() const { return m_graph; }
+    const OrderGraph& graph() const { return *m_graph; }
     /// Per block, device after device.
     const std::vector<Nanoseconds>& start() const { return m_run.start; }
     /// Not with blocks that take no time, whose order is that of the simulation and need not repeat, nor with weight
@@ -242,18 +267,37 @@ public:
 
     Program program() const
     {
-        Program program;
-        program.shape() = m_schedule;
-        program.blockingTransfers = m_costs.blockingTransfers;
-        inferTransfers(program, m_schedule, m_graph, m_run, m_earliest, m_costs, m_dataflow, m_weights, m_options);
-        applyTransferOrder(program, m_schedule.transferOrder);
-        findBuses(program, m_costs);
-        projectOntoDevices(program, m_schedule.devices(), std::max(1, m_options.outstandingSends),
-                           projectionThreads(program));
+        Program program = sequence();
+        projectOntoDevices(program, m_schedule.devices(), outstandingSends(), projectionThreads(program));
         return program;
     }
 
+    /// Takes the least memory that it can: this is the last that is asked.
+    WithoutLists withoutLists()
+    {
+        Program program = sequence();
+        m_graph.reset();
+        m_run = {};
+        releaseFreedMemory();
+        projectOntoDevices(program, m_schedule.devices(), outstandingSends(), 1, Lists::LeftOut);
+        return {std::move(program), SomeAtATime(outstandingSends())};
+    }
+
 private:
+    int outstandingSends() const { return std::max(1, m_options.outstandingSends); }
+
+    /// All but what the devices have.
+    Program sequence() const
+    {
+        Program program;
+        program.shape() = m_schedule;
+        program.blockingTransfers = m_costs.blockingTransfers;
+        inferTransfers(program, m_schedule, *m_graph, m_run, m_earliest, m_costs, m_dataflow, m_weights, m_options);
+        applyTransferOrder(program, m_schedule.transferOrder);
+        findBuses(program, m_costs);
+        return program;
+    }
+
     void runInOrder()
     {
         const ArrivalDelays delays(m_schedule, m_costs);
@@ -262,30 +306,30 @@ private:
             for (std::array<Nanoseconds, opCount>& times = usual.emplace_back(); const Op op : allOps)
                 times[indexOf(op)] = stage.*timeField(op);
         const auto alone = [&](BlockIndex i) {
-            const Block& block = m_graph.blocks[i];
+            const Block& block = m_graph->blocks[i];
             return m_costs.microbatches.empty() ? usual[block.stage][indexOf(block.op)]
                                                 : m_costs.duration(block.op, block.stage, block.microbatch);
         };
         const bool gaps = m_costs.hasHostGaps();
         const auto gap = [&](BlockIndex i) {
-            return gaps ? m_costs.hostGap(m_graph.blocks[i].op, m_graph.deviceOfBlock[i]) : 0;
+            return gaps ? m_costs.hostGap(m_graph->blocks[i].op, m_graph->deviceOfBlock[i]) : 0;
         };
         PairTimes pairs(m_costs);
         const auto together = [&](BlockIndex i) {
-            const Block &first = m_graph.blocks[i], &second = m_graph.blocks[i + 1];
+            const Block &first = m_graph->blocks[i], &second = m_graph->blocks[i + 1];
             return pairs.length(first, second, statedPartOrder(m_schedule, {first, second}));
         };
         // A block with the gap before it.
         const auto duration = [&](BlockIndex i) {
-            return m_graph.unitSize(i) == 1 ? gap(i) + alone(i) : std::max(gap(i), gap(i + 1)) + together(i);
+            return m_graph->unitSize(i) == 1 ? gap(i) + alone(i) : std::max(gap(i), gap(i + 1)) + together(i);
         };
         const auto delay = [&](BlockIndex input, BlockIndex block) {
-            if (m_graph.chainInput[block] == input)
-                return delays.of(m_graph.blocks[block]);
-            const int from = m_graph.deviceOfBlock[input], to = m_graph.deviceOfBlock[block];
+            if (m_graph->chainInput[block] == input)
+                return delays.of(m_graph->blocks[block]);
+            const int from = m_graph->deviceOfBlock[input], to = m_graph->deviceOfBlock[block];
             return from == to ? 0 : m_costs.linkBetween(from, to).latency;
         };
-        m_run = runOrder(m_graph, m_earliest, duration, delay);
+        m_run = runOrder(*m_graph, m_earliest, duration, delay);
     }
 
     const Schedule& m_schedule;
@@ -293,7 +337,7 @@ private:
     const Dataflow& m_dataflow;
     const CompileOptions& m_options;
     Diagnostics m_diagnostics;
-    OrderGraph m_graph;
+    std::optional<OrderGraph> m_graph;
     WeightPlan m_weights;
     std::vector<Nanoseconds> m_earliest;
     OrderRun m_run;
@@ -369,6 +413,12 @@ std::optional<Outline> compileOutline(const Schedule& schedule, const Costs& cos
         [&](Program program, const ShortenedSchedule& shortened, const std::vector<Nanoseconds>& start) {
             return repeatOutline(std::move(program), shortened, start, amountsOf);
         });
+}
+
+WithoutLists compileWithoutLists(const Schedule& schedule, const Costs& costs, const Dataflow& dataflow)
+{
+    releaseFreedMemory(); // of what came before, such as the file
+    return Compilation(schedule, costs, dataflow, {}).withoutLists();
 }
 
 } // namespace pipewright

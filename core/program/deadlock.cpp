@@ -159,6 +159,11 @@ bool issuesInTaskOrder(const Program& program)
             }
         }
     }
+    return waitsInTaskOrder(program);
+}
+
+bool waitsInTaskOrder(const Program& program)
+{
     for (TaskId t = 0; t < program.tasks.size(); ++t)
         if (program.afterData[t] != none && program.afterData[t] >= t)
             return false;

@@ -22,5 +22,7 @@ Diagnostics checkDeadlock(const Program& program, Communication communication = 
 /// Then no circle of waits exists, however the devices communicate. What compile() makes does, unless transfers stand
 /// in an order of their own. O(instructions), without memory.
 bool issuesInTaskOrder(const Program& program);
+/// The part of it that does not need the instruction lists: does no task wait for a later one? O(tasks).
+bool waitsInTaskOrder(const Program& program);
 
 } // namespace pipewright

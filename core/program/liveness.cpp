@@ -7,7 +7,6 @@
 #include "core/program/liveness.h"
 
 #include "core/base/parallelfor.h"
-#include "core/base/prefetch.h"
 #include "core/program/instructionlist.h"
 #include "core/program/overlaps.h"
 #include "core/program/replicasums.h"
@@ -33,12 +32,14 @@ class Projector {
 public:
     /// `partner`: see overlapPartners().
     Projector(const Program& program, const std::vector<TaskId>& partner, int firstDevice, int endDevice,
-              int outstandingSends)
+              int outstandingSends, Lists lists)
         : m_program(program), m_partner(partner), m_firstDevice(firstDevice),
           m_devices(static_cast<std::uint32_t>(endDevice - firstDevice)),
           m_outstanding(static_cast<std::size_t>(outstandingSends)), m_recomputes(!program.recompute.empty()),
           m_lanes(m_devices)
     {
+        for (Lane& lane : m_lanes)
+            lane.isWritten = lists == Lists::Written;
     }
 
     // Everything is inlined but what is rare: that would only cost time to compile.
@@ -46,8 +47,8 @@ public:
     {
         gatherUses();
         for (Lane& lane : m_lanes) {
-            lane.instructions.reserve(lane.expected);
-            lane.liveBytes.reserve(lane.expected);
+            lane.instructions.reserve(lane.isWritten ? lane.expected : 0);
+            lane.liveBytes.reserve(lane.isWritten ? lane.expected : 0);
             lane.live = lane.peak = lane.persistent;
         }
         const TaskId end = endOfBlocks(m_program);
@@ -90,12 +91,12 @@ public:
             drainChannels();
     }
 
-    /// Moves the finished lists into the Program's devices.
-    void finish(std::vector<Program::Device>& devices)
+    /// Moves the finished lists into the devices from `first` on.
+    void finish(Program::Device* first)
     {
         const int unit = m_program.chunks() * m_program.sequencePieces;
         for (std::size_t i = 0; i < m_lanes.size(); ++i) {
-            Program::Device& device = devices[static_cast<std::size_t>(m_firstDevice) + i];
+            Program::Device& device = first[i];
             device.instructions = std::move(m_lanes[i].instructions);
             device.liveBytes = std::move(m_lanes[i].liveBytes);
             device.persistentBytes = m_lanes[i].persistent;
@@ -262,22 +263,10 @@ private:
         m_freed.clear();
     }
 
-    /// Appends an instruction that defines `kept` bytes and needs `workspace` more while it runs. The fields are
-    /// written in place: copying a just-built Instruction reads it in wider pieces than it was written in, which the
-    /// store buffer cannot forward; those stalls took half of the pass.
     [[gnu::always_inline]] static inline void add(Lane& lane, InstructionKind kind, TaskId task, BufferId buffer,
                                                   Bytes kept = 0, Bytes workspace = 0)
     {
-        lane.live += kept;
-        Instruction& instruction = lane.instructions.emplace_back();
-        instruction.kind = kind;
-        instruction.task = task;
-        instruction.buffer = buffer;
-        const Bytes running = lane.live + workspace;
-        lane.liveBytes.push_back(running);
-        prefetchForWriting(&instruction + 16);
-        prefetchForWriting(&lane.liveBytes.back() + 16);
-        lane.peak = std::max(lane.peak, running);
+        lane.add(kind, task, buffer, kept, workspace);
     }
 
     /// A sent buffer is freed when its last transfer has ended.
@@ -481,17 +470,28 @@ int projectionThreads(const Program& program)
         {most, program.tasks.size() / worthAThread, std::size_t{std::max(1u, std::thread::hardware_concurrency())}}));
 }
 
-void projectOntoDevices(Program& program, int devices, int outstandingSends, int threads)
+void projectOntoDevices(Program& program, int devices, int outstandingSends, int threads, Lists lists)
 {
     program.devices.assign(static_cast<std::size_t>(devices), {});
     const std::vector<TaskId> partner = overlapPartners(program);
     const int parts = std::clamp(threads, 1, devices);
     std::vector<Projector> projectors;
     for (int i = 0; i < parts; ++i)
-        projectors.emplace_back(program, partner, devices * i / parts, devices * (i + 1) / parts, outstandingSends);
+        projectors.emplace_back(program, partner, devices * i / parts, devices * (i + 1) / parts, outstandingSends,
+                                lists);
     parallelFor(projectors.size(), [&](std::size_t i) { projectors[i].run(); });
-    for (Projector& projector : projectors)
-        projector.finish(program.devices);
+    for (int i = 0; i < parts; ++i)
+        projectors[static_cast<std::size_t>(i)].finish(program.devices.data() + devices * i / parts);
+}
+
+std::vector<Program::Device> withLists(const Program& program, int first, int end, int outstandingSends)
+{
+    const std::vector<TaskId> partner = overlapPartners(program);
+    Projector projector(program, partner, first, end, outstandingSends, Lists::Written);
+    projector.run();
+    std::vector<Program::Device> devices(static_cast<std::size_t>(end - first));
+    projector.finish(devices.data());
+    return devices;
 }
 
 } // namespace pipewright

@@ -11,9 +11,18 @@ namespace pipewright {
 /// The number of threads with which the projection is fastest on this machine: 1 for a small program.
 int projectionThreads(const Program& program);
 
+enum class Lists : std::uint8_t {
+    Written,
+    LeftOut, ///< instruction lists and live bytes, most of a Program's memory; devices still have their peaks
+};
+
 /// Fills program.devices. A sent buffer is freed when its send is over, which is waited for before the
 /// `outstandingSends`-th following send on the same channel, or at the end of the loop. Each of the `threads` works
 /// on some of the devices; their number does not change the result. O(tasks + buffers).
-void projectOntoDevices(Program& program, int devices, int outstandingSends, int threads = 1);
+void projectOntoDevices(Program& program, int devices, int outstandingSends, int threads = 1,
+                        Lists lists = Lists::Written);
+
+/// Some consecutive devices of a Program whose lists were left out, with theirs. O(tasks + buffers).
+std::vector<Program::Device> withLists(const Program& program, int first, int end, int outstandingSends);
 
 } // namespace pipewright

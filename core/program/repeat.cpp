@@ -11,6 +11,7 @@
 #include <array>
 #include <functional>
 #include <limits>
+#include <memory>
 
 namespace pipewright {
 
@@ -27,7 +28,45 @@ struct Cut {
 struct Step {
     std::uint32_t tasks = 0, buffers = 0, operands = 0;
     std::int32_t microbatches = 0;
+    BufferId persistent = 0; ///< buffers before this one are the same in all repetitions
+
+    TaskId later(TaskId task, std::uint32_t times) const { return task == none ? none : task + times * tasks; }
+    BufferId laterBuffer(BufferId b, std::uint32_t times) const
+    {
+        return b == none || b < persistent ? b : b + times * buffers;
+    }
+    Instruction moved(Instruction instruction, std::uint32_t times) const
+    {
+        return {instruction.kind, later(instruction.task, times), laterBuffer(instruction.buffer, times)};
+    }
 };
+
+/// Inserts so many copies of the last repetition, and renumbers what follows.
+template<typename T, typename Move>
+void extendBy(std::uint32_t times, std::vector<T>& list, Cut cut, Move move)
+{
+    std::vector<T> whole;
+    const auto append = [&](std::size_t begin, std::size_t end, std::uint32_t by) {
+        const std::size_t first = whole.size();
+        whole.insert(whole.end(), list.begin() + static_cast<std::ptrdiff_t>(begin),
+                     list.begin() + static_cast<std::ptrdiff_t>(end));
+        for (std::size_t i = first; i < whole.size(); ++i)
+            whole[i] = move(whole[i], by);
+    };
+    whole.reserve(list.size() + times * cut.length);
+    whole.assign(list.begin(), list.begin() + static_cast<std::ptrdiff_t>(cut.end));
+    for (std::uint32_t i = 1; i <= times; ++i)
+        append(cut.end - cut.length, cut.end, i);
+    append(cut.end, list.size(), times);
+    list.swap(whole);
+}
+
+void extendLists(Program::Device& device, std::uint32_t times, Cut cut, const Step& step)
+{
+    extendBy(times, device.instructions, cut,
+             [&step](const Instruction& instruction, std::uint32_t by) { return step.moved(instruction, by); });
+    extendBy(times, device.liveBytes, cut, [](Bytes live, std::uint32_t) { return live; });
+}
 
 class Repeater {
 public:
@@ -35,8 +74,8 @@ public:
         : m_program(program), m_shortened(shortened)
     {
         m_step.microbatches = shortened.steady.microbatches;
-        while (m_persistent < program.buffers.size() && program.buffers[m_persistent].microbatch < 0)
-            ++m_persistent;
+        while (m_step.persistent < program.buffers.size() && program.buffers[m_step.persistent].microbatch < 0)
+            ++m_step.persistent;
         m_found = !program.versioned() && buffersInOrder() && findCut(start);
         if (m_found) {
             findOldest();
@@ -56,21 +95,18 @@ public:
         const auto moveOperands = [this](std::uint32_t position, std::uint32_t times) {
             return position + times * m_step.operands;
         };
-        const std::array<std::function<void()>, 2> halves{
-            [&] {
-                repeatTasksIn(whole);
-                extend(whole.operandBegin, tasks, moveOperands);
-                extend(whole.operandSplit, tasks, moveOperands);
-                extend(whole.operands, operands, moveBuffer);
-            },
-            [&] {
-                extend(whole.buffers, buffers, move);
-                for (std::size_t d = 0; d < whole.devices.size(); ++d) {
-                    extend(whole.devices[d].instructions, m_instructions[d], move);
-                    extend(whole.devices[d].liveBytes, m_instructions[d],
-                           [](Bytes live, std::uint32_t) { return live; });
-                }
-            }};
+        const std::array<std::function<void()>, 2> halves{[&] {
+                                                              repeatTasksIn(whole);
+                                                              extend(whole.operandBegin, tasks, moveOperands);
+                                                              extend(whole.operandSplit, tasks, moveOperands);
+                                                              extend(whole.operands, operands, moveBuffer);
+                                                          },
+                                                          [&] {
+                                                              extend(whole.buffers, buffers, move);
+                                                              for (std::size_t d = 0; d < whole.devices.size(); ++d)
+                                                                  extendLists(whole.devices[d], times(),
+                                                                              m_instructions[d], m_step);
+                                                          }};
         parallelFor(halves.size(), [&](std::size_t i) { halves[i](); });
         whole.microbatches += m_shortened.leftOut * m_shortened.steady.microbatches;
     }
@@ -78,17 +114,22 @@ public:
     /// The same of what an Outline holds: `program` is a copy of the shortened Program, `amounts` are its tasks'.
     Outline outline(Program program, std::vector<TaskAmounts> amounts) const
     {
+        // First, since the shortened Program is not always short.
+        for (auto* const list : {&program.operandBegin, &program.operandSplit, &program.operands})
+            *list = {};
+        program.buffers = {};
+        const auto devices = std::make_shared<std::vector<Program::Device>>();
+        for (Program::Device& device : program.devices)
+            devices->push_back(std::move(device)); // its peaks stay
         repeatTasksIn(program);
         extend(amounts, Cut{m_cut, m_step.tasks}, [](const TaskAmounts& same, std::uint32_t) { return same; });
         program.microbatches += m_shortened.leftOut * m_shortened.steady.microbatches;
-        for (auto* const list : {&program.operandBegin, &program.operandSplit, &program.operands})
-            list->clear();
-        program.buffers.clear();
-        for (Program::Device& device : program.devices) {
-            device.instructions.clear();
-            device.liveBytes.clear();
-        }
-        return {std::move(program), std::move(amounts)};
+        return {std::move(program), std::move(amounts),
+                [devices, cuts = m_instructions, step = m_step, times = times()](const Program&, int d) {
+                    Program::Device whole = (*devices)[static_cast<std::size_t>(d)];
+                    extendLists(whole, times, cuts[static_cast<std::size_t>(d)], step);
+                    return whole;
+                }};
     }
 
 private:
@@ -104,32 +145,16 @@ private:
         extend(whole.overlaps, m_overlaps, move);
     }
 
-    /// Inserts copies of the last repetition, as many as were left out, and renumbers what follows.
+    std::uint32_t times() const { return static_cast<std::uint32_t>(m_shortened.leftOut); }
+
     template<typename T, typename Move>
     void extend(std::vector<T>& list, Cut cut, Move move) const
     {
-        const auto times = static_cast<std::uint32_t>(m_shortened.leftOut);
-        std::vector<T> whole;
-        const auto append = [&](std::size_t begin, std::size_t end, std::uint32_t by) {
-            const std::size_t first = whole.size();
-            whole.insert(whole.end(), list.begin() + static_cast<std::ptrdiff_t>(begin),
-                         list.begin() + static_cast<std::ptrdiff_t>(end));
-            for (std::size_t i = first; i < whole.size(); ++i)
-                whole[i] = move(whole[i], by);
-        };
-        whole.reserve(list.size() + times * cut.length);
-        whole.assign(list.begin(), list.begin() + static_cast<std::ptrdiff_t>(cut.end));
-        for (std::uint32_t i = 1; i <= times; ++i)
-            append(cut.end - cut.length, cut.end, i);
-        append(cut.end, list.size(), times);
-        list.swap(whole);
+        extendBy(times(), list, cut, move);
     }
 
-    TaskId later(TaskId task, std::uint32_t times) const { return task == none ? none : task + times * m_step.tasks; }
-    BufferId laterBuffer(BufferId b, std::uint32_t times) const
-    {
-        return b == none || b < m_persistent ? b : b + times * m_step.buffers;
-    }
+    TaskId later(TaskId task, std::uint32_t times) const { return m_step.later(task, times); }
+    BufferId laterBuffer(BufferId b, std::uint32_t times) const { return m_step.laterBuffer(b, times); }
 
     static bool isOfAMicrobatch(const Task& task)
     {
@@ -149,10 +174,7 @@ private:
             buffer.microbatch += static_cast<std::int32_t>(times) * m_step.microbatches;
         return buffer;
     }
-    Instruction moved(Instruction instruction, std::uint32_t times) const
-    {
-        return {instruction.kind, later(instruction.task, times), laterBuffer(instruction.buffer, times)};
-    }
+    Instruction moved(Instruction instruction, std::uint32_t times) const { return m_step.moved(instruction, times); }
     Program::ExtraDependency moved(Program::ExtraDependency extra, std::uint32_t times) const
     {
         extra.task = later(extra.task, times);
@@ -167,7 +189,7 @@ private:
     /// Are buffers numbered in the order in which tasks define them? Fills m_bufferBegin.
     bool buffersInOrder()
     {
-        BufferId next = m_persistent;
+        BufferId next = m_step.persistent;
         m_bufferBegin.reserve(m_program.tasks.size() + 1);
         for (TaskId t = 0; t < m_program.tasks.size(); ++t) {
             m_bufferBegin.push_back(next);
@@ -260,7 +282,7 @@ private:
         BufferId buffer = m_bufferBegin[task];
         const TaskId first = task;
         const auto see = [&](TaskId t) { task = std::min(task, t); };
-        const auto seeBuffer = [&](BufferId b) { buffer = b < m_persistent ? buffer : std::min(buffer, b); };
+        const auto seeBuffer = [&](BufferId b) { buffer = b < m_step.persistent ? buffer : std::min(buffer, b); };
         for (TaskId t = first; t < m_program.tasks.size(); ++t) {
             see(m_program.afterOnDevice[t]);
             see(m_program.afterData[t]);
@@ -358,7 +380,6 @@ private:
     const Program& m_program;
     const ShortenedSchedule& m_shortened;
     Step m_step;
-    BufferId m_persistent = 0;           ///< how many persistent buffers there are
     std::vector<BufferId> m_bufferBegin; ///< per task: its first buffer, or that of the next task
     std::vector<Nanoseconds> m_start;    ///< per task, of those that are blocks
     Nanoseconds m_duration = 0;          ///< of one repetition

@@ -56,9 +56,8 @@ public:
             m_weights.emplace(program, schedule, costs, graph, weights);
     }
 
-    void run(const OrderRun& simulated, const std::vector<Nanoseconds>& earliestStart)
+    void run(const GlobalOrder& order, const OrderRun& simulated, const std::vector<Nanoseconds>& earliestStart)
     {
-        const GlobalOrder order = sortedByStart(simulated);
         rankBlocks(order.blocks);
         addBlocks(order, simulated, earliestStart);
         joinOverlaps(m_program);
@@ -493,8 +492,9 @@ void inferTransfers(Program& program, const Schedule& schedule, const OrderGraph
                     const WeightPlan& weights, const CompileOptions& options)
 {
     const OffloadPlan offload(schedule, costs, graph, run);
+    const GlobalOrder order = sortedByStart(run); // first: what sorting needs is free again for the tasks
     TransferInference(program, schedule, graph, costs, dataflow, weights, offload, run, options)
-        .run(run, earliestStart);
+        .run(order, run, earliestStart);
 }
 
 } // namespace pipewright

@@ -8,15 +8,14 @@ namespace pipewright {
 
 namespace {
 
-/// A prediction cannot be stopped. From so many blocks on, one that goes through a repeating order in a fraction of the
-/// time is tried first.
+/// A prediction cannot be stopped. From so many blocks on the one without lists is taken, which goes through a
+/// repeating order in a fraction of the time.
 constexpr std::size_t manyTasks = 500'000;
 
 Metrics metricsOf(const Design& design, std::size_t tasks)
 {
     if (tasks >= manyTasks)
-        if (const std::optional<SteadyPrediction> steady = predictSteady(design))
-            return steady->metrics;
+        return predictOutline(design).metrics;
     return predict(design).metrics;
 }
 

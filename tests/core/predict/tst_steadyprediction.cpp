@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Long schedules that repeat themselves are predicted and checked without their buffers: all that is said of them must
-// be what predicting and checking them whole says.
+// Long schedules are predicted, checked and exported without their buffers: all that is said of them must be what
+// predicting and checking them whole says.
+#include "core/design/designbuilder.h"
+#include "core/exchange/exchange.h"
 #include "core/families/family.h"
 #include "core/predict/designcheck.h"
 #include "core/predict/predict.h"
@@ -19,6 +21,21 @@ using namespace pipewright::test;
 namespace {
 
 constexpr int microbatches = 4'100; // of 4 devices: enough blocks to be looked through for repetitions
+
+/// Two blocks of a device that may change places do so, amid what repeats itself.
+Design editedInTheMiddle(const char* family)
+{
+    Design design = familyDesign(family, 4, microbatches);
+    std::vector<Block>& order = design.schedule.order[2];
+    for (std::size_t i = order.size() / 2; i + 1 < order.size(); ++i)
+        if (order[i].op != order[i + 1].op && order[i].microbatch != order[i + 1].microbatch) {
+            std::swap(order[i], order[i + 1]);
+            if (!hasErrors(validate(design.schedule)))
+                return design;
+            std::swap(order[i], order[i + 1]);
+        }
+    qFatal("nothing to edit");
+}
 
 } // namespace
 
@@ -46,7 +63,7 @@ private Q_SLOTS:
                 gaps.before.fill(3'000);
         }
         design.costs.blockingTransfers = costs == "blocking";
-        const std::optional<SteadyPrediction> steady = predictSteady(design);
+        const std::optional<OutlinedPrediction> steady = predictSteady(design);
         const Prediction whole = predict(design);
         if (!steady) {
             QVERIFY(family != "1f1b" && family != "zb-h1"); // these repeat themselves whatever they cost
@@ -87,6 +104,74 @@ private Q_SLOTS:
         QVERIFY(!predictSteady(bus));
         QVERIFY(!checkDesign(bus).empty()); // the note about the wire
         QVERIFY(!predictSteady(familyDesign("1f1b", 4, 8)));
+    }
+
+    void anOutlineIsWhatTheWholePredictionSays_data()
+    {
+        QTest::addColumn<QString>("what");
+        for (const char* what : {"1f1b", "zb-h1", "dualpipe-v", "edited 1f1b", "edited zb-h1",
+                                 "edited interleaved-1f1b", "short", "bus", "updates", "recomputed"})
+            QTest::newRow(what) << what;
+    }
+
+    void anOutlineIsWhatTheWholePredictionSays()
+    {
+        QFETCH(QString, what);
+        Design design;
+        if (what.startsWith("edited "))
+            design = editedInTheMiddle(what.mid(7).toUtf8().constData());
+        else if (what == "short")
+            design = familyDesign("interleaved-1f1b", 4, 8);
+        else if (what == "bus" || what == "recomputed")
+            design = familyDesign("1f1b", 4, 40);
+        else if (what == "updates")
+            design = familyDesign("pipedream", 4, 16);
+        else
+            design = familyDesign(what.toUtf8().constData(), 4, microbatches);
+        if (what == "bus")
+            design.costs.link.bus = "wire";
+        if (what == "recomputed") {
+            DesignRequest request;
+            request.family = "1f1b";
+            request.devices = 4;
+            request.microbatches = 12;
+            request.recompute = {Recompute::Full, {}};
+            design = makeDesign(request);
+        }
+        const Prediction whole = predict(design);
+        for (const Curves curves : {Curves::NotNeeded, Curves::OneByOne}) {
+            const OutlinedPrediction outline = predictOutline(design, curves);
+            QVERIFY(outline.program.tasks == whole.program.tasks);
+            QVERIFY(outline.timeline.start == whole.timeline.start);
+            QVERIFY(outline.timeline.end == whole.timeline.end);
+            QCOMPARE(outline.transfers, whole.transfers);
+            QCOMPARE(outline.transferred, whole.transferred);
+            QCOMPARE(outline.cannotHang, issuesInTaskOrder(whole.program));
+            QCOMPARE(outline.metrics.rateSpan, whole.metrics.rateSpan);
+            QVERIFY(curves == Curves::OneByOne || outline.program.buffers.empty());
+            for (int d = 0; d < 4; ++d) {
+                const auto device = static_cast<std::size_t>(d);
+                QVERIFY(outline.program.devices[device].instructions.empty());
+                QCOMPARE(outline.metrics.devices[device].peakBytes, whole.metrics.devices[device].peakBytes);
+                QCOMPARE(outline.metrics.devices[device].peakActivations,
+                         whole.metrics.devices[device].peakActivations);
+                if (curves == Curves::NotNeeded)
+                    continue;
+                QVERIFY(outline.listsOf(outline.program, d) == whole.program.devices[device]);
+                QVERIFY(outline.memoryOf(d) == whole.timeline.memory[device]);
+            }
+            for (const char* format : {"perfetto", "chrome", "blocks-csv", "metrics-csv"}) {
+                if (curves != exportFormat(format).curves)
+                    continue;
+                ExportOptions fromWhole, fromOutline;
+                fromWhole.predicted = &whole;
+                fromOutline.predicted = &outline;
+                if (curves == Curves::OneByOne)
+                    fromOutline.predictedCurve = [&](int device) { return outline.memoryOf(device); };
+                const std::string expected = exportFormat(format).write(design, fromWhole).text;
+                QVERIFY2(exportFormat(format).write(design, fromOutline).text == expected, format);
+            }
+        }
     }
 
     void aLongDesignThatIsWrongIsToldAsAShortOne()
