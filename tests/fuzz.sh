@@ -32,7 +32,8 @@ fuzz() { # NAME
     local name=$1 code words=$root/tests/fuzz/dictionaries/$1.dict
     mkdir -p "$build/fuzz/corpus/$name"
     "$build/fuzz/fuzz_$name" "$bound" -max_len="$(longest "$name")" -timeout=10 -rss_limit_mb=2048 \
-        -entropic=0 -print_funcs=0 -print_final_stats=1 $([ -e "$words" ] && echo "-dict=$words") -artifact_prefix="$build/fuzz/$name-" \
+        -entropic=0 -print_funcs=0 -print_final_stats=1 $([ -e "$words" ] && echo "-dict=$words") \
+        -artifact_prefix="$build/fuzz/$name-" \
         "$build/fuzz/corpus/$name" "$root/tests/fuzz/seeds/$name" >"$build/fuzz/$name.log" 2>&1
     code=$?
     awk -v name="$name" -v code=$code -v log_="$build/fuzz/$name.log" -v sum="$build/fuzz/$name.inputs" '
