@@ -245,16 +245,16 @@ private:
             m_gathering.emplace(*m_peers, sink);
         createRecorder(m_gathering ? static_cast<RecordSink&>(*m_gathering) : sink);
         m_result.trace = m_options.trace;
-        if (const std::string why = m_backend->startRecording(); !why.empty())
-            m_result.notes.push_back({Severity::Note, "trace",
-                                      "blocks are timed by events, without their kernels: " + why,
-                                      "end other profilers, or name CUPTI's folder with --cuda-libraries"});
     }
 
     void createRecorder(RecordSink& sink)
     {
         m_recorder = std::make_unique<Recorder>(sink, m_backend->devices(),
                                                 std::max<std::size_t>(4096, 4 * recordsPerStep(m_program)));
+        if (const std::string why = m_backend->startRecording(); !why.empty())
+            m_result.notes.push_back({Severity::Note, "trace",
+                                      "blocks are timed by events, without their kernels: " + why,
+                                      "end other profilers, or name CUPTI's folder with --cuda-libraries"});
     }
 
     /// Brings the buffers of one kind to process 0; all processes call it at the same place.
