@@ -28,6 +28,7 @@ mkdir -p "$out" && out=$(cd "$out" && pwd) || exit 2
 fp32=1e-4 bf16=3e-2      # the largest relative error of a tensor's gradient that is none
 limit=${PIPEWRIGHT_GPU_SECONDS:-480} # seconds of a part; what does not fit is left out or ended, and said to be
 most=$((12 * 1024 * 1024 - 65536)) # bytes of an archive
+most_bundle=$((50 * 1000 * 1000)) # bytes
 
 if [ -z "$bundle" ]; then
     bundle=$root/build/bundle-installed
@@ -122,7 +123,25 @@ environment() {
     gpucheck=$bundle/bin/pipewright_gpucheck$toolkit slicecheck=$bundle/bin/pipewright_slicecheck$toolkit
 }
 
+# What is copied to a machine with a GPU is small, and complete: it needs nothing but what has the driver.
+bundle_itself() {
+    title "The bundle"
+    local bytes missing
+    bytes=$(find "$bundle" -type f -printf '%s\n' | awk '{ sum += $1 } END { printf "%.0f", sum }')
+    missing=$(for file in "$program" "$gpucheck" "$slicecheck" "$bundle"/bin/pipewright_cuda*.so; do
+        [ ! -f "$file" ] || ldd "$file" 2>/dev/null | awk '/not found/ { print $1 }'; done | sort -u | tr '\n' ' ')
+    [ -z "$missing" ] && pass "all that it links to is there" || fail "it links to what is not here: $missing"
+    if [ "$bytes" -le $most_bundle ]; then
+        pass "$bytes bytes"
+    elif [ -n "$small" ]; then
+        say "- $bytes bytes, with what is for debuggers: more than $most_bundle" # a rehearsal's is none to be copied
+    else
+        fail "$bytes bytes, and $most_bundle is the most"
+    fi
+}
+
 probe() {
+    bundle_itself
     title "Kernels against their references"
     if [ -x "$gpucheck" ]; then
         capped 200 "$gpucheck" $check >gpucheck.out 2>gpucheck.err

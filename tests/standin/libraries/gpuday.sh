@@ -32,6 +32,8 @@ for part in probe correct fidelity speed; do
 done
 said() { grep -q -- "$2" "$folder/day/$1/report.md" || bad "the report of $1 does not say: $2"; }
 said probe "none of NVIDIA's"
+said probe 'all that it links to is there'
+said probe '[0-9]* bytes'
 said probe 'slice 3: 32 multiprocessors granted, 32 used, 96 to 127, 0 of another'
 said probe 'side by side'
 said probe '2 devices, .* between them'
@@ -74,12 +76,16 @@ case "$1 $2" in
 esac
 HUNG
 chmod +x "$folder/hung/bin/pipewright"
+truncate -s 50000001 "$folder/hung/ballast"
 began=$SECONDS
 PIPEWRIGHT_GPU_SECONDS=25 "$script" "$folder/late" "$folder/hung" fidelity >"$folder/late.log" 2>&1
 code=$?
 [ $code = 1 ] || bad "what hangs ended with $code"
 [ $((SECONDS - began)) -lt 100 ] || bad "a part of 25 seconds took $((SECONDS - began))"
 grep -q 'FAILED.*base: .*exit code 124\|base: left out, the time is up' "$folder/late/fidelity/report.md" || bad "nothing says what hung"
+# A bundle that is too large to be copied is refused.
+PIPEWRIGHT_GPU_SECONDS=5 "$script" "$folder/large" "$folder/hung" probe >"$folder/large.log" 2>&1
+grep -q 'FAILED.* [0-9]* bytes, and 50000000 is the most' "$folder/large/probe/report.md" || bad "nothing says that the bundle is too large"
 
 PIPEWRIGHT_STANDIN_GPUS=0 "$script" --small "$folder/none" "$bundle" probe >"$folder/none.log" 2>&1
 code=$?
