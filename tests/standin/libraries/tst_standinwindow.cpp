@@ -7,24 +7,18 @@
 #include "gui/document/timelinelayout.h"
 #include "gui/inspector/inspector.h"
 #include "gui/inspector/kernellist.h"
-#include "gui/model/modelwindow.h"
-#include "gui/model/thismachine.h"
 #include "gui/timeline/lanestrip.h"
 #include "gui/timeline/timelineview.h"
 #include "gui/trace/activityview.h"
 #include "gui/trace/runerrors.h"
 #include "gui/trace/tracewindow.h"
 #include "gui/widgets/factlist.h"
-#include "gui/widgets/valuetable.h"
 #include "standin/libraries/standinmachine.h"
 #include "testmain.h"
 
 #include <QAction>
 #include <QApplication>
-#include <QComboBox>
-#include <QPushButton>
 #include <QSignalSpy>
-#include <QTabWidget>
 
 using namespace pipewright;
 using namespace pipewright::test;
@@ -103,42 +97,6 @@ private Q_SLOTS:
         QVERIFY(trace->view().find(QStringLiteral("attention"), 1));
         QTRY_VERIFY_WITH_TIMEOUT(trace->isSummed(), 60'000);
         trace->close();
-    }
-
-    /// "This machine" of the model's page, of GPUs below two switches: the design's links then say what they pass.
-    void thisMachineShowsWhatItsGpusShare()
-    {
-        const StandInMachine machine(1);
-        QVERIFY(machine.design("1f1b", 4));
-        Document document;
-        document.reset(readDesign(machine.path("design.json").toStdString()));
-        ModelWindow window(document);
-        qputenv("PIPEWRIGHT_STANDIN_GPUS", "4");
-        qputenv("PIPEWRIGHT_STANDIN_WIRES", "pcie");
-        qputenv("LD_LIBRARY_PATH", QByteArray(STANDIN_BUNDLE) + "/lib");
-        window.machine().setProgram(QString(STANDIN_BUNDLE) + "/bin/pipewright");
-        window.tabs()->setCurrentIndex(ModelWindow::Devices);
-        window.show();
-        QComboBox* choice = window.machine().choice();
-        QTRY_VERIFY_WITH_TIMEOUT(choice->model()->index(1, 0).flags() & Qt::ItemIsEnabled, 60'000);
-        choice->setCurrentIndex(choice->findData(QStringLiteral("cuda")));
-        QSignalSpy measured(&window.machine(), &ThisMachine::measured);
-        window.machine().button()->click();
-        QVERIFY(measured.wait(120'000));
-        const Cluster& cluster = document.design().cluster;
-        QCOMPARE(cluster.gpus.size(), std::size_t{4});
-        const auto nameOf = [&cluster](int from, int to) {
-            const auto found = cluster.linkOfPair.find({from, to});
-            return (found == cluster.linkOfPair.end() ? cluster.link : found->second).name;
-        };
-        QCOMPARE(nameOf(0, 1), std::string("PCIe switch, measured"));
-        QCOMPARE(nameOf(2, 3), std::string("PCIe switch, measured"));
-        QCOMPARE(nameOf(1, 2), std::string("host bridges of one NUMA node, measured"));
-        QStringList shown; // in the table of links
-        for (int row = 0; row < window.links().rowCount(); ++row)
-            shown << window.links().text(row, 1);
-        for (const char* name : {"PCIe switch, measured", "host bridges of one NUMA node, measured"})
-            QVERIFY2(shown.contains(QString(name)), qPrintable(shown.join(" | ")));
     }
 };
 
