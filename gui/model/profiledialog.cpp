@@ -57,6 +57,7 @@ ProfileDialog::ProfileDialog(Document& document, const QString& program, const Q
 {
     setWindowTitle(tr("Profile my module"));
     makePanel(this);
+    m_profile->setProperty("primary", true); // before anything is laid out, which looks at it
     m_module->setPlaceholderText(QStringLiteral("FILE.py:build"));
     m_module->setAccessibleName(tr("Module"));
     m_module->setToolTip(tr("Your model: build() returns its layers in order; the file has batch(step) and "
@@ -106,7 +107,6 @@ ProfileDialog::ProfileDialog(Document& document, const QString& program, const Q
         "is of this model."));
     m_new->hide();
     m_new->setAutoDefault(false);
-    m_profile->setProperty("primary", true);
     m_profile->setDefault(true);
 
     auto* form = new QGridLayout;
