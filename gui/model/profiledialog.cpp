@@ -241,7 +241,7 @@ void ProfileDialog::take()
     const ModelFile model = loadModel(modelFile().toStdString());
     m_document.replaceDesign(withProfiledModel(m_document.design(), model, m_microbatches->value()),
                              tr("Profile %1").arg(QString::fromStdString(model.shape.name)));
-    QStringList lines{tr("%n layer(s): the design is of this model now, in one step of the history.", "",
+    QStringList lines{tr("%n layers: the design is of this model now, in one step of the history.", "",
                          static_cast<int>(model.shape.table.size())),
                       QString::fromStdString(model.source)};
     say((lines + m_notes).join(QLatin1Char('\n')));

@@ -94,7 +94,7 @@ private Q_SLOTS:
         QCOMPARE(now.schedule.devices(), before.schedule.devices());
         QCOMPARE(now.schedule.microbatches, 6);
         QCOMPARE(now.cluster, before.cluster);
-        QVERIFY2(opened.dialog->state().contains(QLatin1String("9 layer")), qPrintable(opened.dialog->state()));
+        QVERIFY2(opened.dialog->state().contains(QLatin1String("9 layers")), qPrintable(opened.dialog->state()));
         QVERIFY2(opened.dialog->state().contains(QLatin1String("the core was shared")),
                  qPrintable(opened.dialog->state()));
         QVERIFY(opened.dialog->newScheduleButton().isHidden());
