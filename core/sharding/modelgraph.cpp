@@ -28,9 +28,16 @@ public:
 
     TensorGraph build(const LayerRange& range)
     {
-        const Shape tokens{m_shape.microbatchSize, m_shape.sequence};
+        const bool classifier = m_shape.architecture == Architecture::Classifier;
+        const Shape tokens =
+            classifier ? Shape{m_shape.microbatchSize} : Shape{m_shape.microbatchSize, m_shape.sequence};
         int table = -1, x = -1;
-        if (range.embedding) {
+        if (range.embedding && classifier) {
+            const int input =
+                m_graph.addInput("tokens", {m_shape.microbatchSize, m_shape.inputs() / m_shape.microbatchSize});
+            table = m_graph.addParameter(embeddingName, {m_shape.features, m_shape.hidden});
+            x = m_graph.add("embedding", "feature_bag", {input, table});
+        } else if (range.embedding) {
             const int input = m_graph.addInput("tokens", tokens);
             table = m_graph.addParameter(embeddingName, {m_shape.vocabulary, m_shape.hidden});
             x = m_graph.add("embedding", "embedding", {input, table});
@@ -40,13 +47,16 @@ public:
                 x = m_graph.add("positions", "positions",
                                 {x, m_graph.addParameter("positions.table", {m_shape.sequence, m_shape.hidden})});
         } else {
-            x = m_graph.addReceived("received", {m_shape.microbatchSize, m_shape.sequence, m_shape.hidden});
+            Shape rows = tokens;
+            rows.push_back(m_shape.hidden);
+            x = m_graph.addReceived("received", std::move(rows));
         }
         for (int layer = range.first; layer < range.first + range.count; ++layer) {
             m_segment = static_cast<int>(std::int64_t(layer) * m_segments / m_shape.layers);
             x = withSkips(layer, x);
             m_prefix = fmt::format("{}.", layer);
-            x = apply("add1", "add", {x, behind("attention_norm", attention(norm("norm1", x), layer))});
+            if (!classifier)
+                x = apply("add1", "add", {x, behind("attention_norm", attention(norm("norm1", x), layer))});
             const int normed = norm("norm2", x);
             const bool sparse = m_shape.experts > 0 && layer >= m_shape.denseLayers;
             const int made = sparse ? experts(normed) : mlp("mlp", normed, m_shape.ffn, m_shape.gatedMlp);
@@ -64,7 +74,7 @@ public:
             apply("loss", "sum", {x});
             return std::move(m_graph);
         }
-        const int head = m_shape.tiedHead && table >= 0 // else a separate copy
+        const int head = m_shape.tiedHead && table >= 0 && !classifier // else a separate copy
                              ? table
                              : m_graph.addParameter(headName, {m_shape.vocabulary, m_shape.hidden}, m_segment);
         int logits = apply("logits", "linear", {x, head});
@@ -253,11 +263,8 @@ namespace {
 
 void requireGraph(const ModelShape& shape)
 {
-    if (shape.architecture == Architecture::Vision || shape.architecture == Architecture::Classifier)
-        throw Error("model.architecture",
-                    std::string(shape.architecture == Architecture::Vision ? "pictures" : "classifiers")
-                        + " have no tensor graph yet",
-                    "write the graph out under \"graph\"");
+    if (shape.architecture == Architecture::Vision)
+        throw Error("model.architecture", "pictures have no tensor graph yet", "write the graph out under \"graph\"");
     if (shape.architecture == Architecture::Table)
         throw Error("model.architecture", "a table of layers has no tensor graph",
                     "write the graph out under \"graph\"");

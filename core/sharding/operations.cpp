@@ -43,6 +43,7 @@ constexpr OperationRow operationRows[] = {
     {"rms_norm", "*h h -> *h", Work::Traffic, "epsilon~?"},
     {"head_norm", "bsd n -> bsd", Work::Traffic, "heads epsilon~?", {}, "d=heads"},
     {"embedding", "* vh -> *h", Work::Traffic},
+    {"feature_bag", "bl vh -> bh", Work::Traffic}, // the sum of a row's l features, by the square root of l
     {"positions", "bsh sh -> bsh", Work::Traffic},
     {"attention",
      "bsd btk btk -> bsd",
@@ -120,6 +121,9 @@ constexpr RuleRow ruleRows[] = {
     {"embedding", "I [h] -> [h]"},
     {"embedding", "I [v] -> R", added},
     {"embedding", "I I -> I"},
+    {"feature_bag", "[b] I -> [b]"},
+    {"feature_bag", "I [h] -> [h]"},
+    {"feature_bag", "I I -> I"},
     {"positions", "[b] I -> [b]"},
     {"positions", "[s] [s] -> [s]"},
     {"positions", "[h] [h] -> [h]"},

@@ -19,8 +19,8 @@ LayerRange rangeOf(const Workload& workload, int first, int count)
     for (int l = 0; l < first + count; ++l) {
         switch (layers[l].kind) {
         case LayerKind::Embedding: range.embedding = range.embedding || l >= first; break;
-        case LayerKind::Transformer: ++(l < first ? range.first : range.count); break;
-        case LayerKind::Mlp: // only in models that cannot be shared
+        case LayerKind::Transformer:
+        case LayerKind::Mlp: ++(l < first ? range.first : range.count); break;
         case LayerKind::Head:
         case LayerKind::Other: break;
         }

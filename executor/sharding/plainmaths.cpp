@@ -141,6 +141,30 @@ Gradients embeddingBack(MemberDevice& member, const Node&, const Operands& in, c
     return grads;
 }
 
+Tensor featureBag(MemberDevice& member, const Node&, const Operands& in, const LocalPart&)
+{
+    const std::int64_t hidden = in[1]->shape[1];
+    Tensor out = member.make({in[0]->shape[0], hidden});
+    if (out.elements() > 0) {
+        const MemberDevice::Whole features = member.wholeNumbers(*in[0]);
+        member.operations().run(kernels::FeatureBagForward{static_cast<int>(in[0]->shape[1]), static_cast<int>(hidden),
+                                                           features.data, in[1]->data, out.data});
+    }
+    return out;
+}
+Gradients featureBagBack(MemberDevice& member, const Node&, const Operands& in, const Tensor&, const Tensor& grad,
+                         const LocalPart&)
+{
+    Gradients grads{Tensor(), member.zeros(in[1]->shape)};
+    if (grad.elements() > 0) {
+        const MemberDevice::Whole features = member.wholeNumbers(*in[0]);
+        member.operations().run(kernels::FeatureBagWeightGrad{static_cast<int>(in[0]->shape[1]),
+                                                              static_cast<int>(in[1]->shape[1]), features.data,
+                                                              grad.data, grads[1].data});
+    }
+    return grads;
+}
+
 Tensor positions(MemberDevice& member, const Node&, const Operands& in, const LocalPart& part)
 {
     if (!part.countsOnce || in[0]->elements() == 0)
@@ -189,6 +213,7 @@ constexpr NodeMaths plainTable[] = {
     {"softmax", softmax, softmaxBack},
     {"log_softmax", logSoftmax, logSoftmaxBack},
     {"embedding", embedding, embeddingBack},
+    {"feature_bag", featureBag, featureBagBack},
     {"positions", positions, positionsBack},
     {"sum", sum, sumBack},
     {"hand_over", sum, sumBack},

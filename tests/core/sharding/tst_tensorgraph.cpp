@@ -244,7 +244,7 @@ private Q_SLOTS:
     {
         QTest::addColumn<QString>("model");
         for (const char* model :
-             {"byte-gpt", "llama-3-8b", "mixtral-8x7b", "qwen3-30b-a3b", "bert-large", "gpt-3-175b"})
+             {"byte-gpt", "byte-mlp", "llama-3-8b", "mixtral-8x7b", "qwen3-30b-a3b", "bert-large", "gpt-3-175b"})
             QTest::newRow(model) << model;
     }
 
