@@ -4,6 +4,7 @@
 #include "app/gpus.h"
 
 #include "executor/run/backendcheck.h"
+#include "executor/run/grouprun.h"
 
 #include <fmt/format.h>
 
@@ -23,9 +24,9 @@ MemoryCheck heldOn(const Design& design, const std::string& backend, RunOptions:
             Diagnostics doubts; // of the run, which says them
             options.gpus = true;
             GpuChoice choice;
-            choice.shares = design.cluster.gpus;
+            choice.shares = gpusOfRun(design, meansOf(options));
             choice.recordKernels = false;
-            options.createBackend = cudaBackend(choice, design.schedule.devices(), doubts);
+            options.createBackend = cudaBackend(choice, devicesOfRun(design, meansOf(options)), doubts);
         } catch (const Error& error) {
             return {{}, error.what(), {}};
         }

@@ -360,9 +360,12 @@ int runDesign(const RunCommandOptions& given)
     for (const Fault& fault : options.runtime.faults)
         if (!hasGroups(located.design)) // else the run knows its devices
             requirePlace(fault, program, options.steps, "--inject");
-    const GpuChoice gpus{
-        located.design.cluster.gpus, given.link, given.libraries, given.bfloat16, given.record == "kernels",
-        options.runtime.deadline};
+    const GpuChoice gpus{gpusOfRun(located.design, meansOf(options)),
+                         given.link,
+                         given.libraries,
+                         given.bfloat16,
+                         given.record == "kernels",
+                         options.runtime.deadline};
     Diagnostics doubts;
     bool met = false; // the other processes, who then know what happens to this one
     if (several)      // whether there are GPUs at all is known before any process is started
@@ -377,7 +380,7 @@ int runDesign(const RunCommandOptions& given)
     if (options.data.empty())
         options.data = defaultData(located.design);
     if (given.backend == "cuda")
-        options.createBackend = cudaBackend(gpus, located.design.schedule.devices(), doubts);
+        options.createBackend = cudaBackend(gpus, devicesOfRun(located.design, meansOf(options)), doubts);
     if (ranks.rank == 0)
         printDiagnostics(located.locate(doubts));
     RunResult result;

@@ -5,6 +5,7 @@
 #include "core/design/groupstages.h"
 
 #include "core/design/groupcosts.h"
+#include "core/design/passparts.h"
 #include "core/design/stagecosts.h"
 #include "core/design/stageplans.h"
 #include "core/schedule/replicas.h"
@@ -20,37 +21,6 @@
 namespace pipewright {
 
 namespace {
-
-Nanoseconds nanoseconds(double seconds)
-{
-    return static_cast<Nanoseconds>(std::llround(seconds * 1e9));
-}
-
-PassParts inNanoseconds(const sharding::PartSeconds& seconds)
-{
-    PassParts parts;
-    for (const std::vector<double>& part : seconds.parts) {
-        std::vector<Nanoseconds>& times = parts.parts.emplace_back();
-        for (const double member : part)
-            times.push_back(nanoseconds(member));
-    }
-    for (const double collective : seconds.collectives)
-        parts.collectives.push_back(nanoseconds(collective));
-    parts.kinds = seconds.kinds;
-    return parts;
-}
-
-/// One after the other: the first's last part and the second's first are one.
-PassParts behind(const PassParts& first, const PassParts& second)
-{
-    PassParts both = first;
-    for (std::size_t m = 0; m < both.parts.back().size(); ++m)
-        both.parts.back()[m] += second.parts.front()[m];
-    both.parts.insert(both.parts.end(), second.parts.begin() + 1, second.parts.end());
-    both.collectives.insert(both.collectives.end(), second.collectives.begin(), second.collectives.end());
-    both.kinds.insert(both.kinds.end(), second.kinds.begin(), second.kinds.end());
-    return both;
-}
 
 /// As much longer or shorter as the design's time of the stage is than its plan's: costs may be given or measured.
 void scale(PassParts& pass, Nanoseconds planned, Nanoseconds stated)
@@ -408,14 +378,9 @@ GroupStages groupStages(const Design& design)
         for (const Op op : allOps)
             stage.passes[indexOf(op)] = onePart(costs.*timeField(op), members);
         if (members > 1) {
-            const sharding::MemberPasses passes = memberPasses(shared.plan.program, shared.graph);
-            const auto times = [&](const sharding::MemberPass& pass) {
-                return inNanoseconds(partSeconds(pass, shared.plan.program, shared.machine, shared.plan.ratios));
-            };
-            stage.passes[indexOf(Op::F)] = stage.passes[indexOf(Op::R)] = times(passes.forward);
-            stage.passes[indexOf(Op::I)] = times(passes.inputGrad);
-            stage.passes[indexOf(Op::W)] = times(passes.weightGrad);
-            stage.passes[indexOf(Op::B)] = behind(stage.passes[indexOf(Op::I)], stage.passes[indexOf(Op::W)]);
+            const auto planned = plannedPasses(shared);
+            for (const Op op : {Op::F, Op::R, Op::I, Op::W, Op::B})
+                stage.passes[indexOf(op)] = planned[indexOf(op)];
         }
         stage.members = members > 1 ? memberCosts(shared, whole.stages[s]) : std::vector<StageCosts>{costs};
     }

@@ -15,6 +15,7 @@
 #include <fmt/ranges.h>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <span>
 
@@ -231,25 +232,37 @@ public:
     {
         return connectsByNccl(from, to) ? LinkMemory{} : CudaLink::memoryFor(options);
     }
-    std::vector<std::unique_ptr<Communicator>> createCommunicators() override
+    std::vector<std::unique_ptr<Communicator>> createCommunicators(std::span<const int> members) override
+    {
+        if (!hasCommunicators(members))
+            return {};
+        std::vector<CudaGpu> gpus;
+        std::vector<NcclOwner*> owners;
+        for (const int member : members) {
+            gpus.push_back(m_gpus.at(static_cast<std::size_t>(member)));
+            owners.push_back(&owner(gpus.back().index));
+        }
+        return joinNccl(gpus, owners, m_setup.deadline);
+    }
+    bool hasCommunicators(std::span<const int> members) override
     {
         const bool asked = sendsByNccl();
         if (!mayUseNccl() || (!asked && m_setup.nccl.empty()))
-            return {};
+            return false;
         std::set<int> gpus;
-        for (const CudaGpu& gpu : m_gpus)
-            gpus.insert(gpu.index);
-        if (gpus.size() < m_gpus.size()) {
+        for (const int member : members)
+            gpus.insert(m_gpus.at(static_cast<std::size_t>(member)).index);
+        if (gpus.size() < members.size()) {
             if (!asked)
-                return {};
+                return false;
             throw Error("--link",
-                        fmt::format("{} devices share {} GPUs, and NCCL connects a GPU with others only", m_gpus.size(),
-                                    gpus.size()),
+                        fmt::format("{} devices share {} GPUs, and NCCL connects a GPU with others only",
+                                    members.size(), gpus.size()),
                         "use --link copy, or one GPU for each device");
         }
-        if (!asked && m_table.ncclOpen(m_setup.nccl.c_str()) != 0)
-            return {};
-        return joinNccl(m_gpus, m_setup.deadline);
+        if (!asked && !m_ncclOpens)
+            m_ncclOpens = m_table.ncclOpen(m_setup.nccl.c_str()) == 0;
+        return asked || *m_ncclOpens;
     }
     std::unique_ptr<PairSum> createPairSum(int first, int second, std::size_t sums) override
     {
@@ -344,7 +357,8 @@ private:
     std::vector<CudaGpu> m_gpus; ///< per device
     std::map<int, std::unique_ptr<CudaClock>> m_clocks;
     std::map<int, std::unique_ptr<NcclOwner>> m_owners;
-    std::map<int, int> m_granted; ///< multiprocessors of a device that has a slice
+    std::optional<bool> m_ncclOpens; ///< once it was tried, unasked
+    std::map<int, int> m_granted;    ///< multiprocessors of a device that has a slice
     std::vector<std::unique_ptr<void, EndSlice>> m_slices;
     bool m_records = false; ///< CUPTI does
     std::int64_t m_untimed = 0;

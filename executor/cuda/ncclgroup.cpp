@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 #include <mutex>
 #include <thread>
+#include <utility>
 
 namespace pipewright {
 
@@ -23,93 +24,190 @@ void* handleOf(Stream& stream)
     return static_cast<CudaStream&>(stream).handle();
 }
 
-/// What its device's thread calls and an abort from another one exclude each other: an abort frees what calls use. A
+/// What each member of a group asks of NCCL next, one at a time.
+class NcclTurns {
+public:
+    explicit NcclTurns(std::vector<NcclOwner*> owners) : m_owners(std::move(owners)), m_turns(m_owners.size())
+    {
+        for (std::size_t rank = 0; rank < m_turns.size(); ++rank) {
+            m_turns[rank].all = this;
+            m_works.push_back(&m_turns[rank]);
+            m_owners[rank]->makeRoom(1);
+        }
+    }
+
+    /// By the member's thread. Returns when the owner has made the calls, of which it throws what they threw, or when
+    /// the group has been aborted.
+    void take(int rank, const std::function<void()>& calls)
+    {
+        std::unique_lock lock(m_mutex);
+        Turn& own = m_turns[static_cast<std::size_t>(rank)];
+        if (m_aborted)
+            return;
+        own.calls = &calls;
+        own.state = Turn::State::Waits;
+        if (++m_come == m_turns.size()) {
+            m_come = 0;
+            for (Turn& turn : m_turns)
+                turn.state = Turn::State::Posted;
+            NcclOwner::post(m_owners, m_works);
+        }
+        m_changed.wait(
+            lock, [&] { return own.state == Turn::State::Made || (m_aborted && own.state == Turn::State::Waits); });
+        own.calls = nullptr;
+        if (own.failure)
+            std::rethrow_exception(std::exchange(own.failure, nullptr));
+    }
+    /// From any thread: nobody waits for the others any more.
+    void abort()
+    {
+        {
+            const std::lock_guard lock(m_mutex);
+            m_aborted = true;
+        }
+        m_changed.notify_all();
+    }
+
+private:
+    struct Turn final : NcclWork {
+        enum class State { Waits, Posted, Made };
+        void issue(std::size_t, bool) override { all->make(*this); }
+        NcclTurns* all = nullptr;
+        const std::function<void()>* calls = nullptr;
+        State state = State::Made;
+        std::exception_ptr failure;
+    };
+    void make(Turn& turn)
+    {
+        std::exception_ptr failure;
+        try {
+            (*turn.calls)();
+        } catch (...) {
+            failure = std::current_exception();
+        }
+        const std::lock_guard lock(m_mutex); // until all is told: whoever waits may be the last to need this
+        turn.failure = std::move(failure);
+        turn.state = Turn::State::Made;
+        m_changed.notify_all();
+    }
+
+    const std::vector<NcclOwner*> m_owners;
+    std::vector<NcclWork*> m_works;
+    std::mutex m_mutex; ///< guards what follows; of a posted turn the owner alone uses the calls
+    std::condition_variable m_changed;
+    std::vector<Turn> m_turns;
+    std::size_t m_come = 0;
+    bool m_aborted = false;
+};
+
+/// What the owner calls for it and an abort from another thread exclude each other: an abort frees what calls use. A
 /// group of calls is one call in this.
 class NcclMember final : public Communicator {
 public:
-    NcclMember(const CudaGpu& gpu, void* member) : m_gpu(gpu), m_table(*gpu.table), m_member(member) {}
+    NcclMember(const CudaGpu& gpu, void* member, int rank, std::shared_ptr<NcclTurns> turns)
+        : m_gpu(gpu), m_table(*gpu.table), m_member(member), m_rank(rank), m_turns(std::move(turns))
+    {
+    }
     ~NcclMember() override { m_table.ncclClose(m_member); }
     NcclMember(const NcclMember&) = delete;
     NcclMember& operator=(const NcclMember&) = delete;
 
     void allReduce(Stream& stream, std::span<const float> from, std::span<float> to) override
     {
-        call("add up with the others",
-             [&] { return m_table.ncclAllReduce(m_member, from.data(), to.data(), count(from), handleOf(stream)); });
+        call("add up with the others", [=, this, on = handleOf(stream)] {
+            return m_table.ncclAllReduce(m_member, from.data(), to.data(), count(from), on);
+        });
     }
     void allGather(Stream& stream, std::span<const float> mine, std::span<float> all) override
     {
-        call("gather from the others",
-             [&] { return m_table.ncclAllGather(m_member, mine.data(), all.data(), count(mine), handleOf(stream)); });
+        call("gather from the others", [=, this, on = handleOf(stream)] {
+            return m_table.ncclAllGather(m_member, mine.data(), all.data(), count(mine), on);
+        });
     }
     void reduceScatter(Stream& stream, std::span<const float> all, std::span<float> mine) override
     {
-        call("add up a piece with the others", [&] {
-            return m_table.ncclReduceScatter(m_member, all.data(), mine.data(), count(mine), handleOf(stream));
+        call("add up a piece with the others", [=, this, on = handleOf(stream)] {
+            return m_table.ncclReduceScatter(m_member, all.data(), mine.data(), count(mine), on);
         });
     }
     void broadcast(Stream& stream, std::span<float> data, int root) override
     {
-        call("hand a piece to the others",
-             [&] { return m_table.ncclBroadcast(m_member, data.data(), count(data), root, handleOf(stream)); });
+        call("hand a piece to the others", [=, this, on = handleOf(stream)] {
+            return m_table.ncclBroadcast(m_member, data.data(), count(data), root, on);
+        });
     }
     void reduce(Stream& stream, std::span<const float> from, std::span<float> to, int root) override
     {
-        call("add up a piece for another",
-             [&] { return m_table.ncclReduce(m_member, from.data(), to.data(), count(from), root, handleOf(stream)); });
+        call("add up a piece for another", [=, this, on = handleOf(stream)] {
+            return m_table.ncclReduce(m_member, from.data(), to.data(), count(from), root, on);
+        });
     }
     void send(Stream& stream, std::span<const float> data, int to) override
     {
-        call("send through NCCL", [&] {
-            return m_table.ncclSendTo(m_member, to, data.data(), static_cast<std::int64_t>(data.size_bytes()),
-                                      handleOf(stream));
+        call("send through NCCL", [=, this, on = handleOf(stream)] {
+            return m_table.ncclSendTo(m_member, to, data.data(), static_cast<std::int64_t>(data.size_bytes()), on);
         });
     }
     void receive(Stream& stream, std::span<float> data, int from) override
     {
-        call("receive through NCCL", [&] {
+        call("receive through NCCL", [=, this, on = handleOf(stream)] {
             return m_table.ncclReceiveFrom(m_member, from, data.data(), static_cast<std::int64_t>(data.size_bytes()),
-                                           handleOf(stream));
+                                           on);
         });
     }
-    void beginGroup() override
-    {
-        std::unique_lock lock(m_mutex);
-        m_gpu.check(m_table.ncclGroup(1), "begin a group of NCCL");
-        m_group = std::move(lock);
-    }
+    void beginGroup() override { m_grouped = true; }
     void endGroup() override
     {
-        const std::unique_lock lock = std::move(m_group);
-        m_gpu.check(m_table.ncclGroup(0), "end a group of NCCL");
+        m_grouped = false;
+        const std::vector<Call> calls = std::exchange(m_calls, {});
+        m_turns->take(m_rank, [&] { make(calls); });
     }
     void abort() override
     {
+        m_turns->abort();
         const std::lock_guard lock(m_mutex);
         m_table.ncclAbort(m_member);
     }
 
 private:
-    template<typename Call>
-    void call(const char* what, Call call)
+    struct Call {
+        const char* what;
+        std::function<int()> make;
+    };
+
+    void call(const char* what, std::function<int()> make)
     {
-        std::unique_lock<std::mutex> own;
-        if (!m_group)
-            own = std::unique_lock(m_mutex);
-        const int code = call();
-        if (code == 0)
-            return;
-        const std::string why = m_table.lastError();
-        if (const std::unique_lock group = std::move(m_group)) // nobody will end it
-            m_table.ncclGroup(0);
-        throw Error("GPU " + std::to_string(m_gpu.index), std::string("cannot ") + what + ": " + why);
+        m_calls.push_back({what, std::move(make)});
+        if (!m_grouped)
+            endGroup();
+    }
+    /// By the owner.
+    void make(const std::vector<Call>& calls)
+    {
+        const std::lock_guard lock(m_mutex);
+        const bool several = calls.size() > 1;
+        if (several)
+            m_gpu.check(m_table.ncclGroup(1), "begin a group of NCCL");
+        for (const Call& call : calls) {
+            if (call.make() == 0)
+                continue;
+            const std::string why = m_table.lastError();
+            if (several) // nobody will end it
+                m_table.ncclGroup(0);
+            throw Error("GPU " + std::to_string(m_gpu.index), std::string("cannot ") + call.what + ": " + why);
+        }
+        if (several)
+            m_gpu.check(m_table.ncclGroup(0), "end a group of NCCL");
     }
 
     CudaGpu m_gpu;
     const PipewrightCudaTable& m_table;
     void* const m_member;
-    std::mutex m_mutex;                   ///< held while NCCL is called
-    std::unique_lock<std::mutex> m_group; ///< of the device's thread alone: it is between begin and end
+    const int m_rank;
+    const std::shared_ptr<NcclTurns> m_turns;
+    std::mutex m_mutex;        ///< held while NCCL is called
+    std::vector<Call> m_calls; ///< of the group that was begun
+    bool m_grouped = false;
 };
 
 } // namespace
@@ -170,11 +268,15 @@ std::vector<void*> joinGroup(std::span<const CudaGpu> gpus, int multiprocessors,
     throw Error("GPU " + std::to_string(first.index), "cannot be connected by NCCL: " + why, "use --link copy");
 }
 
-std::vector<std::unique_ptr<Communicator>> joinNccl(std::span<const CudaGpu> gpus, Nanoseconds deadline)
+std::vector<std::unique_ptr<Communicator>> joinNccl(std::span<const CudaGpu> gpus,
+                                                    const std::vector<NcclOwner*>& owners, Nanoseconds deadline)
 {
+    const auto turns = std::make_shared<NcclTurns>(owners);
     std::vector<std::unique_ptr<Communicator>> members;
-    for (void* member : joinGroup(gpus, 0, deadline))
-        members.push_back(std::make_unique<NcclMember>(gpus[members.size()], member));
+    for (void* member : joinGroup(gpus, 0, deadline)) {
+        const std::size_t rank = members.size();
+        members.push_back(std::make_unique<NcclMember>(gpus[rank], member, static_cast<int>(rank), turns));
+    }
     return members;
 }
 

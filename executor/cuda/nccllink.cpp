@@ -3,6 +3,7 @@
 
 #include "core/base/diagnostic.h"
 
+#include <set>
 #include <utility>
 
 namespace pipewright {
@@ -41,6 +42,21 @@ void NcclOwner::post(NcclOwner& first, NcclOwner& second, NcclWork& work, std::s
     }
     first.m_changed.notify_all();
     second.m_changed.notify_all();
+}
+
+void NcclOwner::post(std::span<NcclOwner* const> owners, std::span<NcclWork* const> works)
+{
+    // In one order, whoever posts: groups may have GPUs in common.
+    const std::set<NcclOwner*> ordered(owners.begin(), owners.end());
+    {
+        std::vector<std::unique_lock<std::mutex>> locks;
+        for (NcclOwner* owner : ordered)
+            locks.emplace_back(owner->m_mutex);
+        for (std::size_t i = 0; i < owners.size(); ++i)
+            owners[i]->push({works[i], 0, true});
+    }
+    for (NcclOwner* owner : ordered)
+        owner->m_changed.notify_all();
 }
 
 void NcclOwner::post(NcclWork& work, std::size_t index, bool first)

@@ -34,6 +34,8 @@ public:
     /// Both sides at one time: whatever two GPUs have in common stands in the same order in the queues of both, since
     /// kernels of NCCL that start in different orders may wait for each other for ever.
     static void post(NcclOwner& first, NcclOwner& second, NcclWork& work, std::size_t index);
+    /// The same of a group: each owner is of another GPU.
+    static void post(std::span<NcclOwner* const> owners, std::span<NcclWork* const> works);
     /// The only side of this process.
     void post(NcclWork& work, std::size_t index, bool first);
     /// Until nothing is queued and nothing is being issued.

@@ -86,8 +86,9 @@ void noteOfGroups(const Design& design, const RunMeans& means, Diagnostics& foun
     if (!why.empty())
         note(found, why.front().where, "every group runs as one device: " + why.front().what, why.front().hint);
     else if (!runsMembers(design, means))
-        note(found, "cluster.devices", "GPUs run every group as one device, with the times of its members",
-             "use --backend host, or mpi without GPUs, to run member by member");
+        note(found, "cluster.devices",
+             "processes with GPUs run every group as one device, with the times of its members",
+             "use --backend cuda, or mpi without GPUs, to run member by member");
     else if (!design.dataflow.shared.empty()) {
         Bytes bytes = 0;
         for (const SharedParameter& shared : design.dataflow.shared)
@@ -175,10 +176,12 @@ BackendCheck checkForBackend(const Design& design, const RunMeans& means)
         means.maths == RunOptions::Maths::Timed || means.maths == RunOptions::Maths::Synthetic || means.virtualClock;
     if (!wantsTimes) {
         Diagnostics why = whyNotTrainable(design);
-        if (hasGroups(design) && (means.gpus || means.backend == "cuda"))
+        if (hasGroups(design) && means.gpus && means.backend == "mpi")
             why.push_back({Severity::Error, "cluster.devices",
-                           "groups, whose members share stages, are not trained on GPUs",
-                           "use --backend host or mpi without GPUs, or a cluster without groups"});
+                           "groups, whose members share stages, are not trained by processes with GPUs",
+                           "use --backend cuda, or mpi without GPUs, or a cluster without groups"});
+        if (why.empty() && (means.gpus || means.backend == "cuda"))
+            why = whyNotOnGpus(design.workload->shape);
         if (why.empty() && !hasGroups(design) && means.maths != RunOptions::Maths::Training && means.backend == "host")
             why = whyNotHere(design);
         check.trains = why.empty();

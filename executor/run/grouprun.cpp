@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "executor/run/grouprun.h"
 
-#include "core/design/groupcosts.h"
 #include "core/design/stagecosts.h"
 #include "core/program/compile.h"
 #include "core/program/deadlock.h"
 #include "executor/run/gradientcheck.h"
-#include "executor/sharding/drydevice.h"
+#include "executor/run/runsetup.h"
 
 #include <fmt/format.h>
 
@@ -15,44 +14,45 @@
 
 namespace pipewright {
 
-namespace {
-
-/// Of a group's lane: the bytes of the member that needs most in all.
-void showFullestMember(const GroupStages& stages, Design& design)
-{
-    for (std::size_t s = 0; s < design.costs.stages.size(); ++s) {
-        const auto needs = [](const StageCosts& member) {
-            return member.parameters + member.gradients + member.optimizerState + member.savedUntilInputGrad
-                   + member.savedUntilWeightGrad + member.recomputedUntilInputGrad + member.recomputedUntilWeightGrad;
-        };
-        std::vector<StageCosts> members; // of all replicas
-        for (std::size_t copy = s; copy < stages.stages.size(); copy += design.costs.stages.size())
-            members.insert(members.end(), stages.stages[copy].members.begin(), stages.stages[copy].members.end());
-        const StageCosts& fullest =
-            *std::max_element(members.begin(), members.end(),
-                              [&](const StageCosts& a, const StageCosts& b) { return needs(a) < needs(b); });
-        StageCosts& lane = design.costs.stages[s];
-        for (const auto bytes : bytesOnMembers)
-            lane.*bytes = fullest.*bytes;
-    }
-}
-
-} // namespace
-
 bool runsMembers(const Design& design, const RunMeans& means)
 {
-    return hasGroups(design) && !means.gpus && means.backend != "cuda" && whyNoMembers(design).empty();
+    return hasGroups(design) && !(means.gpus && means.backend == "mpi") && whyNoMembers(design).empty();
 }
 
 int devicesOfRun(const Design& design, const RunMeans& means)
 {
+    if (!runsMembers(design, means))
+        return design.schedule.devices();
     int devices = 0;
-    const bool members = runsMembers(design, means);
     for (int d = 0; d < design.schedule.devices(); ++d) {
         const DeviceSpec& spec = design.cluster.devices.at(d);
-        devices += members && spec.group ? static_cast<int>(spec.group->devices.size()) : 1;
+        devices += spec.group ? static_cast<int>(spec.group->devices.size()) : 1;
     }
     return devices;
+}
+
+std::vector<GpuShare> gpusOfRun(const Design& design, const RunMeans& means)
+{
+    const std::vector<GpuShare>& ofDevices = design.cluster.gpus;
+    if (!runsMembers(design, means))
+        return ofDevices;
+    std::vector<GpuShare> shares;
+    std::string silent;
+    for (int d = 0; d < design.schedule.devices(); ++d) {
+        const auto at = static_cast<std::size_t>(d);
+        const DeviceSpec& spec = design.cluster.devices.at(at);
+        if (spec.group && !spec.group->gpus.empty())
+            shares.insert(shares.end(), spec.group->gpus.begin(), spec.group->gpus.end());
+        else if (!spec.group && at < ofDevices.size())
+            shares.push_back(ofDevices[at]);
+        else if (silent.empty())
+            silent = fmt::format("cluster.devices[{}]{}", d, spec.group ? ".group" : "");
+    }
+    if (!silent.empty() && (!shares.empty() || !ofDevices.empty()))
+        throw Error(silent, "its place on GPUs is not said, and that of others is",
+                    "write \"gpus\" in every group, one for each member, and in the cluster for its other devices; or "
+                    "leave the lists out");
+    return shares;
 }
 
 namespace {
@@ -70,12 +70,12 @@ Design trained(Design design)
 
 } // namespace
 
-GroupRun::GroupRun(const Design& given, bool trains, bool apart)
+GroupRun::GroupRun(const Design& given, bool trains, const sharding::MemberPlaces& places)
     : design(trains ? trained(given) : given), stages(groupStages(design))
 {
     if (trains) {
-        sharding::measureMembers(stages, factsOf(given.workload->optimizer).values, given.schedule.recompute, apart);
-        showFullestMember(stages, design);
+        sharding::measureMembers(stages, factsOf(given.workload->optimizer).values, given.schedule.recompute, places);
+        sharding::takeFullestMembers(stages, design.costs);
     }
     groups = compile(design.schedule, design.costs, design.dataflow);
     members = memberProgram(groups, stages, design.costs);
@@ -92,12 +92,25 @@ GroupRun::GroupRun(const Design& given, bool trains, bool apart)
     }
 }
 
+std::optional<GroupRun> groupRunOf(const Design& design, const RunOptions& options, bool trains, Backend* gpus)
+{
+    if (!runsMembers(design, meansOf(options)))
+        return std::nullopt;
+    return GroupRun(trains ? design : scaledDesign(design, options), trains, {options.backend == "mpi", gpus});
+}
+
 std::string GroupRun::nameOf(int group, Backend& backend) const
 {
     const int first = stages.firstOf(group), count = stages.membersOfDevice[group];
-    return count == 1 ? backend.device(first).name()
-                      : fmt::format("{} members: {} {} {} to {}", count, backend.name(),
-                                    backend.peers() ? "processes" : "threads", first, first + count - 1);
+    if (count == 1)
+        return backend.device(first).name();
+    if (backend.peers() || backend.device(first).capabilities().hostAddressable)
+        return fmt::format("{} members: {} {} {} to {}", count, backend.name(),
+                           backend.peers() ? "processes" : "threads", first, first + count - 1);
+    std::string names;
+    for (int member = first; member < first + count; ++member)
+        names += (member > first ? "; " : "") + backend.device(member).name();
+    return fmt::format("{} members: {}", count, names);
 }
 
 std::vector<Bytes> GroupRun::shownOf(const std::vector<Bytes>& ofMembers) const
@@ -108,17 +121,19 @@ std::vector<Bytes> GroupRun::shownOf(const std::vector<Bytes>& ofMembers) const
     return shown;
 }
 
-void noteCopies(const GroupRun& apart, const Design& given, Diagnostics& notes)
+void noteOtherRoom(const GroupRun& run, const Design& given, bool processes, Diagnostics& notes)
 {
     const GroupRun together(given, true);
-    for (std::size_t d = 0; d < apart.members.program.devices.size(); ++d) {
-        const Bytes here = apart.members.program.devices[d].peakBytes,
+    for (std::size_t d = 0; d < run.members.program.devices.size(); ++d) {
+        const Bytes here = run.members.program.devices[d].peakBytes,
                     there = together.members.program.devices[d].peakBytes;
         if (here == there)
             continue;
         notes.push_back({Severity::Note, "--backend",
-                         fmt::format("members in processes of their own have copies of what the others send them: "
-                                     "device {} needs {} instead of {}",
+                         fmt::format("{}: device {} needs {} instead of {}",
+                                     processes ? "members in processes of their own have copies of what the others "
+                                                 "send them"
+                                               : "members on GPUs have room for what they move together",
                                      d, exactSize(here), exactSize(there)),
                          "use --backend host for the bytes that predict says"});
         return;
@@ -190,6 +205,16 @@ void GroupSink::append(const std::vector<TaskRecord>& records)
     m_to.append(whole);
     if (!parts.empty())
         m_to.append(parts);
+}
+
+/// What the devices' own recorder saw of a member's tasks is of the groups' blocks.
+void GroupSink::append(const std::vector<GpuRecord>& records)
+{
+    std::vector<GpuRecord> shown = records;
+    for (GpuRecord& record : shown)
+        if (record.task != none)
+            record.task = m_run.members.blockOfTask[record.task];
+    m_to.append(shown);
 }
 
 void GroupSink::append(const std::vector<MemoryRecord>& records)

@@ -7,19 +7,24 @@
 #include "core/program/memberprogram.h"
 #include "executor/run/backendcheck.h"
 #include "executor/run/run.h"
+#include "executor/sharding/drydevice.h"
 #include "executor/sharding/grouptraining.h"
 
 #include <map>
+#include <optional>
 #include <vector>
 
 namespace pipewright {
 
-/// Whether the members of the design's groups run, each on its own, and not every group as one device: on GPUs they do
-/// not.
+/// Whether the members of the design's groups run, each on its own, and not every group as one device: on GPUs of
+/// processes they do not.
 bool runsMembers(const Design& design, const RunMeans& means);
 
 /// Devices, or processes, that a run of the design takes.
 int devicesOfRun(const Design& design, const RunMeans& means);
+/// Where these are on GPUs, if the design says so; a group's own cluster says it of its members. Throws Error where it
+/// is said of some only.
+std::vector<GpuShare> gpusOfRun(const Design& design, const RunMeans& means);
 
 struct GroupRun {
     Design design;  ///< with the bytes of every group's fullest member
@@ -28,17 +33,19 @@ struct GroupRun {
     MemberProgram members;
     std::vector<int> shownMember; ///< per group: the member with the highest peak, whose memory the trace has
 
-    /// `trains`: the members' bytes are those of training, otherwise those of the design's costs; `apart`: of members
-    /// that are processes. Throws Error with whyNoMembers(), and with the circle of waits where members would
-    /// hang.
-    GroupRun(const Design& design, bool trains, bool apart = false);
+    /// `trains`: the members' bytes are those of training at these places, otherwise those of the design's costs.
+    /// Throws Error with whyNoMembers(), and with the circle of waits where members would hang.
+    GroupRun(const Design& design, bool trains, const sharding::MemberPlaces& places = {});
     std::string nameOf(int group, Backend& backend) const; ///< "2 members: host threads 0 to 1"
     std::vector<Bytes> shownOf(const std::vector<Bytes>& ofMembers) const;
 };
 
-/// Adds a note where members that are processes need other room than threads, of which predictions are: the first
-/// device's.
-void noteCopies(const GroupRun& apart, const Design& given, Diagnostics& notes);
+/// Unset where no members run. `gpus`: of a backend whose devices are GPUs of this process.
+std::optional<GroupRun> groupRunOf(const Design& design, const RunOptions& options, bool trains, Backend* gpus);
+
+/// Adds a note where members that are processes or GPUs need other room than threads, of which predictions are: the
+/// first device's.
+void noteOtherRoom(const GroupRun& run, const Design& given, bool processes, Diagnostics& notes);
 
 /// Puts the members' records together to the groups': a block lasts from its first part to its last, on whatever
 /// member; parts and collectives go into the trace as what lies under the block.
@@ -49,7 +56,7 @@ public:
     void append(const std::vector<TaskRecord>& records) override;
     void append(const std::vector<MemoryRecord>& records) override;
     void append(const StepRecord& record) override { m_to.append(record); }
-    void append(const std::vector<GpuRecord>& records) override { m_to.append(records); }
+    void append(const std::vector<GpuRecord>& records) override;
     void commit() override { m_to.commit(); }
     void check() override { m_to.check(); }
 

@@ -40,11 +40,14 @@ class Execution {
 public:
     Execution(const Design& design, const RunOptions& options)
         : m_options(options), m_trains(trainsOrThrow(design, options, m_result.notes)),
-          m_groups(groupsOf(design, options, m_trains)), m_design(designOf(design, options)),
+          m_backend(options.backend == "cuda" ? backendFor(options, devicesOfRun(design, meansOf(options))) : nullptr),
+          m_groups(groupRunOf(design, options, m_trains, m_backend.get())), m_design(designOf(design, options)),
           m_program(m_groups ? m_groups->members.program
-                             : compile(m_design.schedule, m_design.costs, m_design.dataflow)),
-          m_backend(backendFor(options, static_cast<int>(m_program.devices.size()))), m_peers(m_backend->peers())
+                             : compile(m_design.schedule, m_design.costs, m_design.dataflow))
     {
+        if (!m_backend)
+            m_backend = backendFor(options, static_cast<int>(m_program.devices.size()));
+        m_peers = m_backend->peers();
         if (options.steps < 1)
             throw Error("steps", "a run has at least one step");
         requireParameters(options, m_trains);
@@ -61,8 +64,11 @@ public:
         m_result.devices = m_backend->devices();
         m_result.groups.assign(m_program.groupOfDevice.begin(), m_program.groupOfDevice.end());
         m_result.predictedPeakBytes = peaksOf(m_program);
-        if (m_groups && m_trains && m_peers && m_result.speaks)
-            noteCopies(*m_groups, design, m_result.notes);
+        if (m_groups && m_trains && (m_peers || options.backend == "cuda") && m_result.speaks)
+            noteOtherRoom(*m_groups, design, m_peers != nullptr, m_result.notes);
+        if (m_groups && options.runtime.captureBlocks)
+            m_result.notes.push_back(
+                {Severity::Note, "--graphs", "members of groups issue what they do one by one, and not as graphs", {}});
         makeWork();
         m_result.maths = m_work->name();
     }
@@ -122,14 +128,6 @@ public:
     }
 
 private:
-    /// Of a design with groups that this backend runs member by member.
-    static std::optional<GroupRun> groupsOf(const Design& design, const RunOptions& options, bool trains)
-    {
-        if (!runsMembers(design, meansOf(options)))
-            return std::nullopt;
-        return GroupRun(trains ? design : scaledDesign(design, options), trains, options.backend == "mpi");
-    }
-
     Design designOf(const Design& design, const RunOptions& options) const
     {
         if (m_groups)
@@ -194,9 +192,9 @@ private:
                            m_options.steps);
         }
         if (m_groups) {
-            auto work = std::make_unique<sharding::GroupTraining>(m_design, m_groups->stages, optimizer,
-                                                                  *m_training->data, m_options.seed);
-            work->setStart(std::move(start));
+            auto work = std::make_unique<sharding::GroupTraining>(
+                std::make_unique<sharding::DesignModel>(m_design, *m_training->data, m_options.seed, std::move(start)),
+                m_groups->stages, optimizer, m_design.schedule.recompute);
             m_groupTraining = work.get();
             m_work = std::move(work);
             return;
@@ -461,11 +459,11 @@ private:
     const RunOptions& m_options;
     RunResult m_result;
     bool m_trains;
+    std::unique_ptr<Backend> m_backend; ///< of GPUs: before the groups, whose memory depends on them
     std::optional<GroupRun> m_groups;
     Design m_design;
     Program m_program;
-    std::unique_ptr<Backend> m_backend;
-    Peers* m_peers;
+    Peers* m_peers = nullptr;
     std::vector<Nanoseconds> m_durations;
     std::optional<Training> m_training;
     std::unique_ptr<StageWork> m_work;

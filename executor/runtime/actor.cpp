@@ -101,9 +101,15 @@ bool Actor::settle()
             m_run.links[link]->settled();
     if (!m_run.recorder)
         return true;
-    for (const LaterTask& later : m_laterTasks)
-        if (later.task != none)
-            recordTask(later.task, m_stopwatch->at(later.start), m_stopwatch->at(later.end));
+    for (const LaterTask& later : m_laterTasks) {
+        if (later.task == none)
+            continue;
+        const Nanoseconds start = m_stopwatch->at(later.start), end = m_stopwatch->at(later.end);
+        if (m_run.program->tasks[later.task].kind == TaskKind::Collective)
+            recordMeeting(later.task, start, end);
+        else
+            recordTask(later.task, start, end);
+    }
     for (const LaterMemory& later : m_laterMemory)
         m_run.recorder->record(m_device, MemoryRecord{m_device, m_run.step, m_stopwatch->at(later.place), later.bytes});
     for (std::size_t link = 0; link < m_run.links.size(); ++link)
@@ -287,38 +293,6 @@ bool Actor::reduce(const PlannedInstruction& instruction)
     else if (task.device == m_device)
         recordTask(instruction.task, start, now());
     releaseTransient(instruction);
-    return true;
-}
-
-Barrier& Actor::barrierOfGroup() const
-{
-    const int group = m_run.program->groupOfDevice[static_cast<std::size_t>(m_device)];
-    return *m_run.barriers[static_cast<std::size_t>(group)];
-}
-
-/// From when the last member has come; the first member records it.
-bool Actor::collective(const PlannedInstruction& instruction)
-{
-    const Task& task = m_run.program->tasks[instruction.task];
-    // The last member to come never says that it waits: the others, who do, would seem to wait for nobody.
-    const auto latest = barrierOfGroup().arriveAndWait(m_clock, m_run.stopped, [this](std::uint64_t round) {
-        m_barrierRound.store(round, std::memory_order_relaxed);
-        setState(State::WaitsForMembers);
-    });
-    if (!latest)
-        return false;
-    setState(State::Running);
-    makeProgress();
-    m_run.work->beforeCollective(contextOf(instruction));
-    const Nanoseconds start = m_run.options.virtualClock ? *latest : now();
-    m_run.work->collective(contextOf(instruction));
-    if (m_run.options.virtualClock)
-        m_clock = start + m_run.options.durations[instruction.task];
-    if (m_run.stopped.load(std::memory_order_relaxed))
-        return false;
-    m_lastEnd = now();
-    if (task.device == m_device)
-        recordTask(instruction.task, start, m_lastEnd);
     return true;
 }
 

@@ -3,11 +3,20 @@
 
 #include "executor/runtime/collectives.h"
 
+#include <numeric>
+
 namespace pipewright {
+
+std::vector<std::unique_ptr<Communicator>> Backend::createCommunicators(std::span<const int>)
+{
+    return {};
+}
 
 std::vector<std::unique_ptr<Communicator>> Backend::createCommunicators()
 {
-    return {};
+    std::vector<int> all(static_cast<std::size_t>(devices()));
+    std::iota(all.begin(), all.end(), 0);
+    return createCommunicators(all);
 }
 
 std::unique_ptr<PairSum> Backend::createPairSum(int, int, std::size_t)

@@ -239,9 +239,12 @@ public:
     /// What such a link takes of the devices' memory when it is made, and keeps: all the sends that it can store,
     /// whether or not so many are ever on their way.
     virtual LinkMemory linkMemory(int from, int to, const LinkOptions& options) const = 0;
-    /// One group of all devices, in their order; empty when they have no way of their own to move data together.
+    /// One group of these devices, in their order; empty when they have no way of their own to move data together.
     /// Throws Error when one was asked for and cannot be had.
-    virtual std::vector<std::unique_ptr<Communicator>> createCommunicators();
+    virtual std::vector<std::unique_ptr<Communicator>> createCommunicators(std::span<const int> members);
+    std::vector<std::unique_ptr<Communicator>> createCommunicators(); ///< of all devices
+    /// Whether createCommunicators() gives them some.
+    virtual bool hasCommunicators(std::span<const int> /*members*/) { return false; }
     /// So many sums of two devices' values in a step. Null: the two send them to each other over links and add them up.
     virtual std::unique_ptr<PairSum> createPairSum(int first, int second, std::size_t sums);
 };

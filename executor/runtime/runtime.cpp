@@ -252,6 +252,7 @@ StepOutcome Runtime::runStep(int step)
         return outcome;
     }
     m_run.step = step;
+    m_run.meetings.clear();
     m_run.work->beginStep(step);
     m_backend.beginStep();
 
@@ -444,6 +445,7 @@ void Runtime::stopActors()
     for (const auto& sum : m_run.sums)
         if (sum)
             sum->abort();
+    m_run.work->abort();
 }
 
 /// Called when no actor runs: what they left behind can be read.

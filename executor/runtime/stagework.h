@@ -61,6 +61,11 @@ public:
     virtual void beforeCollective(const TaskContext&) {}
     /// Called by every member of the group, each from its own thread, after all have arrived.
     virtual void collective(const TaskContext&) {}
+    /// Of devices that do things later than they are issued: whether none of them begins a collective before all have
+    /// come to it. Otherwise they are waited for on the host.
+    virtual bool meetsOnDevices() const { return false; }
+    /// From any thread, when nothing is to go on: gives up what is in flight between the devices.
+    virtual void abort() {}
     /// The part of a stage's gradient sums that this reduction adds up: a shared parameter's, or all of it
     /// when the two owners are replicas of the same stage.
     virtual Region sharedPart(const Task& reduce, const BufferView& gradients) = 0;

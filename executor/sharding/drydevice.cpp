@@ -3,8 +3,10 @@
 // O(instructions · members) allocations.
 #include "executor/sharding/drydevice.h"
 
+#include "core/design/groupcosts.h"
 #include "executor/sharding/groupmember.h"
 
+#include <algorithm>
 #include <cstdint>
 
 namespace pipewright::sharding {
@@ -60,16 +62,15 @@ Region nowhere(int number)
 class Measurement {
 public:
     Measurement(int member, const GroupStages& stages, std::size_t copy, const Theory& theory, bool recomputes,
-                bool apart)
+                ImaginedOthers others)
         : m_recomputes(recomputes), m_device(m_dry),
-          m_collectives(createLoneCollectives(m_device, theory.machine().devices(), apart)),
+          m_collectives(createLoneCollectives(m_device, theory.machine().devices(), std::move(others))),
           m_stage(stages.stages[copy]), m_edges(stages, static_cast<int>(copy)), m_index(member),
           m_member(member, m_device, theory, stages.plans[copy], *m_collectives, m_edges, 1)
     {
-        for (const Node& node : stages.plans[copy].graph.nodes())
-            if (node.leaf == Leaf::Input)
-                m_data.emplace(node.name, HostTensor(node.shape));
-        m_member.setData([this](const Node& leaf, int) -> const HostTensor& { return m_data.at(leaf.name); });
+        m_member.setData([](const Property&, int, std::size_t count) {
+            return std::span(reinterpret_cast<const float*>(nowhere(5).data), count);
+        });
     }
 
     StageCosts bytes(int stateValues)
@@ -108,6 +109,7 @@ private:
         block.saved = nowhere(1);
         block.savedFromInputGrad = nowhere(2);
         block.workspace = nowhere(3);
+        block.loss = {reinterpret_cast<float*>(nowhere(6).data), 1};
         block.keepsNothing = op == Op::F && m_recomputes;
         const auto add = [&](const std::vector<BoundaryPiece>& pieces, bool arriving, std::vector<Region>& regions) {
             for (const BoundaryPiece& piece : pieces)
@@ -144,13 +146,53 @@ private:
     const GroupStage& m_stage;
     CopyEdges m_edges;
     int m_index;
-    std::map<std::string, HostTensor> m_data;
     GroupMember m_member;
 };
 
 } // namespace
 
-void measureMembers(GroupStages& stages, int stateValues, const std::vector<Recompute>& recompute, bool apart)
+void takeFullestMembers(const GroupStages& stages, Costs& costs)
+{
+    for (std::size_t s = 0; s < costs.stages.size(); ++s) {
+        const auto needs = [](const StageCosts& member) {
+            return member.parameters + member.gradients + member.optimizerState + member.savedUntilInputGrad
+                   + member.savedUntilWeightGrad + member.recomputedUntilInputGrad + member.recomputedUntilWeightGrad;
+        };
+        std::vector<StageCosts> members; // of all replicas
+        for (std::size_t copy = s; copy < stages.stages.size(); copy += costs.stages.size())
+            members.insert(members.end(), stages.stages[copy].members.begin(), stages.stages[copy].members.end());
+        const StageCosts& fullest =
+            *std::max_element(members.begin(), members.end(),
+                              [&](const StageCosts& a, const StageCosts& b) { return needs(a) < needs(b); });
+        for (const auto bytes : bytesOnMembers)
+            costs.stages[s].*bytes = fullest.*bytes;
+    }
+}
+
+namespace {
+
+ImaginedOthers othersOf(int member, const GroupStages& stages, int group, const MemberPlaces& places)
+{
+    if (places.apart)
+        return {.way = ImaginedOthers::Way::Apart};
+    if (!places.backend)
+        return {};
+    std::vector<int> numbers;
+    for (int m = 0; m < stages.membersOfDevice[static_cast<std::size_t>(group)]; ++m)
+        numbers.push_back(stages.firstOf(group) + m);
+    if (numbers.size() > 1 && places.backend->hasCommunicators(numbers))
+        return {.way = ImaginedOthers::Way::Communicator};
+    ImaginedOthers others;
+    const Device& own = places.backend->device(stages.firstOf(group) + member);
+    for (const int number : numbers)
+        others.reached.push_back(own.reaches(places.backend->device(number)));
+    return others;
+}
+
+} // namespace
+
+void measureMembers(GroupStages& stages, int stateValues, const std::vector<Recompute>& recompute,
+                    const MemberPlaces& places)
 {
     for (std::size_t copy = 0; copy < stages.stages.size(); ++copy) {
         const SharedStage& plan = stages.plans[copy];
@@ -160,7 +202,8 @@ void measureMembers(GroupStages& stages, int stateValues, const std::vector<Reco
         const Theory theory(plan.graph, plan.machine, plan.plan.ratios);
         for (int m = 0; m < plan.machine.devices(); ++m) {
             const bool recomputes = s < recompute.size() && recompute[s] == Recompute::Full;
-            Measurement measurement(m, stages, copy, theory, recomputes, apart);
+            Measurement measurement(m, stages, copy, theory, recomputes,
+                                    othersOf(m, stages, stages.deviceOfCopy[copy], places));
             StageCosts& member = stages.stages[copy].members[static_cast<std::size_t>(m)];
             const Bytes output = member.output;
             member = measurement.bytes(stateValues);

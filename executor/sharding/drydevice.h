@@ -4,13 +4,23 @@
 #pragma once
 
 #include "core/design/groupstages.h"
+#include "executor/runtime/backend.h"
 
 namespace pipewright::sharding {
 
+/// Where the members of a run are, which decides what memory their collectives take.
+struct MemberPlaces {
+    bool apart = false;         ///< in processes of their own, which have copies of what the others send them
+    Backend* backend = nullptr; ///< its devices, in their order; null: threads that read each other's memory
+};
+
 /// Replaces the bytes of every member of every stage by those that training needs; a parameter has `stateValues` values
-/// of optimizer state, and stages recompute as the schedule says. `apart`: the members are processes, which have copies
-/// of what the others send them. Throws Error where a stage's graph has an operation without maths.
+/// of optimizer state, and stages recompute as the schedule says. Throws Error where a stage's graph has an operation
+/// without maths.
 void measureMembers(GroupStages& stages, int stateValues, const std::vector<Recompute>& recompute = {},
-                    bool apart = false);
+                    const MemberPlaces& places = {});
+
+/// Of every stage the bytes of the member that needs most in all, of whatever copy: those of the group's lane.
+void takeFullestMembers(const GroupStages& stages, Costs& costs);
 
 } // namespace pipewright::sharding

@@ -39,20 +39,8 @@ Operands pointersTo(const std::vector<Tensor>& tensors)
 
 GroupMember::GroupMember(int member, MemberDevice& device, const Theory& theory, const SharedStage& stage,
                          MemberCollectives& collectives, CopyEdges edges, int microbatches)
-    : GroupMember(member, device, theory, stage, collectives, false, std::move(edges), microbatches)
-{
-}
-
-GroupMember::GroupMember(int member, MemberDevice& device, const Theory& theory, const SharedStage& stage,
-                         MemberCollectives& collectives)
-    : GroupMember(member, device, theory, stage, collectives, true, {}, 1)
-{
-}
-
-GroupMember::GroupMember(int member, MemberDevice& device, const Theory& theory, const SharedStage& stage,
-                         MemberCollectives& collectives, bool alone, CopyEdges edges, int microbatches)
-    : m_member(member), m_device(device), m_theory(theory), m_stage(stage), m_collectives(collectives), m_alone(alone),
-      m_narrow(!alone && stage.graph.bytesPerElement == pipewright::bytesOf(DataType::Bf16)), m_edges(std::move(edges)),
+    : m_member(member), m_device(device), m_theory(theory), m_stage(stage), m_collectives(collectives),
+      m_narrow(stage.graph.bytesPerElement == pipewright::bytesOf(DataType::Bf16)), m_edges(std::move(edges)),
       m_passes(memberPasses(stage.plan.program, stage.graph)), m_full(m_passes.inputGrad),
       m_microbatches(static_cast<std::size_t>(microbatches))
 {
@@ -79,6 +67,8 @@ GroupMember::GroupMember(int member, MemberDevice& device, const Theory& theory,
                         "give the sharding other ratios");
         if (leafOf(instruction.after) == Leaf::Received)
             m_receivedLoad = instruction.after;
+        if (leafOf(instruction.after) == Leaf::Input || (leafOf(instruction.after) == Leaf::Received && isAlone()))
+            m_inputs.push_back(instruction.after);
         if (leafOf(instruction.after) != Leaf::Parameter)
             continue;
         const Shape shape = shapeOf(instruction.after);
@@ -114,10 +104,9 @@ void GroupMember::begin(const Block& block)
 {
     m_block = block;
     m_collectivesOfPass = collectivesOf(passOf(block.op), m_theory.machine().devices());
-    m_device.useMemory(isAlone() ? nullptr : &m_passing);
+    m_device.useMemory(&m_passing);
     m_passing.rewind(block.workspace);
     m_gradients.clear();
-    m_seen.clear();
     if (block.op == Op::F || block.op == Op::R) {
         kept() = {};
         kept().region = block.saved;
@@ -158,6 +147,8 @@ void GroupMember::run(std::size_t from, std::size_t to)
     const MemberPass& pass = passOf(m_block.op);
     for (std::size_t i = from; i < to; ++i) {
         run(pass[i]);
+        if (const Property& made = at(pass[i]).after; m_observer && m_block.op == Op::F && kept().values.contains(made))
+            m_observer->value(m_device, made, value(made));
         if (m_block.keepsNothing)
             dropValuesAfter(i);
     }
@@ -171,25 +162,22 @@ void GroupMember::dropValuesAfter(std::size_t step)
 
 void GroupMember::end()
 {
-    if (isAlone()) {
-        if (makesInputGrad(m_block.op) && m_receivedLoad)
-            m_gradients[*m_receivedLoad] = takeGradient(*m_receivedLoad);
-        return;
-    }
     const ShardingInstruction& last = m_stage.plan.program.instructions.back();
     if (m_block.op == Op::F) {
         if (isHandOver(last)) {
             handOut(value(last.before.front()), last.before.front(), m_edges.out, &StageEdge::output);
         } else {
             const Property loss = last.after;
-            const bool counts = loss.relation.kind == RelationKind::Reduce || m_member == 0;
-            m_loss = counts ? static_cast<double>(m_device.get(value(loss)).data.front()) : 0;
+            if (loss.relation.kind == RelationKind::Reduce || m_member == 0)
+                m_device.operations().copy(std::span<const float>(value(loss).data), m_block.loss);
         }
         if (m_block.keepsNothing)
             kept() = {};
     }
-    if (makesInputGrad(m_block.op) && m_receivedLoad)
-        handOut(takeGradient(*m_receivedLoad), *m_receivedLoad, m_edges.in, &StageEdge::gradients);
+    if (makesInputGrad(m_block.op) && m_receivedLoad) {
+        const Tensor gradient = takeGradient(*m_receivedLoad);
+        handOut(gradient, *m_receivedLoad, m_edges.in, &StageEdge::gradients);
+    }
     m_gradients.clear();
     m_factorRows = m_factorGrads = {};
     if (makesWeightGrad(m_block.op))
@@ -248,11 +236,12 @@ std::vector<std::int64_t> GroupMember::firstOf(const Property& property) const
     return first;
 }
 
-Shape GroupMember::shapeOf(const Property& property) const
+Shape shapeOfPiece(const Theory& theory, const Property& property, int member)
 {
-    Shape shape = m_stage.graph.node(property.tensor).shape;
+    Shape shape = theory.graph().node(property.tensor).shape;
     if (property.relation.kind == RelationKind::Gather)
-        shape[static_cast<std::size_t>(property.relation.dim)] = cutOf(property).length(m_member);
+        shape[static_cast<std::size_t>(property.relation.dim)] =
+            shardLengths(theory, property.tensor, property.relation)[static_cast<std::size_t>(member)];
     return shape;
 }
 
@@ -280,11 +269,6 @@ LocalPart GroupMember::partOf(const ShardingInstruction& instruction) const
     return part;
 }
 
-Region GroupMember::regionOf(const Tensor& tensor) const
-{
-    return {reinterpret_cast<std::byte*>(tensor.data.data()), static_cast<Bytes>(tensor.data.size_bytes())};
-}
-
 void GroupMember::load(const ShardingInstruction& instruction)
 {
     const Property& stored = instruction.after;
@@ -301,14 +285,12 @@ void GroupMember::load(const ShardingInstruction& instruction)
         kept().values[stored] = keep(assembled(stored, m_edges.in, &StageEdge::output), stored, m_kept);
         return;
     } else if (product(tensor.shape.begin(), tensor.shape.end()) > 0) {
-        const HostTensor piece = pieceOf(m_data(m_stage.graph.node(stored.tensor), m_block.microbatch), stored);
-        if (isAlone() || m_block.keepsNothing) {
-            tensor = m_device.put(piece);
-        } else {
-            std::byte* const data = m_kept.take(piece.data.size() * sizeof(float));
-            tensor.data = {reinterpret_cast<float*>(data), piece.data.size()};
-            m_device.device().write(m_device.stream(), regionOf(tensor), piece.data.data());
-        }
+        const std::size_t count = product(tensor.shape.begin(), tensor.shape.end());
+        if (m_block.keepsNothing)
+            tensor = m_device.make(tensor.shape);
+        else
+            tensor.data = {reinterpret_cast<float*>(m_kept.take(count * sizeof(float))), count};
+        m_device.operations().copy(m_data(stored, m_block.microbatch, count), tensor.data);
     }
     kept().values[stored] = {std::move(tensor)};
 }
@@ -378,8 +360,8 @@ Tensor GroupMember::takeGradient(const Property& property)
     }
     if (hasRoundedGradient(property) && gradient.elements() > 0)
         m_device.operations().run(kernels::RoundToBf16{gradient.data});
-    if (isAlone())
-        m_seen.try_emplace(property, gradient);
+    if (m_observer)
+        m_observer->gradient(m_device, property, gradient);
     return gradient;
 }
 

@@ -4,9 +4,8 @@
 // until the weight gradient, or where the stage recomputes made again by R before it; gradients pass through the
 // workspace, but for those that the weight gradient needs.
 //
-// The same steps on a device that computes nothing (drydevice.h) say how large the buffers must be. A program that runs
-// on its own, without a pipeline around it (programmember.h), has its tensors in the device's own memory and keeps what
-// its properties are checked with.
+// The same steps on a device that computes nothing (drydevice.h) say how large the buffers must be. A stage may stand
+// alone, without a pipeline around it: what it would receive is data then, and what it would hand on is summed up.
 #pragma once
 
 #include "core/design/groupstages.h"
@@ -35,14 +34,29 @@ struct MemberParameter {
     bool isMatrix() const { return rank > 1; }
 };
 
+/// Sees what a member makes, when it is there: for checks of what a program says of it.
+class MemberObserver {
+public:
+    virtual ~MemberObserver() = default;
+    virtual void value(MemberDevice& member, const Property& property, const Tensor& value) = 0;
+    /// What came back to a property, before sums over members and behind them.
+    virtual void gradient(MemberDevice& member, const Property& property, const Tensor& gradient) = 0;
+};
+
+/// Whether a stage stands alone.
+inline bool standsAlone(const CopyEdges& edges)
+{
+    return edges.in.empty() && edges.out.empty();
+}
+
+/// Of what a member has of a tensor.
+Shape shapeOfPiece(const Theory& theory, const Property& property, int member);
+
 class GroupMember {
 public:
     /// `theory` is for the plan's ratios; all must outlive this. Throws Error for a program that loads a tensor twice.
     GroupMember(int member, MemberDevice& device, const Theory& theory, const SharedStage& stage,
                 MemberCollectives& collectives, CopyEdges edges, int microbatches);
-    /// Of a program that runs on its own, once forwards and once backwards; what it would receive is data.
-    GroupMember(int member, MemberDevice& device, const Theory& theory, const SharedStage& stage,
-                MemberCollectives& collectives);
 
     const std::vector<MemberParameter>& parameters() const { return m_parameters; }
     std::size_t parameterCount() const { return m_parameterCount; }
@@ -52,8 +66,7 @@ public:
     /// What the member has of a leaf: [first, first + length) of its dimension, or all of it.
     HostTensor pieceOf(const HostTensor& whole, const Property& stored) const;
 
-    /// Of what the member has of a tensor.
-    Shape shapeOf(const Property& property) const;
+    Shape shapeOf(const Property& property) const { return shapeOfPiece(m_theory, property, m_member); }
     /// How much of a parameter's piece lies in one run, and where each run begins among the member's parameters.
     void eachRun(int tensor, const BoundaryPiece& piece,
                  const std::function<void(std::size_t first, std::size_t count)>& visit) const;
@@ -67,28 +80,23 @@ public:
         std::span<float> gradients;
         Region saved, savedFromInputGrad, workspace;
         std::vector<Region> arrived, handed;
+        std::span<float> loss;     ///< where an F in the stage with the loss puts what this member has to add to it
         float lossWeight = 1;      ///< of the loss, in what the gradients are of
         bool keepsNothing = false; ///< an F, which R does again
     };
-    /// F takes its data from here, whole.
-    using Data = std::function<const HostTensor&(const Node& leaf, int microbatch)>;
+    /// F takes its data from here: so many values, the member's piece of a leaf, in memory that its device reads.
+    using Data = std::function<std::span<const float>(const Property& stored, int microbatch, std::size_t count)>;
     void setData(Data data) { m_data = std::move(data); }
+    /// The leaves that are data, as the member has them.
+    const std::vector<Property>& inputs() const { return m_inputs; }
 
     void begin(const Block& block);
     void part(int index);       ///< of the block that was begun
     void collective(int index); ///< with all other members, each on its own thread
     void end();
 
-    /// After an F in the stage with the loss: what this member has to add to it.
-    double loss() const { return m_loss; }
-    // Of a program on its own, after its backward.
-    const Tensor& valueOf(const Property& property) const { return m_microbatches.front().values.at(property).wide; }
-    const std::map<Property, KeptTensor>& values() const { return m_microbatches.front().values; }
-    /// What came back to each property, before any sum over members.
-    const std::map<Property, Tensor>& seenGradients() const { return m_seen; }
-    /// What goes back to the stage before; null: there is none.
-    const Tensor* receivedGradient() const { return m_receivedLoad ? &m_gradients.at(*m_receivedLoad) : nullptr; }
-    const std::optional<Property>& received() const { return m_receivedLoad; }
+    /// Null: nobody looks on. Must outlive this.
+    void watch(MemberObserver* observer) { m_observer = observer; }
 
     Bytes workspaceUsed() const { return m_passing.highest(); }
     Bytes savedUsed() const { return m_kept.used(); }
@@ -105,9 +113,7 @@ private:
     }
     Kept& kept() { return m_microbatches[static_cast<std::size_t>(m_block.microbatch)]; }
     Tensor value(const Property& property) { return widened(kept().values.at(property)); }
-    GroupMember(int member, MemberDevice& device, const Theory& theory, const SharedStage& stage,
-                MemberCollectives& collectives, bool alone, CopyEdges edges, int microbatches);
-    bool isAlone() const { return m_alone; }
+    bool isAlone() const { return standsAlone(m_edges); }
     void dropValuesAfter(std::size_t step);
     const MemberPass& passOf(Op op) const;
     void run(std::size_t from, std::size_t to);
@@ -147,14 +153,12 @@ private:
     Tensor assembled(const Property& property, const std::vector<const StageEdge*>& edges, Pieces pieces);
     void handOut(const Tensor& tensor, const Property& property, const std::vector<const StageEdge*>& edges,
                  Pieces pieces);
-    Region regionOf(const Tensor& tensor) const;
 
     int m_member;
     MemberDevice& m_device;
     const Theory& m_theory;
     const SharedStage& m_stage;
     MemberCollectives& m_collectives;
-    bool m_alone; ///< no pipeline
     bool m_narrow;
     CopyEdges m_edges;
     MemberPasses m_passes;
@@ -163,6 +167,7 @@ private:
     std::vector<MemberParameter> m_parameters;
     std::map<Property, std::size_t> m_parameterAt;
     std::size_t m_parameterCount = 0;
+    std::vector<Property> m_inputs;
     std::optional<Property> m_receivedLoad; ///< of what comes from the stage before
     Data m_data;
 
@@ -172,9 +177,8 @@ private:
     PassingMemory m_passing;
     std::vector<Kept> m_microbatches;
     std::map<Property, Tensor> m_gradients; ///< of the present pass
-    std::map<Property, Tensor> m_seen;
+    MemberObserver* m_observer = nullptr;
     Tensor m_factorRows, m_factorGrads;
-    double m_loss = 0;
 };
 
 } // namespace pipewright::sharding

@@ -4,9 +4,7 @@
 
 #include "core/base/diagnostic.h"
 #include "core/workload/transformer.h"
-#include "executor/host/hostbackend.h"
 #include "executor/runtime/peers.h"
-#include "executor/sharding/onedevice.h"
 #include "executor/training/blockmemory.h"
 
 #include <fmt/format.h>
@@ -18,42 +16,10 @@
 
 namespace pipewright::sharding {
 
-namespace {
-
-/// Of a loss summed over the tokens of a microbatch, in the mean of a step.
-float lossWeight(const ModelShape& shape, int microbatches)
-{
-    return 1.0f / static_cast<float>(shape.tokens() * microbatches);
-}
-
-HostTensor asFloats(std::span<const std::int32_t> values, const ModelShape& shape)
-{
-    HostTensor tensor(Shape{shape.microbatchSize, shape.sequence});
-    std::copy(values.begin(), values.end(), tensor.data.begin());
-    return tensor;
-}
-
-/// Between the transformer layers of the whole model.
-std::vector<LayerSkip> skipsOf(const Design& design)
-{
-    std::vector<int> first; // transformer layers before a stage
-    int before = 0;
-    for (const int count : design.layersPerStage) {
-        first.push_back(rangeOf(*design.workload, before, count).first);
-        before += count;
-    }
-    std::vector<LayerSkip> skips;
-    for (const SkipConnection& skip : design.dataflow.skips)
-        skips.push_back(
-            {first[static_cast<std::size_t>(skip.fromStage) + 1], first[static_cast<std::size_t>(skip.toStage)]});
-    return skips;
-}
-
-} // namespace
-
 struct GroupTraining::Member {
     GroupMember work;
     StageOptimizer optimizer;
+    MemberDevice* device;                       ///< null: another process's
     Region parameters;                          ///< as they are stored
     std::span<float> masters, gradients, state; ///< empty: another process's. Masters: the parameters, in fp32
     BufferId mastersBuffer = none, gradientsBuffer = none;
@@ -64,110 +30,43 @@ struct GroupTraining::Member {
         if (work.isNarrow())
             on.run(kernels::Narrow{masters, {reinterpret_cast<std::uint16_t*>(parameters.data), masters.size()}});
     }
-    std::vector<double> losses; ///< per microbatch: what this member has to add
+    std::unique_ptr<MemberData> data; ///< null: another process's
 };
 
-Diagnostics whyGroupsDoNotTrain(const ModelShape& shape)
+GroupTraining::GroupTraining(std::unique_ptr<GroupModel> model, const GroupStages& stages,
+                             const OptimizerSettings& optimizer, std::vector<Recompute> recompute)
+    : m_model(std::move(model)), m_stages(stages), m_optimizer(optimizer), m_recompute(std::move(recompute))
 {
-    Diagnostics why = pipewright::whyNotRunnable(shape);
-    const auto need = [&why](bool holds, const char* field, const char* what, const char* hint) {
-        if (!holds)
-            why.push_back({Severity::Error, std::string("model.") + field, what, hint});
-    };
-    need(shape.architecture == Architecture::Decoder, "architecture", "groups train decoders", "use a decoder");
-    need(shape.experts == 0 || shape.activation == Activation::Silu, "activation", "groups train experts with silu",
-         "\"activation\": \"silu\"");
-    need(shape.activation != Activation::ClampedSilu, "activation", "groups do not train clamped gates",
-         "\"activation\": \"silu\"");
-    need(shape.experts == 0
-             || (shape.routerScore == RouterScore::Softmax && shape.routerGroups == 1 && shape.routerScale == 1
-                 && shape.routerNormalised),
-         "router_score", "groups train routers whose chosen weights are a softmax and sum to 1", "use such a router");
-    need(!shape.attentionSinks, "attention_sinks", "groups train without attention sinks", "switch it off");
-    need(shape.keyValueLatent == 0 && shape.queryLatent == 0, "key_value_latent",
-         "groups train without latent attention", "use 0");
-    need(shape.routerBalance == 0, "router_balance", "groups train without a load-balancing term", "use 0");
-    need(!shape.expertBias && !shape.routerBias, "expert_bias", "groups train experts without biases",
-         "switch them off");
-    need(shape.sequencePieces == 1, "sequence_pieces", "groups train whole sequences", "use 1");
-    return why;
-}
-
-StepData sampleStep(const TrainingData& data, const ModelShape& shape, int step, int microbatches)
-{
-    StepData found;
-    std::vector<std::int32_t> tokens(static_cast<std::size_t>(shape.inputs()));
-    std::vector<std::int32_t> targets(static_cast<std::size_t>(shape.tokens()));
-    for (int m = 0; m < microbatches; ++m) {
-        data.sample(step, m, tokens, targets);
-        found.tokens.push_back(asFloats(tokens, shape));
-        found.targets.push_back(asFloats(targets, shape));
-    }
-    return found;
-}
-
-ReferenceStep referenceStep(const Design& design, const WholeTensors& parameters, const StepData& data)
-{
-    const Workload& workload = *design.workload;
-    const TensorGraph graph = transformerGraph(workload.shape, workload.state, 1, skipsOf(design));
-    const auto host = createHostBackend(1);
-    MemberDevice member(host->device(0));
-    LeafValues leaves;
-    for (const auto& [name, value] : parameters)
-        leaves[graph.find(name)] = value;
-    ReferenceStep result;
-    const int microbatches = static_cast<int>(data.tokens.size());
-    const float weight = lossWeight(workload.shape, microbatches);
-    for (std::size_t m = 0; m < data.tokens.size(); ++m) {
-        leaves[graph.find("tokens")] = data.tokens[m];
-        leaves[graph.find("targets")] = data.targets[m];
-        OneDevice device(member, graph, leaves, workload.shape.dataType == DataType::Bf16);
-        device.step(weight);
-        const SingleRun run = device.result();
-        result.loss += run.loss * static_cast<double>(weight);
-        for (const auto& [tensor, gradient] : run.gradients) {
-            const auto [sum, isNew] = result.gradients.try_emplace(graph.node(tensor).name, gradient);
-            if (!isNew)
-                accumulate(sum->second, gradient);
-        }
-    }
-    return result;
-}
-
-GroupTraining::GroupTraining(const Design& design, const GroupStages& stages, const OptimizerSettings& optimizer,
-                             const TrainingData& data, std::uint64_t seed)
-    : m_design(design), m_stages(stages), m_optimizer(optimizer), m_data(data), m_seed(seed),
-      m_tiedHead(design.workload->shape.tiedHead)
-{
-    if (Diagnostics why = whyGroupsDoNotTrain(design.workload->shape); !why.empty())
-        throw Error(std::move(why));
     for (const SharedStage& plan : stages.plans)
         m_theories.push_back(std::make_unique<Theory>(plan.graph, plan.machine, plan.plan.ratios));
-    int first = 0;
-    for (const int count : design.layersPerStage) {
-        m_firstLayer.push_back(rangeOf(*design.workload, first, count).first
-                               - stageRange(*design.workload, first, count).first);
-        first += count;
-    }
 }
 
 GroupTraining::~GroupTraining() = default;
 
-std::string GroupTraining::nameOf(std::size_t copy, int tensor) const
+void GroupTraining::watch(int device, MemberObserver& observer)
 {
-    const std::string& name = m_stages.plans[copy].graph.node(tensor).name;
-    if (m_tiedHead && name == headName)
-        return embeddingName;
-    int layer = 0;
-    const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), layer);
-    const int first = m_firstLayer[copy % m_firstLayer.size()];
-    return error == std::errc() ? std::to_string(layer + first) + std::string(end) : name;
+    for (std::size_t s = 0; s < m_members.size(); ++s)
+        if (const int member = device - m_stages.firstOf(m_stages.deviceOfCopy[s]);
+            member >= 0 && member < static_cast<int>(m_members[s].size()))
+            m_members[s][static_cast<std::size_t>(member)]->work.watch(&observer);
 }
 
 GroupTraining::Member& GroupTraining::memberAt(int stage, int replica, int device) const
 {
     const auto copy = static_cast<std::size_t>(m_stages.copyOf(stage, replica));
     return *m_members[copy][static_cast<std::size_t>(device - m_stages.firstOf(m_stages.deviceOfCopy[copy]))];
+}
+
+Bytes GroupTraining::bytesBeside(const Program& program, int device, const Capabilities& capabilities) const
+{
+    Bytes bytes = 0;
+    for (std::size_t s = 0; s < m_stages.stages.size() && !capabilities.hostAddressable; ++s) {
+        const int member = device - m_stages.firstOf(m_stages.deviceOfCopy[s]);
+        if (member >= 0 && member < m_stages.membersOf(static_cast<int>(s)))
+            bytes += MemberData::bytes(*m_theories[s], m_stages.plans[s], CopyEdges(m_stages, static_cast<int>(s)),
+                                       member, program.microbatches);
+    }
+    return bytes;
 }
 
 void GroupTraining::prepare(const Program& program, std::span<const Region> regions)
@@ -180,14 +79,12 @@ void GroupTraining::prepare(const Program& program, std::span<const Region> regi
         MemberDevice* const own = m_backend->isLocal(static_cast<int>(d))
                                       ? m_devices.emplace_back(std::make_unique<MemberDevice>(device)).get()
                                       : m_devices.emplace_back().get();
-        if (own && !device.capabilities().hostAddressable)
-            throw Error(device.name(), "groups train in memory that the host can touch", "use --backend host");
         if (own)
             here = own;
     }
     for (std::size_t group = 0; group < m_stages.membersOfDevice.size(); ++group)
         m_collectives.push_back(collectivesOf(static_cast<int>(group)));
-    const WholeTensors values = initialParameters(*m_design.workload, m_seed, m_start);
+    const WholeTensors values = m_model->parameters();
     m_members.resize(m_stages.stages.size());
     for (std::size_t s = 0; s < m_stages.stages.size(); ++s) {
         const auto group = static_cast<std::size_t>(m_stages.deviceOfCopy[s]);
@@ -196,23 +93,20 @@ void GroupTraining::prepare(const Program& program, std::span<const Region> regi
             // Of another process's member only where its parameters lie is asked for here.
             GroupMember work(m, m_devices[device] ? *m_devices[device] : *here, *m_theories[s], m_stages.plans[s],
                              *m_collectives[group], CopyEdges(m_stages, static_cast<int>(s)), program.microbatches);
-            work.setData([this](const Node& leaf, int microbatch) -> const HostTensor& {
-                return (leaf.name == "tokens" ? m_step.tokens : m_step.targets)[static_cast<std::size_t>(microbatch)];
-            });
             std::vector<StageOptimizer::Range> ranges;
             for (const MemberParameter& parameter : work.parameters())
                 ranges.push_back({parameter.offset, parameter.count, parameter.isMatrix()});
             StageOptimizer optimizer(work.parameterCount(), std::move(ranges), m_optimizer);
-            m_members[s].push_back(std::unique_ptr<Member>(
-                new Member{std::move(work),
-                           std::move(optimizer),
-                           {},
-                           {},
-                           {},
-                           {},
-                           none,
-                           none,
-                           std::vector<double>(static_cast<std::size_t>(program.microbatches), 0.0)}));
+            Member& member = *m_members[s].emplace_back(std::unique_ptr<Member>(new Member{
+                std::move(work), std::move(optimizer), m_devices[device].get(), {}, {}, {}, {}, none, none, {}}));
+            if (!member.device)
+                continue;
+            member.data =
+                std::make_unique<MemberData>(member.work, m_stages.plans[s], CopyEdges(m_stages, static_cast<int>(s)),
+                                             *member.device, program.microbatches);
+            member.work.setData([data = member.data.get()](const Property& stored, int microbatch, std::size_t) {
+                return data->piece(stored, microbatch);
+            });
         }
     }
     for (BufferId b = 0; b < program.buffers.size(); ++b) {
@@ -243,14 +137,17 @@ void GroupTraining::prepare(const Program& program, std::span<const Region> regi
         for (const auto& member : m_members[s]) {
             if (member->masters.empty())
                 continue;
+            MemberDevice& device = *member->device;
             for (const MemberParameter& parameter : member->work.parameters()) {
-                const HostTensor piece =
-                    member->work.pieceOf(values.at(nameOf(s, parameter.stored.tensor)), parameter.stored);
-                std::copy(piece.data.begin(), piece.data.end(),
-                          member->masters.begin() + static_cast<std::ptrdiff_t>(parameter.offset));
+                const HostTensor piece = member->work.pieceOf(values.at(nameOf(s, parameter.stored)), parameter.stored);
+                device.device().write(device.stream(),
+                                      regionOf(member->masters.subspan(parameter.offset, parameter.count)),
+                                      piece.data.data());
             }
-            member->store(kernels::hostOperations());
-            std::fill(member->state.begin(), member->state.end(), 0.0f);
+            member->store(device.operations());
+            if (!member->state.empty())
+                device.operations().run(kernels::Fill{member->state, 0});
+            device.synchronize();
         }
     bindBlocks(regions);
 }
@@ -266,14 +163,28 @@ std::unique_ptr<MemberCollectives> GroupTraining::collectivesOf(int group)
             others.push_back(numbers.back());
     }
     if (others.empty() || others.size() == members.size()) // all are here, or none is
-        return createCollectives(std::move(members), {});
+        return createCollectives(std::move(members), others.empty() && numbers.size() > 1
+                                                         ? m_backend->createCommunicators(numbers)
+                                                         : std::vector<std::unique_ptr<Communicator>>());
     m_exchange = m_backend->peers()->createExchange(others);
     return createCollectives(std::move(members), *m_exchange, std::move(numbers));
 }
 
+std::string GroupTraining::nameOf(std::size_t copy, const Property& parameter) const
+{
+    return m_model->nameOf(copy, m_stages.plans[copy].graph.node(parameter.tensor));
+}
+
+bool GroupTraining::recomputesAll(int stage) const
+{
+    const auto at = static_cast<std::size_t>(stage);
+    return at < m_recompute.size() && m_recompute[at] == Recompute::Full;
+}
+
 BufferKind GroupTraining::kindOfParameters() const
 {
-    return m_design.workload->shape.dataType == DataType::Bf16 ? BufferKind::OptimizerState : BufferKind::Parameters;
+    const bool narrow = m_stages.plans.front().graph.bytesPerElement == pipewright::bytesOf(DataType::Bf16);
+    return narrow ? BufferKind::OptimizerState : BufferKind::Parameters;
 }
 
 Region GroupTraining::mirrorOf(BufferId buffer)
@@ -289,7 +200,7 @@ Region GroupTraining::mirrorOf(BufferId buffer)
 void GroupTraining::bindBlocks(std::span<const Region> regions)
 {
     const Program& program = *m_program;
-    const float weight = lossWeight(m_design.workload->shape, program.microbatches);
+    const float weight = m_model->lossWeight();
     m_blockOfTask.assign(program.tasks.size(), nullptr);
     std::map<std::tuple<int, int, int, Op>, GroupMember::Block*> blocks; // stage, microbatch, device
     for (TaskId t = 0; t < program.tasks.size(); ++t) {
@@ -305,7 +216,9 @@ void GroupTraining::bindBlocks(std::span<const Region> regions)
             block->parameters = member.parameters;
             block->gradients = member.gradients;
             block->lossWeight = weight;
-            block->keepsNothing = task.op == Op::F && m_design.schedule.recomputeOf(task.stage) == Recompute::Full;
+            if (member.data && task.op == Op::F)
+                block->loss = member.data->loss(task.microbatch);
+            block->keepsNothing = task.op == Op::F && recomputesAll(task.stage);
         }
         m_blockOfTask[t] = block;
         const bool isFirst = program.partOfTask[t] == 0;
@@ -352,24 +265,45 @@ void GroupTraining::bind(const Buffer& buffer, Region region, GroupMember::Block
 
 void GroupTraining::beginStep(int step)
 {
-    m_step = sampleStep(m_data, m_design.workload->shape, step, m_program->microbatches);
+    m_model->beginStep(step);
+    for (const auto& device : m_devices)
+        if (device)
+            device->workOnOwn();
     for (const auto& stage : m_members)
         for (const auto& member : stage) {
-            std::fill(member->gradients.begin(), member->gradients.end(), 0.0f);
-            std::fill(member->losses.begin(), member->losses.end(), 0.0);
+            if (!member->device)
+                continue;
+            if (!member->gradients.empty())
+                member->device->operations().run(kernels::Fill{member->gradients, 0});
+            member->data->write([this](const Node& leaf, int microbatch) -> const HostTensor& {
+                return m_model->data(leaf, microbatch);
+            });
         }
+    for (const auto& device : m_devices)
+        if (device)
+            device->synchronize();
 }
 
 double GroupTraining::endStep(int)
 {
     if (m_exchange)
         m_exchange->endStep();
+    for (const auto& device : m_devices)
+        if (device)
+            device->workOnOwn();
+    std::map<const Member*, std::vector<float>> losses;
     double loss = 0;
     for (int m = 0; m < m_program->microbatches; ++m)
         for (const auto& member :
-             m_members[static_cast<std::size_t>(m_stages.copyOf(m_program->stages() - 1, m_program->replicaOf(m)))])
-            loss += member->losses[static_cast<std::size_t>(m)];
-    return loss * static_cast<double>(lossWeight(m_design.workload->shape, m_program->microbatches));
+             m_members[static_cast<std::size_t>(m_stages.copyOf(m_program->stages() - 1, m_program->replicaOf(m)))]) {
+            if (!member->data)
+                continue;
+            const auto [found, isNew] = losses.try_emplace(member.get());
+            if (isNew)
+                found->second = member->data->losses();
+            loss += static_cast<double>(found->second[static_cast<std::size_t>(m)]);
+        }
+    return loss * static_cast<double>(m_model->lossWeight());
 }
 
 void GroupTraining::compute(const TaskContext& context)
@@ -377,6 +311,7 @@ void GroupTraining::compute(const TaskContext& context)
     const Task& task = *context.task;
     Member& member = memberAt(task.stage, task.replica, context.device);
     const int part = m_program->partOfTask[context.id];
+    member.device->workOn(*context.stream, *context.operations);
     if (part == 0)
         member.work.begin(*m_blockOfTask[context.id]);
     member.work.part(part);
@@ -386,8 +321,6 @@ void GroupTraining::compute(const TaskContext& context)
     if (static_cast<std::size_t>(part) + 1 < parts)
         return;
     member.work.end();
-    if (task.op == Op::F && task.stage + 1 == m_program->stages())
-        member.losses[static_cast<std::size_t>(task.microbatch)] = member.work.loss();
 }
 
 void GroupTraining::collective(const TaskContext& context)
@@ -395,14 +328,24 @@ void GroupTraining::collective(const TaskContext& context)
     const Task& task = *context.task;
     const auto group = static_cast<std::size_t>(m_program->groupOfDevice[static_cast<std::size_t>(context.device)]);
     m_collectives[group]->stopWith(context.stopped, context.stream);
+    Member& member = memberAt(task.stage, task.replica, context.device);
+    member.device->workOn(*context.stream, *context.operations);
     try {
-        memberAt(task.stage, task.replica, context.device).work.collective(m_program->partOfTask[context.id]);
+        member.work.collective(m_program->partOfTask[context.id]);
     } catch (const Stopped&) { // the runtime knows
     }
 }
 
+void GroupTraining::abort()
+{
+    for (const auto& collectives : m_collectives)
+        collectives->fail();
+}
+
 void GroupTraining::update(const TaskContext& context)
 {
+    if (!m_model->learns())
+        return;
     Member& member = memberAt(context.task->stage, context.task->replica, context.device);
     member.optimizer.update(*context.operations, context.step + 1, member.masters, member.gradients, member.state);
     member.store(*context.operations);
@@ -448,24 +391,27 @@ WholeTensors GroupTraining::whole(BufferKind kind) const
             for (const auto& member : m_members[s]) {
                 const MemberParameter& place = member->work.parameters()[p];
                 const bool gradients = kind == BufferKind::Gradients;
-                std::span<const float> values = gradients ? member->gradients : member->masters;
-                if (values.empty())
-                    if (const auto mirror = m_mirrors.find(gradients ? member->gradientsBuffer : member->mastersBuffer);
-                        mirror != m_mirrors.end())
-                        values = {reinterpret_cast<const float*>(mirror->second.data()),
-                                  mirror->second.size() / sizeof(float)};
-                values = values.subspan(place.offset, place.count);
                 HostTensor piece(member->work.shapeOf(place.stored));
-                std::copy(values.begin(), values.end(), piece.data.begin());
+                if (member->device) {
+                    const std::span<float> values = gradients ? member->gradients : member->masters;
+                    member->device->device().read(member->device->stream(),
+                                                  regionOf(values.subspan(place.offset, place.count)),
+                                                  piece.data.data());
+                } else if (const auto mirror =
+                               m_mirrors.find(gradients ? member->gradientsBuffer : member->mastersBuffer);
+                           mirror != m_mirrors.end()) {
+                    const auto* const values = reinterpret_cast<const float*>(mirror->second.data()) + place.offset;
+                    std::copy(values, values + place.count, piece.data.begin());
+                }
                 pieces.push_back(std::move(piece));
             }
             std::vector<const HostTensor*> held;
             for (const HostTensor& piece : pieces)
                 held.push_back(&piece);
             const Relation relation = layout[p].stored.relation;
-            found.emplace(nameOf(s, layout[p].stored.tensor), relation.kind == RelationKind::Gather
-                                                                  ? joined(held, relation.dim)
-                                                                  : std::move(pieces.front()));
+            found.emplace(nameOf(s, layout[p].stored), relation.kind == RelationKind::Gather
+                                                           ? joined(held, relation.dim)
+                                                           : std::move(pieces.front()));
         }
     }
     return found;

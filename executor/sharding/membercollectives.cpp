@@ -7,7 +7,9 @@
 #include "executor/sharding/packedcollectives.h"
 
 #include <algorithm>
+#include <chrono>
 #include <numeric>
+#include <optional>
 
 namespace pipewright::sharding {
 
@@ -22,7 +24,7 @@ std::int64_t Cut::largest() const
 }
 
 MemberCollectives::MemberCollectives(std::vector<MemberDevice*> members)
-    : m_members(std::move(members)), m_clocks(m_members.size()), m_narrow(m_members.size(), 0)
+    : m_members(std::move(members)), m_narrow(m_members.size(), 0)
 {
 }
 
@@ -54,7 +56,7 @@ void MemberCollectives::fail()
     m_changed.notify_all();
     for (MemberDevice* member : m_members)
         if (member)
-            member->stream().interrupt();
+            member->interrupt();
     abort();
 }
 
@@ -62,10 +64,12 @@ namespace {
 
 class ReadingCollectives final : public MemberCollectives {
 public:
-    enum class Others { Here, Imagined, ImaginedApart };
-
-    explicit ReadingCollectives(std::vector<MemberDevice*> members, Others others = Others::Here)
-        : MemberCollectives(std::move(members)), m_others(others), m_shown(m_members.size())
+    explicit ReadingCollectives(std::vector<MemberDevice*> members)
+        : MemberCollectives(std::move(members)), m_shown(m_members.size())
+    {
+    }
+    ReadingCollectives(std::vector<MemberDevice*> members, ImaginedOthers others)
+        : MemberCollectives(std::move(members)), m_imagined(std::move(others))
     {
     }
     ReadingCollectives(std::vector<MemberDevice*> members, Exchange& exchange, std::vector<int> numbers)
@@ -109,16 +113,14 @@ private:
         MemberDevice& here = member(device);
         if (m_exchange)
             return work(exchanged(device, mine, cut));
-        if (m_others != Others::Here)
+        if (m_imagined)
             return work(imagined(device, mine, cut));
         here.synchronize();
         m_shown[device] = &mine;
         wait();
         Tensor result = work(seenBy(device));
         here.synchronize(); // nobody reads from the others any more
-        const Clock::time_point latest = *std::max_element(m_clocks.begin(), m_clocks.end());
         wait();
-        clock(device) = latest;
         return result;
     }
 
@@ -134,13 +136,19 @@ private:
     /// Everyone's tensor as it would be.
     Seen imagined(int device, const Tensor& mine, const Cut* cut)
     {
-        if (m_others == Others::ImaginedApart)
+        if (m_imagined->way == ImaginedOthers::Way::Apart)
             return Sent(*this, device, mine, cut).taken();
         Seen seen;
         seen.own.reserve(m_members.size());
         for (int d = 0; d < devices(); ++d) {
-            Tensor& other = seen.own.emplace_back(Tensor{shapeOf(d, mine, cut), {}, {}});
-            other.data = {mine.data.data(), product(other.shape.begin(), other.shape.end())};
+            Shape shape = shapeOf(d, mine, cut);
+            Tensor& other = seen.own.emplace_back();
+            if (m_imagined->reached.empty() || m_imagined->reached[static_cast<std::size_t>(d)]) {
+                const std::size_t elements = product(shape.begin(), shape.end());
+                other = {std::move(shape), {mine.data.data(), elements}, {}};
+            } else { // copied here, as seenBy() does
+                other = member(device).make(std::move(shape));
+            }
             seen.push_back(&other);
         }
         return seen;
@@ -212,11 +220,7 @@ private:
                 continue;
             }
             Tensor copy = here.make(there.shape);
-            const auto region = [](const Tensor& tensor) {
-                return Region{reinterpret_cast<std::byte*>(tensor.data.data()),
-                              static_cast<Bytes>(tensor.data.size_bytes())};
-            };
-            here.device().fetch(here.stream(), region(copy), m_members[d]->device(), region(there));
+            here.device().fetch(here.stream(), regionOf(copy.data), m_members[d]->device(), regionOf(there.data));
             seen.own.push_back(std::move(copy));
             seen.push_back(&seen.own.back());
         }
@@ -250,19 +254,41 @@ private:
         return made;
     }
 
-    Others m_others = Others::Here;
-    Exchange* m_exchange = nullptr; ///< to the others' processes
-    std::vector<int> m_numbers;     ///< of the members, as it counts them
+    std::optional<ImaginedOthers> m_imagined; ///< a dry run: there are no others
+    Exchange* m_exchange = nullptr;           ///< to the others' processes
+    std::vector<int> m_numbers;               ///< of the members, as it counts them
     std::vector<const Tensor*> m_shown;
 };
 
 } // namespace
 
-std::unique_ptr<MemberCollectives> createLoneCollectives(MemberDevice& member, int devices, bool apart)
+namespace {
+
+class ImaginedCommunicator final : public Communicator {
+public:
+    void allReduce(Stream&, std::span<const float>, std::span<float>) override {}
+    void allGather(Stream&, std::span<const float>, std::span<float>) override {}
+    void reduceScatter(Stream&, std::span<const float>, std::span<float>) override {}
+    void broadcast(Stream&, std::span<float>, int) override {}
+    void reduce(Stream&, std::span<const float>, std::span<float>, int) override {}
+    void send(Stream&, std::span<const float>, int) override {}
+    void receive(Stream&, std::span<float>, int) override {}
+    void beginGroup() override {}
+    void endGroup() override {}
+    void abort() override {}
+};
+
+} // namespace
+
+std::unique_ptr<MemberCollectives> createLoneCollectives(MemberDevice& member, int devices, ImaginedOthers others)
 {
-    using Others = ReadingCollectives::Others;
-    return std::make_unique<ReadingCollectives>(std::vector<MemberDevice*>(static_cast<std::size_t>(devices), &member),
-                                                apart ? Others::ImaginedApart : Others::Imagined);
+    std::vector<MemberDevice*> members(static_cast<std::size_t>(devices), &member);
+    if (others.way != ImaginedOthers::Way::Communicator)
+        return std::make_unique<ReadingCollectives>(std::move(members), std::move(others));
+    std::vector<std::unique_ptr<Communicator>> communicators;
+    for (int d = 0; d < devices; ++d)
+        communicators.push_back(std::make_unique<ImaginedCommunicator>());
+    return std::make_unique<PackedCollectives>(std::move(members), std::move(communicators));
 }
 
 std::unique_ptr<MemberCollectives> createCollectives(std::vector<MemberDevice*> members, Exchange& exchange,

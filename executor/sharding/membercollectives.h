@@ -7,15 +7,12 @@
 // processes send each other their tensors. Everywhere else each device publishes the address of its tensor,
 // all wait, and each reads what it needs from the others. The last two add up in the order of the devices, and come to
 // the same bits.
-//
-// Devices of which the speed is emulated have clocks of their own; a collective sets all to the latest.
 #pragma once
 
 #include "executor/runtime/collectives.h"
 #include "executor/sharding/memberdevice.h"
 
 #include <atomic>
-#include <chrono>
 #include <condition_variable>
 #include <mutex>
 #include <vector>
@@ -36,8 +33,6 @@ struct Cut {
 
 class MemberCollectives {
 public:
-    using Clock = std::chrono::steady_clock;
-
     explicit MemberCollectives(std::vector<MemberDevice*> members);
     virtual ~MemberCollectives() = default;
 
@@ -53,9 +48,7 @@ public:
     }
     /// Once a device has failed: lets the others go, from any thread.
     void fail();
-    /// The device's own; other devices read it only in a collective.
-    Clock::time_point& clock(int device) { return m_clocks[device]; }
-    /// The device's own too: whether what it shows holds nothing but bf16 values, which go to other processes as such.
+    /// The device's own: whether what it shows holds nothing but bf16 values, which go to other processes as such.
     char& narrow(int device) { return m_narrow[static_cast<std::size_t>(device)]; }
 
     virtual Tensor allGather(int device, const Tensor& piece, const Cut& cut) = 0;
@@ -76,7 +69,6 @@ protected:
     virtual void abort() {}
 
     std::vector<MemberDevice*> m_members;
-    std::vector<Clock::time_point> m_clocks;
     std::vector<char> m_narrow;
 
 private:
@@ -97,9 +89,18 @@ std::unique_ptr<MemberCollectives> createCollectives(std::vector<MemberDevice*> 
 std::unique_ptr<MemberCollectives> createCollectives(std::vector<MemberDevice*> members, Exchange& exchange,
                                                      std::vector<int> numbers);
 
+/// How a member would get at what the others have.
+struct ImaginedOthers {
+    enum class Way {
+        Memory,       ///< it reads theirs, or has copies of what it does not reach
+        Apart,        ///< they are processes, of whose tensors it has copies
+        Communicator, ///< one that moves and adds up for it
+    };
+    Way way = Way::Memory;
+    std::vector<bool> reached{}; ///< per member; empty: all
+};
 /// Of one device that does all of it alone: it makes the tensors that it would make with the others there, whose own
-/// hold nothing; copies of them too where the others are `apart`, in processes of their own. For finding out how much
-/// memory it takes.
-std::unique_ptr<MemberCollectives> createLoneCollectives(MemberDevice& member, int devices, bool apart);
+/// hold nothing. For finding out how much memory it takes.
+std::unique_ptr<MemberCollectives> createLoneCollectives(MemberDevice& member, int devices, ImaginedOthers others);
 
 } // namespace pipewright::sharding

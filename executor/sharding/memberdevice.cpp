@@ -67,7 +67,7 @@ private:
 
 MemberDevice::MemberDevice(Device& device)
     : m_device(device), m_stream(device.createStream()), m_operations(device.createOperations(*m_stream)),
-      m_pool(std::make_shared<Pool>(device))
+      m_currentStream(m_stream.get()), m_currentOperations(m_operations.get()), m_pool(std::make_shared<Pool>(device))
 {
 }
 
@@ -108,16 +108,14 @@ Tensor MemberDevice::zeros(Shape shape)
 {
     Tensor tensor = make(std::move(shape));
     if (tensor.elements() > 0)
-        m_operations->run(kernels::Fill{tensor.data, 0});
+        m_currentOperations->run(kernels::Fill{tensor.data, 0});
     return tensor;
 }
 
 Tensor MemberDevice::put(const HostTensor& tensor)
 {
     Tensor here = make(tensor.shape);
-    m_device.write(*m_stream,
-                   {reinterpret_cast<std::byte*>(here.data.data()), static_cast<Bytes>(here.data.size_bytes())},
-                   tensor.data.data());
+    m_device.write(stream(), regionOf(here.data), tensor.data.data());
     return here;
 }
 
@@ -125,9 +123,7 @@ HostTensor MemberDevice::get(const Tensor& tensor)
 {
     HostTensor there(tensor.shape);
     synchronize();
-    m_device.read(*m_stream,
-                  {reinterpret_cast<std::byte*>(tensor.data.data()), static_cast<Bytes>(tensor.data.size_bytes())},
-                  there.data.data());
+    m_device.read(stream(), regionOf(tensor.data), there.data.data());
     return there;
 }
 
@@ -144,7 +140,7 @@ MemberDevice::Whole MemberDevice::wholeNumbers(const Tensor& tensor)
     what.size[0] = count(tensor);
     what.in[0] = tensor.data.data();
     what.whole = whole.data.data();
-    m_operations->run(what);
+    m_currentOperations->run(what);
     return whole;
 }
 
@@ -157,12 +153,12 @@ void MemberDevice::call(TensorOperation operation, std::initializer_list<std::in
     std::copy(inputs.begin(), inputs.end(), what.in);
     what.out = out;
     what.number = number;
-    m_operations->run(what);
+    m_currentOperations->run(what);
 }
 
 void MemberDevice::synchronize()
 {
-    if (!m_stream->synchronize())
+    if (!stream().synchronize())
         throw Stopped();
 }
 

@@ -22,6 +22,11 @@ struct Tensor {
     std::size_t elements() const { return data.size(); }
 };
 
+inline Region regionOf(std::span<float> values)
+{
+    return {reinterpret_cast<std::byte*>(values.data()), static_cast<Bytes>(values.size_bytes())};
+}
+
 /// Elements, as the kernels want them.
 inline std::int64_t count(const Tensor& tensor)
 {
@@ -45,8 +50,19 @@ public:
     MemberDevice& operator=(const MemberDevice&) = delete;
 
     Device& device() { return m_device; }
-    Stream& stream() { return *m_stream; }
-    const kernels::Operations& operations() const { return *m_operations; }
+    Stream& stream() { return *m_currentStream; }
+    const kernels::Operations& operations() const { return *m_currentOperations; }
+
+    /// From now on, in place of the member's own: what a pipeline's device does in order, and the maths of it. The
+    /// member's own are for what is done between steps.
+    void workOn(Stream& stream, const kernels::Operations& operations)
+    {
+        m_currentStream = &stream;
+        m_currentOperations = &operations;
+    }
+    void workOnOwn() { workOn(*m_stream, *m_operations); }
+    /// From any thread: nobody waits for its own stream any more.
+    void interrupt() { m_stream->interrupt(); }
 
     /// From now on; null: the member's own blocks again. Must outlive the tensors that are made in it.
     void useMemory(TensorMemory* memory) { m_given = memory; }
@@ -75,6 +91,8 @@ private:
     Device& m_device;
     std::unique_ptr<Stream> m_stream;
     std::unique_ptr<kernels::Operations> m_operations;
+    Stream* m_currentStream;
+    const kernels::Operations* m_currentOperations;
     std::shared_ptr<Pool> m_pool;
     TensorMemory* m_given = nullptr;
 };

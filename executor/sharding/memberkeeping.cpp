@@ -11,7 +11,7 @@ namespace pipewright::sharding {
 KeptTensor GroupMember::keep(Tensor tensor, const Property& property, KeptMemory& memory)
 {
     const bool rounded = isRounded(property.tensor);
-    if (isAlone() || m_block.keepsNothing) {
+    if (m_block.keepsNothing) {
         if (rounded && tensor.elements() > 0)
             m_device.operations().run(kernels::RoundToBf16{tensor.data});
         return {std::move(tensor)};

@@ -36,10 +36,9 @@ double worstOf(const Held& held, const HostTensor& truth)
 
 class PropertyCheck {
 public:
-    PropertyCheck(const TensorGraph& graph, const ShardingProgram& program,
-                  const std::vector<std::unique_ptr<ProgramMember>>& actors, const ShardingRunOptions& options,
-                  ShardingRun& run)
-        : m_graph(graph), m_program(program), m_actors(actors), m_options(options), m_run(run)
+    PropertyCheck(const TensorGraph& graph, const ShardingProgram& program, const std::vector<MemberRecord>& members,
+                  const ShardingRunOptions& options, ShardingRun& run)
+        : m_graph(graph), m_program(program), m_members(members), m_options(options), m_run(run)
     {
     }
 
@@ -48,8 +47,8 @@ public:
         for (const ShardingInstruction& instruction : m_program.instructions) {
             const Property& property = instruction.after;
             Held held;
-            for (const auto& actor : m_actors)
-                held.push_back(&actor->value(property));
+            for (const MemberRecord& member : m_members)
+                held.push_back(&member.values().at(property));
             const HostTensor& truth = m_options.check->values[property.tensor];
             double error = 0;
             switch (property.relation.kind) {
@@ -119,10 +118,11 @@ private:
     {
         const Property& property = instruction.after;
         Held held;
-        for (const auto& actor : m_actors) {
-            held.push_back(actor->gradient(property));
-            if (held.back() == nullptr)
+        for (const MemberRecord& member : m_members) {
+            const auto found = member.seenGradients().find(property);
+            if (found == member.seenGradients().end())
                 return std::numeric_limits<double>::infinity();
+            held.push_back(&found->second);
         }
         switch (property.relation.kind) {
         case RelationKind::Gather: return difference(joined(held, property.relation.dim), truth);
@@ -135,8 +135,8 @@ private:
     double storedError(const Property& property, const HostTensor& truth) const
     {
         Held held;
-        for (const auto& actor : m_actors)
-            held.push_back(&actor->parameterGradients().at(property));
+        for (const MemberRecord& member : m_members)
+            held.push_back(&member.lastGradients().at(property));
         return property.relation.kind == RelationKind::Gather ? difference(joined(held, property.relation.dim), truth)
                                                               : worstOf(held, truth);
     }
@@ -153,7 +153,7 @@ private:
 
     const TensorGraph& m_graph;
     const ShardingProgram& m_program;
-    const std::vector<std::unique_ptr<ProgramMember>>& m_actors;
+    const std::vector<MemberRecord>& m_members;
     const ShardingRunOptions& m_options;
     ShardingRun& m_run;
     std::map<Property, HostTensor> m_expected;
@@ -161,11 +161,24 @@ private:
 
 } // namespace
 
-void checkProperties(const TensorGraph& graph, const ShardingProgram& program,
-                     const std::vector<std::unique_ptr<ProgramMember>>& actors, const ShardingRunOptions& options,
-                     ShardingRun& run)
+void MemberRecord::value(MemberDevice& member, const Property& property, const Tensor& value)
 {
-    PropertyCheck check(graph, program, actors, options, run);
+    m_values[property] = member.get(value);
+}
+
+void MemberRecord::gradient(MemberDevice& member, const Property& property, const Tensor& gradient)
+{
+    const auto [seen, isFirst] = m_seen.try_emplace(property);
+    HostTensor here = member.get(gradient);
+    if (isFirst)
+        seen->second = here;
+    m_last[property] = std::move(here);
+}
+
+void checkProperties(const TensorGraph& graph, const ShardingProgram& program, const std::vector<MemberRecord>& members,
+                     const ShardingRunOptions& options, ShardingRun& run)
+{
+    PropertyCheck check(graph, program, members, options, run);
     check.values();
     check.gradients();
 }

@@ -1,17 +1,31 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Whether what the devices hold after a step is what the program says of it, in both directions.
+// Whether what the devices hold in a step is what the program says of it, in both directions.
 #pragma once
 
-#include "executor/sharding/programmember.h"
+#include "executor/sharding/groupmember.h"
+#include "executor/sharding/shardingrun.h"
 
-#include <memory>
+#include <map>
 #include <vector>
 
 namespace pipewright::sharding {
 
-/// Verifies every instruction of the last step against options.check and adds counts, errors and failures to `run`.
-void checkProperties(const TensorGraph& graph, const ShardingProgram& program,
-                     const std::vector<std::unique_ptr<ProgramMember>>& actors, const ShardingRunOptions& options,
-                     ShardingRun& run);
+/// What a member made, brought to the host.
+class MemberRecord final : public MemberObserver {
+public:
+    void value(MemberDevice& member, const Property& property, const Tensor& value) override;
+    void gradient(MemberDevice& member, const Property& property, const Tensor& gradient) override;
+
+    const std::map<Property, HostTensor>& values() const { return m_values; }
+    const std::map<Property, HostTensor>& seenGradients() const { return m_seen; } ///< before any sum over members
+    const std::map<Property, HostTensor>& lastGradients() const { return m_last; } ///< as they are stored
+
+private:
+    std::map<Property, HostTensor> m_values, m_seen, m_last;
+};
+
+/// Verifies every instruction of a step against options.check and adds counts, errors and failures to `run`.
+void checkProperties(const TensorGraph& graph, const ShardingProgram& program, const std::vector<MemberRecord>& members,
+                     const ShardingRunOptions& options, ShardingRun& run);
 
 } // namespace pipewright::sharding

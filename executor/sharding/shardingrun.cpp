@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "executor/sharding/shardingrun.h"
 
+#include "core/design/passparts.h"
+#include "core/program/compile.h"
+#include "core/program/memberprogram.h"
 #include "executor/host/hostbackend.h"
-#include "executor/runtime/devicethreads.h"
+#include "executor/runtime/runtime.h"
+#include "executor/runtime/timedwork.h"
+#include "executor/sharding/drydevice.h"
+#include "executor/sharding/grouptraining.h"
 #include "executor/sharding/nodemaths.h"
 #include "executor/sharding/onedevice.h"
-#include "executor/sharding/programmember.h"
 #include "executor/sharding/propertycheck.h"
 #include "executor/training/counterrandom.h"
 
@@ -20,6 +25,8 @@ namespace pipewright::sharding {
 
 namespace {
 
+constexpr Nanoseconds longestPart = 600'000'000'000; // of a step at an emulated rate
+
 /// Of a leaf that holds whole numbers: how many there are to choose from. 0: it holds any.
 std::int64_t classesOf(const TensorGraph& graph, int leaf)
 {
@@ -27,32 +34,12 @@ std::int64_t classesOf(const TensorGraph& graph, int leaf)
         if (node.leaf != Leaf::None)
             continue;
         const std::string_view name = operations()[node.operation].name;
-        if (name == "embedding" && node.operands[0] == leaf)
+        if ((name == "embedding" || name == "feature_bag") && node.operands[0] == leaf)
             return graph.node(node.operands[1]).shape[0];
         if (name == "cross_entropy" && node.operands[1] == leaf)
             return graph.node(node.operands[0]).shape.back();
     }
     return 0;
-}
-
-void collect(const ShardingProgram& program, const TensorGraph& graph,
-             const std::vector<std::unique_ptr<ProgramMember>>& actors, ShardingRun& run)
-{
-    const Property loss = program.instructions.back().after;
-    run.loss = 0;
-    for (std::size_t d = 0; d < actors.size(); ++d)
-        if (loss.relation.kind == RelationKind::Reduce || d == 0)
-            run.loss += actors[d]->value(loss).data.front();
-    run.gradients.clear();
-    for (const auto& [property, gradient] : actors.front()->parameterGradients()) {
-        if (graph.node(property.tensor).leaf != Leaf::Parameter)
-            continue;
-        std::vector<const HostTensor*> held;
-        for (const auto& actor : actors)
-            held.push_back(&actor->parameterGradients().at(property));
-        run.gradients[property.tensor] =
-            property.relation.kind == RelationKind::Gather ? joined(held, property.relation.dim) : gradient;
-    }
 }
 
 } // namespace
@@ -89,87 +76,74 @@ SingleRun runSingle(const TensorGraph& graph, const LeafValues& leaves)
 
 namespace {
 
-/// The whole program as a stage of its own.
-SharedStage stageOf(const Theory& theory, const ShardingProgram& program)
-{
-    SharedStage stage{theory.graph(), theory.machine(), {}};
-    stage.plan.program = program;
-    stage.plan.ratios = theory.ratios();
-    return stage;
-}
-
-/// What one run is made of, and the threads that do it.
-class Devices {
+/// Leaves by their own names; parameters stay as they are.
+class LeafModel final : public GroupModel {
 public:
-    Devices(const Theory& theory, const ShardingProgram& program, const LeafValues& leaves,
-            const ShardingRunOptions& options)
-        : m_program(program), m_options(options), m_stage(stageOf(theory, program)),
-          m_started(static_cast<std::size_t>(theory.machine().devices()))
-    {
-        const int devices = theory.machine().devices();
-        if (!options.backend)
-            m_host = createHostBackend(devices);
-        Backend& backend = options.backend ? *options.backend : *m_host;
-        if (backend.devices() < devices)
-            throw Error("devices", fmt::format("the program is for {}, and there are {}", devices, backend.devices()),
-                        "run it on as many");
-        std::vector<MemberDevice*> members;
-        for (int d = 0; d < devices; ++d)
-            members.push_back(m_members.emplace_back(std::make_unique<MemberDevice>(backend.device(d))).get());
-        m_collectives = createCollectives(members, backend.createCommunicators());
-        for (int d = 0; d < devices; ++d)
-            m_actors.push_back(
-                std::make_unique<ProgramMember>(d, *members[d], theory, m_stage, leaves, *m_collectives, options));
-    }
+    LeafModel(const TensorGraph& graph, const LeafValues& leaves) : m_graph(graph), m_leaves(leaves) {}
 
-    const std::vector<std::unique_ptr<ProgramMember>>& actors() const { return m_actors; }
-
-    /// Seconds of every timed step.
-    std::vector<double> run()
+    std::string nameOf(std::size_t, const Node& parameter) const override { return parameter.name; }
+    WholeTensors parameters() const override
     {
-        onDeviceThreads(
-            m_actors.size(), [this](std::size_t d) { runDevice(d); }, [this](std::size_t) { m_collectives->fail(); });
-        return std::move(m_stepSeconds);
+        WholeTensors tensors;
+        for (const auto& [leaf, value] : m_leaves)
+            tensors.emplace(m_graph.node(leaf).name, value);
+        return tensors;
     }
+    void beginStep(int) override {}
+    const HostTensor& data(const Node& leaf, int) const override { return m_leaves.at(m_graph.find(leaf.name)); }
+    float lossWeight() const override { return 1; }
+    bool learns() const override { return false; }
 
 private:
-    void runDevice(std::size_t device)
-    {
-        try {
-            for (int step = m_options.warmUp ? -1 : 0; step < m_options.steps; ++step) {
-                const double seconds = this->step(device);
-                if (device == 0 && step >= 0)
-                    m_stepSeconds.push_back(seconds);
-            }
-            m_actors[device]->fetch(m_program.instructions.back().after);
-        } catch (const Stopped&) { // because of another
-        }
-    }
-
-    /// Seconds from the first device's start to the last one's end.
-    double step(std::size_t device)
-    {
-        ProgramMember& actor = *m_actors[device];
-        m_collectives->wait();
-        m_started[device] = ProgramMember::Clock::now();
-        actor.startClock(m_started[device]);
-        actor.step();
-        actor.finish();
-        m_collectives->wait();
-        const auto first = *std::min_element(m_started.begin(), m_started.end());
-        return std::chrono::duration<double>(ProgramMember::Clock::now() - first).count();
-    }
-
-    const ShardingProgram& m_program;
-    const ShardingRunOptions& m_options;
-    SharedStage m_stage;
-    std::unique_ptr<Backend> m_host;
-    std::vector<std::unique_ptr<MemberDevice>> m_members;
-    std::unique_ptr<MemberCollectives> m_collectives;
-    std::vector<std::unique_ptr<ProgramMember>> m_actors;
-    std::vector<ProgramMember::Clock::time_point> m_started; ///< of each device, its step
-    std::vector<double> m_stepSeconds;
+    const TensorGraph& m_graph;
+    const LeafValues& m_leaves;
 };
+
+/// The program as the one stage of a pipeline: a forward and a backward of one microbatch, in fp32.
+struct LonePipeline {
+    GroupStages stages;
+    MemberProgram members;
+
+    LonePipeline(const Theory& theory, const ShardingProgram& program, Backend& backend)
+    {
+        SharedStage& stage = stages.plans.emplace_back(SharedStage{theory.graph(), theory.machine(), {}});
+        stage.graph.bytesPerElement = sizeof(float);
+        stage.plan.program = program;
+        stage.plan.ratios = theory.ratios();
+        const int devices = theory.machine().devices();
+        stages.membersOfDevice = {devices};
+        stages.linkInside.resize(1);
+        stages.perReplica = 1;
+        stages.deviceOfCopy = {0};
+        GroupStage& parts = stages.stages.emplace_back();
+        parts.passes = plannedPasses(stage);
+        parts.passes[indexOf(Op::U)].parts.emplace_back(static_cast<std::size_t>(devices), 0);
+        parts.members.resize(static_cast<std::size_t>(devices));
+        measureMembers(stages, 0, {}, {false, &backend});
+        Schedule schedule;
+        schedule.microbatches = 1;
+        schedule.deviceOfStage = {0};
+        schedule.order = {{Block{Op::F}, Block{Op::B}}};
+        Costs costs;
+        costs.stages.resize(1);
+        takeFullestMembers(stages, costs);
+        members = memberProgram(compile(schedule, costs), stages, costs);
+    }
+};
+
+/// Seconds of each step, of which the first is left out where it only warms up.
+std::vector<double> timed(Runtime& runtime, const ShardingRunOptions& options, double* loss = nullptr)
+{
+    std::vector<double> seconds;
+    for (int step = options.warmUp ? -1 : 0; step < options.steps; ++step) {
+        const StepOutcome outcome = runtime.runStep(step + (options.warmUp ? 1 : 0));
+        if (step >= 0)
+            seconds.push_back(static_cast<double>(outcome.end - outcome.start) * 1e-9);
+        if (loss)
+            *loss = outcome.loss;
+    }
+    return seconds;
+}
 
 } // namespace
 
@@ -178,12 +152,33 @@ ShardingRun runProgram(const Theory& theory, const ShardingProgram& program, con
 {
     if (Diagnostics found = whyNotRunnable(theory.graph()); !found.empty())
         throw Error(std::move(found));
-    Devices devices(theory, program, leaves, options);
+    const int devices = theory.machine().devices();
+    const auto host = options.backend ? nullptr : createHostBackend(devices);
+    Backend& backend = options.backend ? *options.backend : *host;
+    if (backend.devices() < devices)
+        throw Error("devices", fmt::format("the program is for {}, and there are {}", devices, backend.devices()),
+                    "run it on as many");
+    const LonePipeline pipeline(theory, program, backend);
+    const Program& members = pipeline.members.program;
+    RuntimeOptions runtimeOptions;
+    runtimeOptions.deadline = longestPart;
     ShardingRun run;
-    run.stepSeconds = devices.run();
-    collect(program, theory.graph(), devices.actors(), run);
+    if (options.emulateSpeed) {
+        TimedWork work(pipeline.members.durations, TimedWork::Pace::Sleep);
+        Runtime runtime(members, backend, work, nullptr, runtimeOptions);
+        run.stepSeconds = timed(runtime, options);
+        return run;
+    }
+    GroupTraining work(std::make_unique<LeafModel>(theory.graph(), leaves), pipeline.stages, {});
+    std::vector<MemberRecord> records(static_cast<std::size_t>(devices));
+    Runtime runtime(members, backend, work, nullptr, runtimeOptions);
+    for (int d = 0; d < devices && options.check; ++d)
+        work.watch(d, records[static_cast<std::size_t>(d)]);
+    run.stepSeconds = timed(runtime, options, &run.loss);
+    for (const auto& [name, gradient] : work.gradients())
+        run.gradients[theory.graph().find(name)] = gradient;
     if (options.check)
-        checkProperties(theory.graph(), program, devices.actors(), options, run);
+        checkProperties(theory.graph(), program, records, options, run);
     return run;
 }
 

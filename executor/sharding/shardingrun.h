@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Runs a synthesised program on a backend's devices, those of the host or GPUs: one thread per device, real tensors
-// in uneven pieces, forward and then backward as the mirror image, each instruction's gradient by the dual of its
-// communication. On the host a device's speed can be emulated: its thread sleeps until the time that its rate would
-// have taken, and a collective ends no earlier than its cost after the last device arrived (programmember.h).
+// Runs a synthesised program on a backend's devices, those of the host or GPUs, as the one stage of a pipeline that a
+// group holds (grouptraining.h): real tensors in uneven pieces, forward and then backward as the mirror image, each
+// instruction's gradient by the dual of its communication. Where a device's speed is emulated its parts and collectives
+// take their time and compute nothing.
 //
 // In checking mode every instruction's property is verified on the data of all devices against the value that
 // a single device computes: equal, put together or added up, as its relation says. So is the gradient that comes
@@ -14,6 +14,7 @@
 #include "executor/sharding/hosttensor.h"
 
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <utility>
 #include <vector>
@@ -36,7 +37,7 @@ SingleRun runSingle(const TensorGraph& graph, const LeafValues& leaves);
 
 struct ShardingRunOptions {
     int steps = 1;
-    bool emulateSpeed = false;
+    bool emulateSpeed = false;        ///< times alone: no loss, no gradients
     bool warmUp = false;              ///< one step more, before those that are timed
     Backend* backend = nullptr;       ///< its devices, as many as the program has at least; null: the host's
     const SingleRun* check = nullptr; ///< verify every instruction against it
@@ -44,7 +45,7 @@ struct ShardingRunOptions {
 };
 
 struct ShardingRun {
-    double loss = 0;
+    double loss = std::numeric_limits<double>::quiet_NaN();
     std::map<int, HostTensor> gradients; ///< of every parameter, put together
     std::vector<double> stepSeconds;
     int verified = 0;          ///< instructions whose property was checked

@@ -59,7 +59,7 @@ private:
         else if (part == "positions")
             whole("positions.table");
         else if (part == "projection")
-            whole(m_shape.tiedHead ? embeddingName : headName);
+            whole(hasTiedHead(m_shape) ? embeddingName : headName);
         else if (layer == "head" && part == "norm")
             whole(m_kind == "gamma" ? "final.norm.gain" : "final.norm.bias");
     }
@@ -113,6 +113,11 @@ ParameterLayout layoutOf(const Workload& workload)
 }
 
 } // namespace
+
+bool hasTiedHead(const ModelShape& shape)
+{
+    return shape.tiedHead && shape.architecture != Architecture::Classifier;
+}
 
 WholeTensors wholeTensors(const Workload& workload, const ParameterLayout& layout, std::span<const float> flat)
 {

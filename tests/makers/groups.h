@@ -38,6 +38,15 @@ inline ModelShape groupExperts()
     return shape;
 }
 
+/// A classifier: MLPs behind a bag of features.
+inline ModelShape groupMlp(int layers = 4)
+{
+    ModelShape shape = gptShape(layers, 16, 1, 4, 8, 4);
+    shape.architecture = Architecture::Classifier;
+    shape.features = 300;
+    return shape;
+}
+
 /// `devices`: the members' rates of every pipeline device.
 inline Design groupDesign(const std::string& family, const std::vector<std::vector<double>>& devices, int microbatches,
                           const ModelShape& shape = groupShape(), double bandwidth = 1e9)

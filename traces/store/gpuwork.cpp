@@ -16,14 +16,16 @@ namespace {
 
 struct StreamLane {
     int rank = 0, device = -1;
+    bool isMember = false; ///< of a group, whose parts and collectives lie here
 };
 
 std::vector<StreamLane> lanesOf(SQLite::Database& database)
 {
     std::vector<StreamLane> lanes;
-    SQLite::Statement query(database, "SELECT rank, taskDeviceId FROM LANES ORDER BY laneId");
+    SQLite::Statement query(database, "SELECT rank, taskDeviceId, name LIKE 'member %' FROM LANES ORDER BY laneId");
     while (query.executeStep())
-        lanes.push_back({query.getColumn(0).getInt(), query.getColumn(1).isNull() ? -1 : query.getColumn(1).getInt()});
+        lanes.push_back({query.getColumn(0).getInt(), query.getColumn(1).isNull() ? -1 : query.getColumn(1).getInt(),
+                         query.getColumn(2).getInt() != 0});
     return lanes;
 }
 
@@ -123,6 +125,11 @@ GpuWork readGpuWork(SQLite::Database& database, const std::string& path, int ste
                 throw Error(path, "the trace is damaged: a record of an unknown lane, name or task");
             if (task >= 0)
                 slice.task = ids[task];
+            // Kernels say what GPUs did; the parts of members, what for, only count where nothing else is known.
+            if (work.kind == WorkKind::Kernels && lanes[slice.lane].isMember) {
+                work.slices.pop_back();
+                continue;
+            }
             slice.rank = lanes[slice.lane].rank;
             slice.device = lanes[slice.lane].device;
             slice.gpu = query.getColumn(4).getInt();

@@ -72,19 +72,22 @@ private Q_SLOTS:
         const PipewrightCudaTable table = plugin(0);
         const CudaGpu gpu{&table};
         CudaStream stream(gpu);
-        const auto members = joinNccl(std::span(&gpu, 1), 1'000'000'000);
+        NcclOwner owner;
+        const auto members = joinNccl(std::span(&gpu, 1), {&owner}, 1'000'000'000);
         std::vector<float> values(4);
-        std::thread owner([&] {
+        std::thread device([&] {
             if (grouped)
                 members[0]->beginGroup();
             members[0]->allReduce(stream, values, values);
-            if (grouped)
+            if (grouped) {
+                members[0]->allReduce(stream, values, values);
                 members[0]->endGroup();
+            }
         });
         while (!entered)
             std::this_thread::yield();
         members[0]->abort();
-        owner.join();
+        device.join();
         QVERIFY(aborted);
         QVERIFY(!abortedInCall);
     }
@@ -95,10 +98,13 @@ private Q_SLOTS:
         const PipewrightCudaTable table = plugin(1);
         const CudaGpu gpu{&table};
         CudaStream stream(gpu);
-        const auto members = joinNccl(std::span(&gpu, 1), 1'000'000'000);
+        NcclOwner owner;
+        const auto members = joinNccl(std::span(&gpu, 1), {&owner}, 1'000'000'000);
         std::vector<float> values(4);
         members[0]->beginGroup();
-        QVERIFY_THROWS_EXCEPTION(std::exception, members[0]->allReduce(stream, values, values));
+        members[0]->allReduce(stream, values, values);
+        members[0]->allReduce(stream, values, values);
+        QVERIFY_THROWS_EXCEPTION(std::exception, members[0]->endGroup());
         QCOMPARE(depth.load(), 0);
         members[0]->abort();
         QVERIFY(aborted);

@@ -167,6 +167,7 @@ private Q_SLOTS:
         const Timeline timeline = reader.timeline(program, 1);
         for (TaskId t = 0; t < program.tasks.size(); ++t)
             QVERIFY2(timeline.start[t] != notRun && timeline.end[t] >= timeline.start[t], program.label(t).c_str());
+        QVERIFY(!reader.holdsKernels());
         QVERIFY(!reader.gpuWork(program, 1).empty()); // parts and collectives of the members
     }
 
@@ -267,17 +268,22 @@ private Q_SLOTS:
             QVERIFY2(failure.find("an injected fault made its maths fail") != std::string::npos, failure.c_str());
     }
 
-    void gpusSayThatTheyDoNotTrainGroups()
+    void processesWithGpusSayThatTheyDoNotTrainGroups()
     {
         const Design design = groupDesign("1f1b", {{1e9, 5e8}, {1e9}}, 4);
-        for (const char* backend : {"host", "mpi"})
-            QVERIFY(checkForBackend(design, {backend, RunOptions::Maths::Training, false}).trains);
-        for (const char* backend : {"mpi", "cuda"}) {
-            const BackendCheck check = checkForBackend(design, {backend, RunOptions::Maths::Training, false, true});
-            QVERIFY(!check.trains && hasErrors(check.found));
-            QVERIFY(QString::fromStdString(check.found.back().what).contains("are not trained on GPUs"));
-            QVERIFY(!hasErrors(checkForBackend(design, {backend, RunOptions::Maths::Timed, false}).found));
+        for (const auto& [backend, gpus] : {std::pair{"host", false}, {"mpi", false}, {"cuda", true}}) {
+            const RunMeans means{backend, RunOptions::Maths::Training, false, gpus};
+            QVERIFY(checkForBackend(design, means).trains);
+            QCOMPARE(devicesOfRun(design, means), 3);
         }
+        const BackendCheck check = checkForBackend(design, {"mpi", RunOptions::Maths::Training, false, true});
+        QVERIFY(!check.trains && hasErrors(check.found));
+        QVERIFY(QString::fromStdString(check.found.back().what).contains("not trained by processes with GPUs"));
+        const RunMeans timed{"mpi", RunOptions::Maths::Timed, false, true};
+        QCOMPARE(devicesOfRun(design, timed), 2);
+        const Diagnostics found = checkForBackend(design, timed).found;
+        QVERIFY(!hasErrors(found));
+        QVERIFY(QString::fromStdString(found.front().what).contains("every group as one device"));
     }
 
     void whatGroupsDoNotTrainIsSaidBeforehand()

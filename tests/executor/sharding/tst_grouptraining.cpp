@@ -56,7 +56,7 @@ Run trained(const Design& design, int steps = 2)
     const auto data = loadTrainingData("", design.workload->shape, 7, 4);
     OptimizerSettings optimizer;
     optimizer.kind = design.workload->optimizer;
-    GroupTraining work(design, stages, optimizer, *data, 3);
+    GroupTraining work(std::make_unique<DesignModel>(design, *data, 3), stages, optimizer, design.schedule.recompute);
     const auto backend = createHostBackend(stages.members());
     Runtime runtime(members.program, *backend, work, nullptr, {.checkMemory = true});
     Run run;
@@ -231,7 +231,7 @@ private Q_SLOTS:
     void theReferenceIsTheModelThatSingleDevicesTrain_data()
     {
         QTest::addColumn<QString>("model");
-        for (const char* model : {"gpt", "llama", "gemma", "experts"})
+        for (const char* model : {"gpt", "llama", "gemma", "experts", "mlp"})
             QTest::newRow(model) << model;
     }
     void theReferenceIsTheModelThatSingleDevicesTrain()
@@ -240,6 +240,7 @@ private Q_SLOTS:
         const ModelShape shape = model == "gpt"     ? groupShape(2)
                                  : model == "llama" ? groupLlama(2)
                                  : model == "gemma" ? groupGemma(2)
+                                 : model == "mlp"   ? groupMlp(2)
                                                     : groupExperts();
         Design design = groupDesign("1f1b", {{1e9, 5e8}}, 2, shape);
         const auto data = loadTrainingData("", shape, 7, 4);
@@ -383,6 +384,26 @@ private Q_SLOTS:
         verify(trained(groupDesign("1f1b", {{1e9, 5e8}, {1e9, 5e8}}, 4, groupShape(), 1e13)));
     }
 
+    void mlpsTrain_data()
+    {
+        QTest::addColumn<QString>("family");
+        QTest::addColumn<QString>("plan");
+        int row = 0;
+        for (const auto& [family, plan] : {std::pair{"1f1b", "hap"},
+                                           {"zb-h1", "megatron"},
+                                           {"interleaved-1f1b", "data-parallel"},
+                                           {"v-half", "tag"}})
+            if (!leftOut(row++))
+                QTest::newRow(family) << family << plan;
+    }
+    void mlpsTrain()
+    {
+        QFETCH(QString, family);
+        QFETCH(QString, plan);
+        verify(trained(withStrategy(groupDesign(family.toStdString(), {{1e9, 5e8}, {1e9, 1e9}}, 4, groupMlp(6)),
+                                    *strategyNamed(plan.toStdString()))));
+    }
+
     void expertsTrain() { verify(trained(groupDesign("zb-h1", {{1e9, 5e8}, {1e9, 1e9}}, 4, groupExperts()))); }
 
     void timedBlocksOnAVirtualClockTakeWhatIsPredicted_data()
@@ -427,7 +448,7 @@ private Q_SLOTS:
         const MemberProgram members =
             memberProgram(compile(design.schedule, design.costs, design.dataflow), stages, design.costs);
         const auto data = loadTrainingData("", design.workload->shape, 7, 4);
-        GroupTraining work(design, stages, {}, *data, 3);
+        GroupTraining work(std::make_unique<DesignModel>(design, *data, 3), stages, {});
         const auto backend = createHostBackend(stages.members());
         Runtime runtime(members.program, *backend, work, nullptr,
                         {.faults = {{.kind = Fault::Kind::Throws, .device = 1, .instruction = 0}}});

@@ -64,6 +64,18 @@ ModelShape smallModel(int experts, bool grouped)
     return shape;
 }
 
+/// By the number of a test's row.
+ModelShape modelOf(int which)
+{
+    ModelShape shape = smallModel(which == 3 ? 4 : 0, which == 2);
+    if (which == 4) {
+        shape.architecture = Architecture::Classifier;
+        shape.features = 300;
+        shape.vocabulary = 4;
+    }
+    return shape;
+}
+
 /// One of each operation that models here do not have.
 TensorGraph oddments()
 {
@@ -243,13 +255,13 @@ private Q_SLOTS:
         QTest::newRow("gpt") << 1;
         QTest::newRow("grouped queries, gated") << 2;
         QTest::newRow("experts") << 3;
+        QTest::newRow("classifier") << 4;
     }
 
     void oneDeviceHasTheRightGradients()
     {
         QFETCH(int, which);
-        const TensorGraph graph =
-            which == 0 ? oddments() : transformerGraph(smallModel(which == 3 ? 4 : 0, which == 2), {4, 4, 8});
+        const TensorGraph graph = which == 0 ? oddments() : transformerGraph(modelOf(which), {4, 4, 8});
         LeafValues leaves = randomLeaves(graph, 5);
         const SingleRun single = runSingle(graph, leaves);
         int compared = 0, apart = 0;
@@ -276,8 +288,7 @@ private Q_SLOTS:
     void everyRuleHoldsOnRealData()
     {
         QFETCH(int, which);
-        const TensorGraph graph =
-            which == 0 ? oddments() : transformerGraph(smallModel(which == 3 ? 4 : 0, which == 2), {4, 4, 8});
+        const TensorGraph graph = which == 0 ? oddments() : transformerGraph(modelOf(which), {4, 4, 8});
         const LeafValues leaves = randomLeaves(graph, 9);
         const SingleRun single = runSingle(graph, leaves);
         const Machine machine = machineWith({3e9, 2e9, 1e8}, 1e9);

@@ -46,7 +46,7 @@ public:
         environment.remove("CUDA_DEVICE_MAX_CONNECTIONS");
         process.setProcessEnvironment(environment);
         process.setWorkingDirectory(m_folder.path());
-        process.start(QString(STANDIN_BUNDLE) + "/bin/pipewright", words.split(' ', Qt::SkipEmptyParts));
+        process.start(QString(STANDIN_BUNDLE) + "/bin/pipewright", QProcess::splitCommand(words));
         StandInOutcome outcome;
         if (!process.waitForFinished(seconds * 1000)) {
             process.kill();

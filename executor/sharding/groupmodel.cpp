@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "executor/sharding/groupmodel.h"
+
+#include "core/base/diagnostic.h"
+
+#include <charconv>
+#include <utility>
+
+namespace pipewright::sharding {
+
+DesignModel::DesignModel(const Design& design, const TrainingData& data, std::uint64_t seed, TrainingWork::Start start)
+    : m_design(design), m_data(data), m_seed(seed), m_start(std::move(start))
+{
+    if (Diagnostics why = whyGroupsDoNotTrain(design.workload->shape); !why.empty())
+        throw Error(std::move(why));
+    int first = 0;
+    for (const int count : design.layersPerStage) {
+        m_firstLayer.push_back(rangeOf(*design.workload, first, count).first
+                               - stageRange(*design.workload, first, count).first);
+        first += count;
+    }
+}
+
+std::string DesignModel::nameOf(std::size_t copy, const Node& parameter) const
+{
+    const std::string& name = parameter.name;
+    if (hasTiedHead(m_design.workload->shape) && name == headName)
+        return embeddingName;
+    int layer = 0;
+    const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), layer);
+    const int first = m_firstLayer[copy % m_firstLayer.size()];
+    return error == std::errc() ? std::to_string(layer + first) + std::string(end) : name;
+}
+
+void DesignModel::beginStep(int step)
+{
+    m_step = sampleStep(m_data, m_design.workload->shape, step, m_design.schedule.microbatches);
+}
+
+const HostTensor& DesignModel::data(const Node& leaf, int microbatch) const
+{
+    return (leaf.name == "tokens" ? m_step.tokens : m_step.targets)[static_cast<std::size_t>(microbatch)];
+}
+
+float DesignModel::lossWeight() const
+{
+    return sharding::lossWeight(m_design.workload->shape, m_design.schedule.microbatches);
+}
+
+} // namespace pipewright::sharding

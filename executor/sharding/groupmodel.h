@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// What the members of groups train, by the names of tensors: where parameters begin, and the data of every step.
+#pragma once
+
+#include "core/design/groupstages.h"
+#include "executor/sharding/groupreference.h"
+
+#include <string>
+#include <vector>
+
+namespace pipewright::sharding {
+
+class GroupModel {
+public:
+    virtual ~GroupModel() = default;
+    /// Of a parameter of a copy of a stage.
+    virtual std::string nameOf(std::size_t copy, const Node& parameter) const = 0;
+    virtual WholeTensors parameters() const = 0; ///< to begin with
+    virtual void beginStep(int step) = 0;
+    virtual const HostTensor& data(const Node& leaf, int microbatch) const = 0; ///< of the step that was begun
+    virtual float lossWeight() const = 0;        ///< of what a microbatch adds up, in the loss of a step
+    virtual bool learns() const { return true; } ///< false: parameters stay as they are
+};
+
+/// The model of a design, trained on text or chunks of files.
+class DesignModel final : public GroupModel {
+public:
+    /// Design and data must outlive this. `start`: what parameters are in place of random ones. Throws Error with
+    /// whyGroupsDoNotTrain().
+    DesignModel(const Design& design, const TrainingData& data, std::uint64_t seed, TrainingWork::Start start = {});
+
+    std::string nameOf(std::size_t copy, const Node& parameter) const override;
+    WholeTensors parameters() const override { return initialParameters(*m_design.workload, m_seed, m_start); }
+    void beginStep(int step) override;
+    const HostTensor& data(const Node& leaf, int microbatch) const override;
+    float lossWeight() const override;
+
+private:
+    const Design& m_design;
+    const TrainingData& m_data;
+    std::uint64_t m_seed;
+    TrainingWork::Start m_start;
+    std::vector<int> m_firstLayer; ///< per stage: by how much its plan's layer numbers are too low
+    StepData m_step;
+};
+
+} // namespace pipewright::sharding

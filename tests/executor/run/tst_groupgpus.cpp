@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Runs of designs whose stages are held by groups on pretended GPUs: their members train on streams, with collectives
+// by copies and by NCCL, as they do on the host's threads.
+#include "core/design/redesign.h"
+#include "core/design/stageplans.h"
+#include "core/predict/predict.h"
+#include "errorof.h"
+#include "executor/cuda/pretendedruns.h"
+#include "executor/run/grouprun.h"
+#include "makers/groups.h"
+#include "testmain.h"
+#include "traces/store/tracereader.h"
+
+#include <QTemporaryDir>
+#include <QTest>
+
+#include <algorithm>
+#include <set>
+
+using namespace pipewright;
+using namespace pipewright::test;
+
+class GroupGpusTest : public QObject {
+    Q_OBJECT
+
+private Q_SLOTS:
+    void membersTrainAsOnTheHost_data()
+    {
+        QTest::addColumn<QString>("family");
+        QTest::addColumn<QString>("model");
+        QTest::addColumn<int>("transport");
+        QTest::addColumn<int>("members"); ///< of the second group
+        const auto row = [](const char* family, const char* model, CudaTransport transport, int members) {
+            QTest::addRow("%s, %s, %s, %d", family, model, std::string(nameOf(transport)).c_str(), members)
+                << family << model << static_cast<int>(transport) << members;
+        };
+        row("1f1b", "gpt", CudaTransport::Copy, 2);
+        row("1f1b", "gpt", CudaTransport::Nccl, 2);
+        row("zb-h1", "gpt", CudaTransport::Automatic, 2);
+        row("interleaved-1f1b", "gpt", CudaTransport::Nccl, 2);
+        row("v-half", "gpt", CudaTransport::Automatic, 2);
+        row("chimera", "tied", CudaTransport::Nccl, 2);
+        row("1f1b", "tied", CudaTransport::Copy, 3); // two of the three share a GPU
+        row("zb-h1", "experts", CudaTransport::Nccl, 2);
+        row("1f1b", "mlp", CudaTransport::Automatic, 2);
+        row("gpipe", "offloads", CudaTransport::Automatic, 2);
+        row("zb-h1", "recomputes", CudaTransport::Automatic, 1);
+    }
+    void membersTrainAsOnTheHost()
+    {
+        QFETCH(QString, family);
+        QFETCH(QString, model);
+        QFETCH(int, transport);
+        QFETCH(int, members);
+        ModelShape shape = model == "experts" ? groupExperts() : model == "mlp" ? groupMlp() : groupShape(4);
+        shape.tiedHead = model == "tied";
+        Design design = groupDesign(family.toStdString(), {{1e9, 5e8}, std::vector<double>(members, 1e9)}, 4, shape);
+        const auto stages = static_cast<std::size_t>(design.schedule.stages());
+        if (model == "recomputes")
+            design = withRecompute(design, std::vector<Recompute>(stages, Recompute::Full));
+        if (model == "offloads") {
+            design.costs.hostLink = LinkCosts{1000, 1e12};
+            design = withOffload(design, std::vector<bool>(stages, true));
+        }
+        RunOptions host;
+        host.steps = 3;
+        const RunResult threads = run(design, host);
+
+        const QTemporaryDir folder;
+        const bool kernels = QLatin1String(QTest::currentDataTag()) == QLatin1String("1f1b, gpt, nccl, 2");
+        RunOptions options = pretended::onPretendedGpus(static_cast<CudaTransport>(transport));
+        if (!kernels)
+            options.createBackend = [transport](int devices) {
+                CudaSetup setup = pretended::setupFor(devices);
+                setup.transport = static_cast<CudaTransport>(transport);
+                setup.nccl = "libnccl.so.2";
+                setup.recordKernels = false;
+                return createCudaBackend(pretended::table(), setup);
+            };
+        options.trace = folder.filePath("run.db").toStdString();
+        options.runtime.captureBlocks = kernels;
+        const int collectives = pretended::collectives;
+        const RunResult result = run(design, options);
+        QCOMPARE(pretended::disagreements.load(), 0);
+        const bool byNccl = static_cast<CudaTransport>(transport) != CudaTransport::Copy;
+        QCOMPARE(pretended::collectives > collectives, byNccl);
+        QCOMPARE(result.maths, std::string("training"));
+        QCOMPARE(result.devices, 2 + members);
+        QCOMPARE(std::any_of(result.notes.begin(), result.notes.end(),
+                             [](const Diagnostic& note) { return note.where == "--graphs"; }),
+                 kernels);
+        QCOMPARE(result.groups, threads.groups);
+        QVERIFY2(result.gradients && result.gradients->holds(), result.gradients->worst.c_str());
+        for (std::size_t step = 0; step < 3; ++step)
+            QVERIFY(std::abs(result.losses[step] - threads.losses[step]) < 1e-5 * threads.losses[step]);
+        QCOMPARE(result.peakBytes, result.predictedPeakBytes);
+        for (std::size_t d = 0; d < result.heldBytes.size(); ++d)
+            QCOMPARE(result.heldBytes[d], result.memory[d].total());
+
+        const TraceReader reader(options.trace);
+        QVERIFY(reader.complete());
+        const Program program = predict(reader.design()).program;
+        const Timeline timeline = reader.timeline(program, 1);
+        for (TaskId t = 0; t < program.tasks.size(); ++t)
+            QVERIFY2(timeline.start[t] != notRun && timeline.end[t] >= timeline.start[t], program.label(t).c_str());
+        QCOMPARE(reader.holdsKernels(), kernels);
+        const GpuWork work = reader.gpuWork(program, 1);
+        if (kernels) { // which tell what GPUs did of what
+            QVERIFY(!work.empty());
+            for (const GpuWork::Slice& kernel : work.slices)
+                QVERIFY(kernel.gpu < pretended::gpus && work.names[kernel.name].find("part ") == std::string::npos);
+            return;
+        }
+        // The first group's members, and what they do together, lie under its blocks.
+        std::set<std::string> names;
+        for (const GpuWork::Slice& slice : work.slices)
+            if (program.tasks[slice.task].device == 0)
+                names.insert(work.names[slice.name]);
+        QVERIFY(std::any_of(names.begin(), names.end(),
+                            [](const std::string& name) { return name.starts_with("part 1 of "); }));
+        QVERIFY(std::any_of(names.begin(), names.end(), [](const std::string& name) {
+            return name.starts_with("all_") || name.starts_with("reduce_") || name.starts_with("grouped_");
+        }));
+    }
+
+    void aMemberThatFailsEndsTheOthers_data()
+    {
+        QTest::addColumn<int>("transport");
+        for (const CudaTransport transport : cudaTransports)
+            QTest::newRow(std::string(nameOf(transport)).c_str()) << static_cast<int>(transport);
+    }
+    void aMemberThatFailsEndsTheOthers()
+    {
+        QFETCH(int, transport);
+        const Design design = groupDesign("1f1b", {{1e9, 5e8}, {1e9, 1e9}}, 4);
+        RunOptions options = pretended::onPretendedGpus(static_cast<CudaTransport>(transport));
+        options.runtime.faults = {{.kind = Fault::Kind::Throws, .device = 1, .instruction = 2}};
+        const std::string why = errorOf([&] { run(design, options); });
+        QVERIFY2(why.find("an injected fault made its maths fail") != std::string::npos, why.c_str());
+    }
+
+    void timesOfMembersPassOnGpusToo()
+    {
+        const Design design = groupDesign("zb-h1", {{1e9, 5e8}, {1e9, 1e9}}, 4);
+        RunOptions options = pretended::onPretendedGpus();
+        options.maths = RunOptions::Maths::Timed;
+        const RunResult result = run(design, options);
+        QCOMPARE(result.devices, 4);
+        QCOMPARE(result.peakBytes, result.predictedPeakBytes);
+        const Nanoseconds predicted = predictMembers(GroupRun(design, false).members).metrics.makespan;
+        QVERIFY(result.stepTimes.back() >= predicted);
+    }
+
+    void placesOfMembersAreTheirGroups()
+    {
+        Design design = groupDesign("1f1b", {{1e9, 5e8}, {1e9}}, 4);
+        const RunMeans means{"cuda", RunOptions::Maths::Training, false, true};
+        QVERIFY(gpusOfRun(design, means).empty());
+        design.cluster.gpus = {{0, 0}, {1, 0}};
+        const auto said = [&] { return errorOf([&] { gpusOfRun(design, means); }); };
+        QVERIFY2(said().starts_with("cluster.devices[0].group: error: its place on GPUs is not said"), said().c_str());
+        Cluster members = *design.cluster.devices[0].group;
+        members.gpus = {{2, 0}, {3, 0}};
+        design.cluster.devices[0].group = std::make_shared<const Cluster>(members);
+        QCOMPARE(gpusOfRun(design, means), (std::vector<GpuShare>{{2, 0}, {3, 0}, {1, 0}}));
+        design.cluster.gpus.clear();
+        QVERIFY2(said().starts_with("cluster.devices[1]: error: its place on GPUs is not said"), said().c_str());
+    }
+};
+
+PIPEWRIGHT_TEST(GroupGpusTest, NoApplication)
+#include "tst_groupgpus.moc"

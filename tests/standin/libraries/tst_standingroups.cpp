@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Pipelines whose stages are shared out among the members of groups, on stand-in GPUs: the real program with its
+// plugin, a GPU or a slice of one for each member, collectives through NCCL or by copies.
+#include "standin/libraries/standinmachine.h"
+#include "testmain.h"
+#include "testpaths.h"
+
+#include <QTest>
+
+using namespace pipewright;
+using namespace pipewright::test;
+
+namespace {
+
+const QString mixedSpeed = PIPEWRIGHT_SOURCE_DIR "/resources/experiments/mixed-speed/";
+
+/// Two groups of a device and one half as fast, and a small model of this kind, as design.json.
+bool makeGroups(const StandInMachine& machine, const QString& family, const QString& model)
+{
+    QFile from(mixedSpeed + "pipeline-" + model + ".json"), to(machine.path("model.json"));
+    if (!from.open(QIODevice::ReadOnly) || !to.open(QIODevice::WriteOnly))
+        return false;
+    QJsonObject shape = QJsonDocument::fromJson(from.readAll()).object();
+    for (const auto& [size, value] : {std::pair{"layers", 4},
+                                      {"hidden", 16},
+                                      {"ffn", 32},
+                                      {"vocabulary", model == "mlp" ? 4 : 256}, // kinds of files, or bytes
+                                      {"sequence", 4},
+                                      {"microbatch_size", 4},
+                                      {"expert_ffn", 16},
+                                      {"features", 300}})
+        if (shape.contains(size))
+            shape[size] = value;
+    if (model == "experts")
+        shape["activation"] = "silu";
+    if (to.write(QJsonDocument(shape).toJson()) < 0)
+        return false;
+    to.close();
+    return machine.make(family, 2, "--model model.json --cluster " + mixedSpeed + "two-groups.json");
+}
+
+} // namespace
+
+class TestStandInGroups : public QObject {
+    Q_OBJECT
+
+private Q_SLOTS:
+    void membersTrain_data()
+    {
+        QTest::addColumn<QString>("family");
+        QTest::addColumn<QString>("model");
+        QTest::addColumn<int>("gpus");
+        QTest::addColumn<QString>("link");
+        QTest::newRow("1f1b") << "1f1b"
+                              << "transformer" << 4 << "auto";
+        QTest::newRow("1f1b, NCCL for all") << "1f1b"
+                                            << "transformer" << 4 << "nccl";
+        QTest::newRow("1f1b, copies for all") << "1f1b"
+                                              << "transformer" << 4 << "copy";
+        QTest::newRow("1f1b, slices") << "1f1b"
+                                      << "transformer" << 1 << "auto";
+        QTest::newRow("zb-h1") << "zb-h1"
+                               << "transformer" << 4 << "nccl";
+        QTest::newRow("zb-h1, two GPUs") << "zb-h1"
+                                         << "transformer" << 2 << "auto";
+        QTest::newRow("interleaved") << "interleaved-1f1b"
+                                     << "transformer" << 4 << "auto";
+        QTest::newRow("v-half") << "v-half"
+                                << "transformer" << 4 << "nccl";
+        QTest::newRow("experts") << "1f1b"
+                                 << "experts" << 4 << "auto";
+        QTest::newRow("an MLP") << "zb-h1"
+                                << "mlp" << 4 << "auto";
+    }
+    void membersTrain()
+    {
+        QFETCH(QString, family);
+        QFETCH(QString, model);
+        QFETCH(int, gpus);
+        QFETCH(QString, link);
+        const StandInMachine machine(gpus);
+        QVERIFY(makeGroups(machine, family, model));
+        const StandInOutcome ran = machine.run(onGpus + "2 --link " + link);
+        const QString why = whyNotRight(ran);
+        QVERIFY2(why.isEmpty(), qPrintable(why));
+        QCOMPARE(ran.json["maths"].toString(), QString("training"));
+        QCOMPARE(ran.json["devices"].toInt(), 4);
+        QCOMPARE(ran.counted("copies between GPUs through the host"), 0.0);
+        const bool byNccl = link != "copy" && gpus > 1;
+        QCOMPARE(ran.most("communicators") > 0, byNccl);
+        QVERIFY(ran.counted("kernels") > 0);
+        // As on the host, whose sums have another order.
+        const StandInOutcome host =
+            machine.run("run design.json --backend host --json --progress none --steps 2 -o h.db");
+        QCOMPARE(host.code, 0);
+        for (int step = 0; step < 2; ++step) {
+            const double loss = ran.json["loss"].toArray()[step].toDouble(),
+                         there = host.json["loss"].toArray()[step].toDouble();
+            QVERIFY2(std::abs(loss - there) < 1e-4 * there, qPrintable(QString("%1, not %2").arg(loss).arg(there)));
+        }
+        // What the recorded run says of its members and of what they did together.
+        const StandInOutcome members =
+            machine.run("query trace.db \"SELECT name FROM LANES WHERE name LIKE 'member %' ORDER BY name\" --json");
+        for (const char* member : {"member 0", "member 1", "member 2", "member 3"})
+            QVERIFY2(members.output.contains(member), qPrintable(members.output + members.errors));
+        QCOMPARE(machine.run("explain trace.db --json").code, 0);
+        QCOMPARE(machine.run("compare design.json trace.db --json").code, 0);
+    }
+
+    void whatIsCheckedBeforehandIsWhatRuns()
+    {
+        const StandInMachine machine(4);
+        QVERIFY(makeGroups(machine, "1f1b", "transformer"));
+        const StandInOutcome checked = machine.run("check design.json --for cuda --json");
+        QVERIFY2(checked.code == 0, qPrintable(checked.output + checked.errors));
+        QVERIFY2(!checked.output.contains("not trained on GPUs"), qPrintable(checked.output));
+    }
+
+    void aMemberThatFailsIsNamedAndAllIsGivenBack_data()
+    {
+        QTest::addColumn<QString>("options");
+        QTest::newRow("copies") << "--link copy";
+        QTest::newRow("NCCL") << "--link nccl";
+    }
+    void aMemberThatFailsIsNamedAndAllIsGivenBack()
+    {
+        QFETCH(QString, options);
+        const StandInMachine machine(4);
+        QVERIFY(makeGroups(machine, "1f1b", "transformer"));
+        const StandInOutcome ran = machine.run(onGpus + "1 --deadline 10s --inject throws:1:0:4 " + options, 90);
+        QCOMPARE(ran.code, 2);
+        QVERIFY2(ran.errors.contains("an injected fault made its maths fail"), qPrintable(ran.errors));
+        QVERIFY2(ran.faults().isEmpty(), qPrintable(ran.faults()));
+    }
+};
+
+PIPEWRIGHT_TEST(TestStandInGroups, QCoreApplication)
+#include "tst_standingroups.moc"
