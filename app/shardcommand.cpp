@@ -69,8 +69,8 @@ struct ShardCommandOptions {
         command.option("--steps", steps, "with --run: timed steps of every strategy (3)").typeName("N");
         command
             .option("--calibrate", calibrate,
-                    "measure the backend's devices and collectives as the cluster's devices, write the file with "
-                    "them, and do nothing else")
+                    "measure the backend's devices and collectives as the cluster's devices, or, of a design whose "
+                    "devices are groups, as their members; write the file with them, and do nothing else")
             .typeName("FILE");
         command.flag("--force", force, "with --calibrate or --output: replace the file");
         command.flag("--json", json, "print one JSON object");
@@ -337,6 +337,14 @@ int shard(const ShardCommandOptions& given)
         throw Error("--steps", fmt::format("{} steps", given.steps), "use 1 to 1000");
     const GraphFile file = given.stage >= 0 ? readStageFile(given.file, given.stage) : readGraphFile(given.file);
     const std::unique_ptr<Backend> backend = backendFor(given, file);
+    const auto isGroup = [](const DeviceSpec& device) { return device.group != nullptr; };
+    if (!given.calibrate.empty() && std::any_of(file.cluster.devices.begin(), file.cluster.devices.end(), isGroup)) {
+        if (backend)
+            throw Error("--backend", "the groups of a whole design are measured on the host",
+                        "add --stage N for one group, or leave it out");
+        calibrateGroups(file, readDesign(given.file), given.calibrate, given.force, given.json);
+        return exitSuccess;
+    }
     if (!given.calibrate.empty()) {
         const auto host = backend ? nullptr : createHostBackend(static_cast<int>(file.cluster.devices.size()));
         calibrateShares(file, backend ? *backend : *host, given.calibrate, given.force, given.json);

@@ -6,8 +6,12 @@
 #include "core/base/rates.h"
 #include "core/base/textfile.h"
 #include "core/base/units.h"
+#include "core/design/redesign.h"
+#include "core/files/designfile.h"
+#include "executor/host/hostbackend.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -133,6 +137,52 @@ void calibrateShares(GraphFile file, Backend& backend, const std::string& path, 
     for (const auto& [kind, spec] : file.cluster.collectives)
         table.addRow({std::string(nameOf(kind)), formatDuration(spec.latency), formatBandwidth(spec.bandwidth)});
     table.print();
+}
+
+void calibrateGroups(const GraphFile& file, const Design& design, const std::string& path, bool overwrite, bool json)
+{
+    Cluster cluster = design.cluster;
+    int members = 0;
+    for (const DeviceSpec& device : cluster.devices)
+        members += device.group ? static_cast<int>(device.group->devices.size()) : 1;
+    refuseLarge(file, members, "--calibrate");
+    std::vector<std::vector<double>> ofDevices;
+    try {
+        const auto all = createHostBackend(members);
+        const std::vector<double> rates = measureDevices(file.graph, *all, {.elements = {}}).rates;
+        auto next = rates.begin();
+        for (std::size_t d = 0; d < cluster.devices.size(); ++d) {
+            DeviceSpec& device = cluster.devices[d];
+            const auto count = device.group ? static_cast<int>(device.group->devices.size()) : 1;
+            MeasuredGroup times;
+            if (device.group)
+                times = measureDevices(file.graph, *createHostBackend(count));
+            times.rates.assign(next, next + count); // with all others at work
+            next += count;
+            if (device.group) {
+                device = asOneDevice(calibrated(*device.group, times));
+            } else {
+                device.peakFlops = times.rates.front();
+                device.efficiency = 1;
+                device.memoryBandwidth = 0;
+            }
+            ofDevices.push_back(std::move(times.rates));
+        }
+    } catch (const Error& error) {
+        throw Error(file.locate(error.diagnostics()));
+    }
+    writeDesign(withCluster(design, std::move(cluster)), path, overwrite);
+    Json groups = Json::array();
+    for (std::size_t d = 0; d < ofDevices.size(); ++d) {
+        groups.push_back({{"device", static_cast<int>(d)}, {"rates", ofDevices[d]}});
+        std::vector<std::string> rates;
+        for (const double rate : ofDevices[d])
+            rates.push_back(fmt::format("{:.3g}", rate));
+        if (!json)
+            printText("device {}  {} FLOP/s, measured\n", d, fmt::join(rates, ", "));
+    }
+    if (json)
+        printJson({{"design", path}, {"groups", std::move(groups)}});
 }
 
 } // namespace pipewright::app

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "app/command.h"
+#include "core/design/design.h"
 #include "core/files/tensorgraphfile.h"
 #include "executor/sharding/collectivetimes.h"
 #include "executor/sharding/measuredstrategy.h"
@@ -28,5 +29,9 @@ void print(const ShardRun& run);
 
 /// Measures as many of the backend's devices as the file's cluster has, and writes the file with the results.
 void calibrateShares(GraphFile file, Backend& backend, const std::string& path, bool overwrite, bool json);
+
+/// The same of a design whose stages groups hold, on the host: rates of all members working at one time, as they do in
+/// a run, and each group's collectives. Writes the design with them; costs that a formula gave follow.
+void calibrateGroups(const GraphFile& file, const Design& design, const std::string& path, bool overwrite, bool json);
 
 } // namespace pipewright::app

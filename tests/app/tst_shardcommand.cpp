@@ -165,6 +165,34 @@ private Q_SLOTS:
         QCOMPARE(m_work.run("shard measured.json --json").json()["devices"].toInt(), 2);
         QCOMPARE(m_work.run("shard gpt.json --calibrate measured.json").code, 2); // it is there already
     }
+
+    void membersOfADesignAreMeasuredTogether()
+    {
+        const Outcome made = m_work.run("new 1f1b --devices 2 --microbatches 4 --model byte-gpt-small --sequence 8 "
+                                        "--cluster host-mixed -o mixed.json --force");
+        QVERIFY2(made.code == 0, qPrintable(made.errors));
+        const Outcome outcome = m_work.run("shard mixed.json --calibrate own.json --json");
+        QVERIFY2(outcome.code == 0, qPrintable(outcome.errors));
+        const QJsonArray
+            groups = outcome.json()["groups"].toArray(),
+            devices =
+                QJsonDocument::fromJson(m_work.read("own.json")).object()["cluster"].toObject()["devices"].toArray();
+        QCOMPARE(groups.size(), 2);
+        QCOMPARE(devices.size(), 2);
+        for (int d = 0; d < 2; ++d) {
+            const QJsonArray rates = groups[d].toObject()["rates"].toArray();
+            const QJsonObject group = devices[d].toObject()["group"].toObject();
+            QCOMPARE(rates.size(), 2);
+            for (int m = 0; m < 2; ++m)
+                QCOMPARE(group["devices"].toArray()[m].toObject()["peak_flops"].toDouble(), rates[m].toDouble());
+            QCOMPARE(group["collectives"].toObject().size(), 6);
+        }
+        // What is predicted follows.
+        const double before = m_work.run("predict mixed.json --json").json()["makespan_ns"].toDouble(),
+                     after = m_work.run("predict own.json --json").json()["makespan_ns"].toDouble();
+        QVERIFY(before > 0 && after > 0 && before != after);
+        QCOMPARE(m_work.run("shard mixed.json --calibrate b.json --backend cuda").code, 2);
+    }
 };
 
 PIPEWRIGHT_TEST(TestShardCommand, QCoreApplication)
