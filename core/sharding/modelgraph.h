@@ -28,13 +28,14 @@ struct LayerSkip {
 };
 
 /// Embedding, layers with attention and MLP or experts, final norm; a decoder ends with the projection to the
-/// vocabulary and cross entropy, an encoder with a sum in place of the head trained on it. `segments`: number of
-/// segments with ratios of their own. Rotary positions are part of attention, as their cost is negligible. Throws Error
-/// for models without a graph: pictures, latent attention, sinks, sequences in pieces.
+/// vocabulary and cross entropy, an encoder with a sum in place of the head trained on it. A classifier begins with its
+/// bag of features, has the MLPs alone, and ends with the projection to its classes. `segments`: number of segments
+/// with ratios of their own. Rotary positions are part of attention, as their cost is negligible. Throws Error for
+/// models without a graph: pictures, latent attention, sinks, sequences in pieces.
 TensorGraph transformerGraph(const ModelShape& shape, const StateBytesPerParameter& state, int segments = 1,
                              const std::vector<LayerSkip>& skips = {});
 
-/// Of a model's layers: transformer layers [first, first + count), with or without its two ends.
+/// Of a model's layers: [first, first + count) of those between its ends, with or without the two ends.
 struct LayerRange {
     int first = 0, count = 0;
     bool embedding = false, head = false;
