@@ -85,7 +85,7 @@ if [ "${1:-}" != --quick ]; then
     build dev program_tests -- -DCMAKE_UNITY_BUILD=OFF
     check_layout || failed=1
     # Of the executor those on GPUs that stand in, which the sanitizers' builds do not have.
-    on_gpus='cudaloader|cudarun|gpuranks|backend_conformance|membercollectives|shardingrun'
+    on_gpus='cudaloader|cudarun|gpuranks|groupgpus|backend_conformance|membercollectives|shardingrun'
     run_tests dev -R "^(kernels|gui|app|rooms|standin)\.|\.tst_($on_gpus)\$" || failed=1
 else
     build dev
