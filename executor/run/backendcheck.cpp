@@ -180,8 +180,6 @@ BackendCheck checkForBackend(const Design& design, const RunMeans& means)
             why.push_back({Severity::Error, "cluster.devices",
                            "groups, whose members share stages, are not trained by processes with GPUs",
                            "use --backend cuda, or mpi without GPUs, or a cluster without groups"});
-        if (why.empty() && (means.gpus || means.backend == "cuda"))
-            why = whyNotOnGpus(design.workload->shape);
         if (why.empty() && !hasGroups(design) && means.maths != RunOptions::Maths::Training && means.backend == "host")
             why = whyNotHere(design);
         check.trains = why.empty();
