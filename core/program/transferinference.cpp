@@ -32,7 +32,7 @@ public:
     TransferInference(Program& program, const Schedule& schedule, const OrderGraph& graph, const Costs& costs,
                       const Dataflow& dataflow, const WeightPlan& weights, const OffloadPlan& offload,
                       const OrderRun& run, const CompileOptions& options)
-        : TaskWriter(program, schedule, costs), m_graph(graph), m_dataflow(dataflow), m_options(options),
+        : TaskWriter(program, schedule, costs), m_graph(graph), m_dataflow(dataflow),
           m_end(program, schedule, costs, dataflow, options.commuteSharedGradients,
                 planReplicaSums(schedule, costs, dataflow, graph, run, options.commuteSharedGradients)),
           m_lastOnDevice(graph.firstOfDevice.size() - 1, none), m_firstOfPair(m_lastOnDevice),
@@ -467,7 +467,6 @@ private:
 
     const OrderGraph& m_graph;
     const Dataflow& m_dataflow;
-    const CompileOptions& m_options;
     StepEnd m_end;
     std::vector<TaskId> m_lastOnDevice;
     std::vector<TaskId> m_firstOfPair;        ///< per device: the first block of its last overlapped pair

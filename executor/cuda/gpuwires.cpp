@@ -36,10 +36,10 @@ public:
             reason = name + " was not found";
             return;
         }
-        const bool whole = find(m_begin, "nvmlInit_v2") & find(m_end, "nvmlShutdown")
-                           & find(m_deviceAt, "nvmlDeviceGetHandleByPciBusId_v2")
-                           & find(m_reach, "nvmlDeviceGetP2PStatus")
-                           & find(m_ancestor, "nvmlDeviceGetTopologyCommonAncestor");
+        const bool whole = find(m_begin, "nvmlInit_v2") && find(m_end, "nvmlShutdown")
+                           && find(m_deviceAt, "nvmlDeviceGetHandleByPciBusId_v2")
+                           && find(m_reach, "nvmlDeviceGetP2PStatus")
+                           && find(m_ancestor, "nvmlDeviceGetTopologyCommonAncestor");
         if (!whole) {
             reason = name + " lacks functions that are needed";
         } else if (const int code = m_begin(); code != success) {

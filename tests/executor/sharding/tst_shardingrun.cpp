@@ -19,6 +19,7 @@
 #include <QTest>
 
 #include <cmath>
+#include <mutex>
 #include <set>
 
 using namespace pipewright;
@@ -178,19 +179,25 @@ private Q_SLOTS:
         const Theory theory(graph, machineWith({2, 1}, 1), {{2. / 3, 1. / 3}});
         PipewrightCudaTable table = test::standInTable();
         static std::atomic<int> calls{0};
-        static std::atomic<void*> second{nullptr}; // the maths of the second device
+        static std::mutex locked;
+        static std::set<void*> second; // the maths of the second device's streams
         static thread_local bool injected = false;
+        static const auto isOfSecond = [](void* maths) {
+            const std::lock_guard lock(locked);
+            return second.contains(maths);
+        };
         calls = 0;
+        second.clear();
         table.createMaths = [](std::int32_t device, void* stream, const char* library, std::int32_t bfloat16,
                                void* workspace, void** maths) {
             const int code = test::standInTable().createMaths(device, stream, library, bfloat16, workspace, maths);
-            if (device == 1)
-                second = *maths;
+            if (const std::lock_guard lock(locked); device == 1)
+                second.insert(*maths);
             return code;
         };
         // In the middle of its second step.
         table.compute = [](void* maths, std::int32_t operation, const void* call, std::int64_t bytes) {
-            injected = operation == static_cast<std::int32_t>(kernels::Operation::GeluForward) && maths == second
+            injected = operation == static_cast<std::int32_t>(kernels::Operation::GeluForward) && isOfSecond(maths)
                        && ++calls == 2;
             return injected ? 1 : test::standInTable().compute(maths, operation, call, bytes);
         };
