@@ -145,7 +145,9 @@ private:
             Tensor& other = seen.own.emplace_back();
             if (m_imagined->reached.empty() || m_imagined->reached[static_cast<std::size_t>(d)]) {
                 const std::size_t elements = product(shape.begin(), shape.end());
-                other = {std::move(shape), {mine.data.data(), elements}, {}};
+                // An address that nothing is read from; this member may hold none of the tensor.
+                float* const imagined = mine.data.empty() ? reinterpret_cast<float*>(alignof(float)) : mine.data.data();
+                other = {std::move(shape), {imagined, elements}, {}};
             } else { // copied here, as seenBy() does
                 other = member(device).make(std::move(shape));
             }
