@@ -86,7 +86,7 @@ pid_t startGuarded(const std::string& program, std::vector<std::string> words, i
     }
     if (child < 0)
         _exit(127);
-    close_range(0, ~0U, 0); // whoever reads what the launcher or the ranks say waits until all have closed it
+    close_range(0, ~0U, 0); // readers of the ranks' output wait until every process has closed it
     guard(child);
 }
 

@@ -106,7 +106,7 @@ bool Actor::settle()
             continue;
         const Nanoseconds start = m_stopwatch->at(later.start), end = m_stopwatch->at(later.end);
         if (m_run.program->tasks[later.task].kind == TaskKind::Collective)
-            recordMeeting(later.task, start, end);
+            recordCollective(later.task, start, end);
         else
             recordTask(later.task, start, end);
     }

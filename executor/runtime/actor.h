@@ -7,7 +7,7 @@
 
 #include "executor/runtime/barrier.h"
 #include "executor/runtime/bus.h"
-#include "executor/runtime/meetings.h"
+#include "executor/runtime/collectivespans.h"
 #include "executor/runtime/memorymeter.h"
 #include "executor/runtime/plan.h"
 #include "executor/runtime/recorder.h"
@@ -90,7 +90,7 @@ struct RunState {
     std::vector<std::unique_ptr<Bus>> buses;
     std::unique_ptr<SumTurns> sumTurns;             ///< of sums on buses; null where the backend's links know no buses
     std::vector<std::unique_ptr<Barrier>> barriers; ///< per group, where the devices are members of such
-    Meetings meetings;                              ///< of members that do things later than they are issued
+    CollectiveSpans collectiveSpans;                ///< of members that do things later than they are issued
     StageWork* work = nullptr;
     Recorder* recorder = nullptr; ///< may be null
     RuntimeOptions options;
@@ -141,7 +141,7 @@ private:
     bool waitForArrivals(const PlannedInstruction& instruction);
     TaskContext contextOf(const PlannedInstruction& instruction) const;
     bool collective(const PlannedInstruction& instruction);
-    void recordMeeting(TaskId task, Nanoseconds start, Nanoseconds end);
+    void recordCollective(TaskId task, Nanoseconds start, Nanoseconds end);
     Barrier& barrierOfGroup() const;
     PairSum* sumOf(int sum) const;
     void postSum(int sum);

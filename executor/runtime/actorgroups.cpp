@@ -15,7 +15,7 @@ Barrier& Actor::barrierOfGroup() const
 bool Actor::collective(const PlannedInstruction& instruction)
 {
     const Task& task = m_run.program->tasks[instruction.task];
-    if (m_stopwatch && !m_run.work->meetsOnDevices() && !m_stream->synchronize())
+    if (m_stopwatch && !m_run.work->collectivesOnStreams() && !m_stream->synchronize())
         return false;
     // The last member to come never says that it waits: the others, who do, would seem to wait for nobody.
     const auto latest = barrierOfGroup().arriveAndWait(m_clock, m_run.stopped, [this](std::uint64_t round) {
@@ -46,10 +46,10 @@ bool Actor::collective(const PlannedInstruction& instruction)
     return true;
 }
 
-void Actor::recordMeeting(TaskId id, Nanoseconds start, Nanoseconds end)
+void Actor::recordCollective(TaskId id, Nanoseconds start, Nanoseconds end)
 {
     const Task& task = m_run.program->tasks[id];
-    if (const auto whole = m_run.meetings.add(id, task.peer - task.device + 1, start, end))
+    if (const auto whole = m_run.collectiveSpans.add(id, task.peer - task.device + 1, start, end))
         m_run.recorder->record(m_device, TaskRecord{id, m_run.step, task.device, whole->start, whole->end});
 }
 

@@ -252,7 +252,7 @@ StepOutcome Runtime::runStep(int step)
         return outcome;
     }
     m_run.step = step;
-    m_run.meetings.clear();
+    m_run.collectiveSpans.clear();
     m_run.work->beginStep(step);
     m_backend.beginStep();
 

@@ -63,7 +63,7 @@ public:
     virtual void collective(const TaskContext&) {}
     /// Of devices that do things later than they are issued: whether none of them begins a collective before all have
     /// come to it. Otherwise they are waited for on the host.
-    virtual bool meetsOnDevices() const { return false; }
+    virtual bool collectivesOnStreams() const { return false; }
     /// From any thread, when nothing is to go on: gives up what is in flight between the devices.
     virtual void abort() {}
     /// The part of a stage's gradient sums that this reduction adds up: a shared parameter's, or all of it

@@ -39,7 +39,7 @@ public:
     void compute(const TaskContext& context) override;
     void update(const TaskContext& context) override;
     void collective(const TaskContext& context) override;
-    bool meetsOnDevices() const override { return true; }
+    bool collectivesOnStreams() const override { return true; }
     void abort() override;
     Region sharedPart(const Task&, const BufferView& gradients) override { return gradients.region; }
     /// What a member sets out of its sum of gradients, or adds to it.

@@ -12,7 +12,6 @@
 #include <nlohmann/json.hpp>
 
 #include <QComboBox>
-#include <QFileDialog>
 #include <QFileInfo>
 #include <QGridLayout>
 #include <QLabel>
@@ -58,19 +57,9 @@ ProfileDialog::ProfileDialog(Document& document, const QString& program, const Q
     setWindowTitle(tr("Profile my module"));
     makePanel(this);
     m_profile->setProperty("primary", true); // before anything is laid out, which looks at it
-    m_module->setPlaceholderText(QStringLiteral("FILE.py:build"));
-    m_module->setAccessibleName(tr("Module"));
     m_module->setToolTip(tr("Your model: build() returns its layers in order; the file has batch(step) and "
                             "loss(output, target) too"));
-    QWidget* moduleRow = withBrowse(
-        m_module,
-        [this] {
-            const QString path =
-                QFileDialog::getOpenFileName(this, tr("Your module"), {}, tr("Python (*.py);;All files (*)"));
-            if (!path.isEmpty())
-                m_module->setText(path + QStringLiteral(":build"));
-        },
-        profileFieldWidth, this);
+    QWidget* moduleRow = withModuleBrowse(m_module, profileFieldWidth, this);
     m_python->setAccessibleName(tr("Python"));
     m_python->setToolTip(tr("The Python that has PyTorch"));
     m_python->setFixedWidth(profileFieldWidth);

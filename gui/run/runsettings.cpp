@@ -156,19 +156,9 @@ void RunSettings::showRow(QWidget* field, bool shown)
 void RunSettings::buildTorchFields(QWidget* form)
 {
     m_module = new QLineEdit(m_last.module, form);
-    m_module->setPlaceholderText(QStringLiteral("FILE.py:build"));
-    m_module->setAccessibleName(tr("Module"));
     m_module->setToolTip(tr("Your model: build() returns its layers in order, or build(stage) one stage; the file has "
                             "batch(step) and loss(output, target) too"));
-    m_moduleRow = withBrowse(
-        m_module,
-        [this] {
-            const QString path =
-                QFileDialog::getOpenFileName(this, tr("Your module"), {}, tr("Python (*.py);;All files (*)"));
-            if (!path.isEmpty())
-                m_module->setText(path + QStringLiteral(":build"));
-        },
-        runFieldWidth, form);
+    m_moduleRow = withModuleBrowse(m_module, runFieldWidth, form);
     m_synthetic = new QCheckBox(tr("no module: stages that take the design's times"), form);
     m_synthetic->setChecked(m_last.syntheticStages);
     m_replicas = makeCountField(tr("Replicas"), m_last.replicas, RunChoice::mostReplicas, runFieldWidth, form);

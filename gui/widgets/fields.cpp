@@ -4,6 +4,7 @@
 #include "gui/widgets/theme.h"
 #include "gui/widgets/words.h"
 
+#include <QFileDialog>
 #include <QHBoxLayout>
 #include <QKeyEvent>
 #include <QPushButton>
@@ -154,6 +155,19 @@ QWidget* withBrowse(QLineEdit* field, const std::function<void()>& browse, int w
     row->setFixedWidth(width);
     QObject::connect(button, &QPushButton::clicked, row, browse);
     return row;
+}
+
+QWidget* withModuleBrowse(QLineEdit* field, int width, QWidget* parent)
+{
+    field->setPlaceholderText(QStringLiteral("FILE.py:build"));
+    field->setAccessibleName(CountField::tr("Module"));
+    const auto browse = [field] {
+        const QString path = QFileDialog::getOpenFileName(field->window(), CountField::tr("Your module"), {},
+                                                          CountField::tr("Python (*.py);;All files (*)"));
+        if (!path.isEmpty())
+            field->setText(path + QStringLiteral(":build"));
+    };
+    return withBrowse(field, browse, width, parent);
 }
 
 TimeField::TimeField(const QString& name, const QString& tip, QWidget* parent) : QLineEdit(parent)

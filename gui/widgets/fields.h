@@ -39,6 +39,9 @@ QSpinBox* makeCountField(const QString& name, int value, int most, int width, QW
 /// A field with a button beside it that chooses a file.
 QWidget* withBrowse(QLineEdit* field, const std::function<void()>& browse, int width, QWidget* parent);
 
+/// The same of a person's PyTorch module, FILE.py:build.
+QWidget* withModuleBrowse(QLineEdit* field, int width, QWidget* parent);
+
 /// The same without buttons, for the panels.
 class NumberField : public CountField {
     Q_OBJECT
