@@ -313,7 +313,7 @@ LayerRuns runsAt(const LayerSlices& slices, int depth)
         if (!run.ranges.empty())
             found[std::move(names)].push_back(std::move(run));
         names.clear();
-        run.ranges.clear();
+        run = {};
     };
     Nanoseconds last = 0;
     for (std::size_t i = 0; i < slices.ranges.size(); ++i) {

@@ -58,7 +58,7 @@ private:
 
     NextRecord m_next;
     NameOfCall m_nameOfCall;
-    Release m_release;
+    [[maybe_unused]] Release m_release;                            ///< headers of CUPTI 12 have nothing that it frees
     std::unordered_set<uint32_t> m_launched;                       ///< correlations of what ran on a GPU, of this call
     std::unordered_map<uint32_t, int64_t> m_blocks, m_olderBlocks; ///< per correlation: of this call and the one before
     std::unordered_map<uint32_t, int32_t> m_contextGpus;           ///< per context: its GPU
