@@ -11,7 +11,8 @@ packages_tests="librapidcheck-dev libbenchmark-dev procps"
 packages_nice="ccache lld libgecode-dev libopenmpi-dev openmpi-bin"
 packages_window="xvfb openbox xdotool" # a real window for the tests that want one
 
-say() { printf '\033[1m%s\033[0m\n' "$*" >&2; }
+# Bold on a terminal only.
+say() { if [ -t 2 ]; then printf '\033[1m%s\033[0m\n' "$*" >&2; else printf '%s\n' "$*" >&2; fi; }
 
 # Those of the named packages that dpkg does not list as installed.
 missing_packages() {
