@@ -3,9 +3,9 @@
 #pragma once
 
 #include "core/base/prefetch.h"
+#include "core/program/devicepeaks.h"
 #include "core/program/program.h"
 
-#include <algorithm>
 #include <vector>
 
 namespace pipewright {
@@ -27,16 +27,13 @@ struct Channel {
     }
 };
 
-struct alignas(128) InstructionList { // a power of two, so that indexing is a shift
+struct alignas(128) InstructionList : DevicePeaks { // a power of two, so that indexing is a shift
     std::vector<Instruction> instructions;
     std::vector<Bytes> liveBytes;
     std::vector<Channel> channels; ///< from here; few destinations each
     std::size_t expected = 0;      ///< instructions
-    Bytes persistent = 0, live = 0, peak = 0;
-    int liveChunks = 0, mostChunks = 0;
     TaskId lastBlock = 0;
     std::vector<TaskId> openOffloads; ///< oldest first: what they read is still to be freed
-    Bytes hostLive = 0, hostPeak = 0;
     bool isWritten = true; ///< false: only the peaks are wanted
 
     Channel& channelTo(int destination)
@@ -53,9 +50,7 @@ struct alignas(128) InstructionList { // a power of two, so that indexing is a s
     [[gnu::always_inline]] inline void add(InstructionKind kind, TaskId task, BufferId buffer, Bytes kept,
                                            Bytes workspace)
     {
-        live += kept;
-        const Bytes running = live + workspace;
-        peak = std::max(peak, running);
+        const Bytes running = define(kept, workspace);
         if (!isWritten)
             return;
         Instruction& instruction = instructions.emplace_back();

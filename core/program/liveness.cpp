@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Liveness in two passes over the global task sequence. The first finds the last use of every buffer, on its own
 // device and by a transfer. The second projects: it appends each task to the instruction list of its device (a
-// transfer as a send and a receive), frees the buffers whose last use it is, and adds up live bytes and their peak.
+// transfer as a send and a receive), frees the buffers whose last use it is, and adds up live bytes and their peak (devicepeaks.h).
 // A sent buffer is freed when its send is over; a channel has a limited number of outstanding sends.
 // O(tasks + operands), and O(f log f) where f buffers are freed together. Source: JaxPP, arXiv 2412.14374.
 #include "core/program/liveness.h"
@@ -49,7 +49,7 @@ public:
         for (Lane& lane : m_lanes) {
             lane.instructions.reserve(lane.isWritten ? lane.expected : 0);
             lane.liveBytes.reserve(lane.isWritten ? lane.expected : 0);
-            lane.live = lane.peak = lane.persistent;
+            lane.begin();
         }
         const TaskId end = endOfBlocks(m_program);
         for (TaskId t = 0; t < m_program.tasks.size(); ++t) {
@@ -275,7 +275,7 @@ private:
         takeFreed([&](BufferId b) {
             add(here, InstructionKind::Free, m_uses[b].transfer, b, -m_uses[b].bytes);
             if (isInHostMemory(m_program.buffers[b].kind))
-                here.hostLive -= m_program.buffers[b].bytes;
+                here.moveOnHost(-m_program.buffers[b].bytes);
         });
     }
 
@@ -324,10 +324,10 @@ private:
         case Op::F:
         case Op::R:
             if (task.op == first)
-                lane.mostChunks = std::max(lane.mostChunks, ++lane.liveChunks);
+                lane.keepChunk();
             break;
         case Op::B:
-        case Op::W: --lane.liveChunks; break;
+        case Op::W: lane.releaseChunk(); break;
         case Op::I:
         case Op::U: break;
         }
@@ -345,8 +345,7 @@ private:
         add(here, InstructionKind::Offload, t, none);
         here.openOffloads.push_back(t);
         for (const BufferId b : m_program.writes(t))
-            here.hostLive += m_program.buffers[b].bytes;
-        here.hostPeak = std::max(here.hostPeak, here.hostLive);
+            here.moveOnHost(m_program.buffers[b].bytes);
     }
 
     [[gnu::noinline]] void reload(Lane& here, TaskId t)

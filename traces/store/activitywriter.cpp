@@ -7,6 +7,7 @@
 #include "traces/store/activitytables.h"
 #include "traces/store/database.h"
 #include "traces/store/schema.h"
+#include "traces/store/tracerecovery.h"
 
 #include <SQLiteCpp/SQLiteCpp.h>
 #include <sqlite3.h>

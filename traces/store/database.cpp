@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Opens traces and checks application id and schema. Recovery of a killed run is SQLite's: the write-ahead log beside
-// the file is replayed by the next reader.
+// Opens traces and checks application id and schema.
 #include "traces/store/database.h"
 
 #include "core/base/diagnostic.h"
 #include "traces/store/schema.h"
+#include "traces/store/tracerecovery.h"
 
 #include <SQLiteCpp/SQLiteCpp.h>
 #include <sqlite3.h>
@@ -135,11 +135,6 @@ std::int64_t storedTime(std::int64_t said)
 std::int64_t storedTime(const SQLite::Column& column)
 {
     return storedTime(column.getInt64());
-}
-
-std::vector<std::string> databaseCompanions()
-{
-    return {"-journal", "-wal", "-shm"};
 }
 
 void rethrowIfLocked(const std::string& path, const SQLite::Exception& error)

@@ -9,7 +9,6 @@
 #include <SQLiteCpp/Exception.h>
 
 #include <string>
-#include <vector>
 
 namespace pipewright {
 
@@ -33,9 +32,6 @@ inline constexpr const char* writingHint =
 /// not overflow.
 std::int64_t storedTime(std::int64_t said);
 std::int64_t storedTime(const SQLite::Column& column);
-
-/// Suffixes of SQLite's files beside a database; left over, they would be read with a new one.
-std::vector<std::string> databaseCompanions();
 
 /// For functions that recognise a file: a locked one cannot be recognised, and a second try would wait again. Rethrows
 /// its error as rethrowTraceError(), and returns with any other.

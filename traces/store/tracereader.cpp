@@ -7,12 +7,12 @@
 #include "core/files/designfile.h"
 #include "traces/store/database.h"
 #include "traces/store/schema.h"
+#include "traces/store/tracerecovery.h"
 
 #include <SQLiteCpp/SQLiteCpp.h>
 #include <sqlite3.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <future>
 #include <limits>
 #include <map>
@@ -308,20 +308,7 @@ try {
 
 Diagnostics TraceReader::whatMayBeMissing() const
 try {
-    if (complete())
-        return {};
-    const std::size_t finished = d->m_database.execAndGet("SELECT count(1) FROM STEPS").getInt64();
-    std::string hint =
-        "steps after these, the memory peaks of the whole run and the number of dropped records may be missing";
-    // SQLite makes an empty log where there is none.
-    std::error_code error;
-    const std::string log = std::filesystem::path(d->m_path + "-wal").filename().string();
-    if (const auto size = std::filesystem::file_size(d->m_path + "-wal", error); error || size == 0)
-        hint += "; should this be a copy, then the file " + log + ", with what was recorded last, belongs beside it";
-    return {{Severity::Warning, d->m_path,
-             "the trace is not complete: its run was killed, was ended early or is still going on; it holds "
-                 + std::to_string(finished) + (finished == 1 ? " finished step" : " finished steps"),
-             hint}};
+    return complete() ? Diagnostics{} : whatAKilledRunLeft(d->m_database, d->m_path);
 } catch (const SQLite::Exception& error) {
     rethrowTraceError(d->m_path, error);
 }

@@ -10,6 +10,7 @@
 #include "traces/store/database.h"
 #include "traces/store/gputables.h"
 #include "traces/store/schema.h"
+#include "traces/store/tracerecovery.h"
 
 #include <SQLiteCpp/SQLiteCpp.h>
 

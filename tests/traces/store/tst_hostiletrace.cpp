@@ -8,6 +8,7 @@
 #include "traces/store/query.h"
 #include "traces/store/recording.h"
 #include "traces/store/tracereader.h"
+#include "traces/store/tracerecovery.h"
 
 #include <SQLiteCpp/SQLiteCpp.h>
 
