@@ -34,7 +34,7 @@ struct alignas(128) InstructionList : DevicePeaks { // a power of two, so that i
     std::size_t expected = 0;      ///< instructions
     TaskId lastBlock = 0;
     std::vector<TaskId> openOffloads; ///< oldest first: what they read is still to be freed
-    bool isWritten = true; ///< false: only the peaks are wanted
+    bool isWritten = true;            ///< false: only the peaks are wanted
 
     Channel& channelTo(int destination)
     {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Liveness in two passes over the global task sequence. The first finds the last use of every buffer, on its own
 // device and by a transfer. The second projects: it appends each task to the instruction list of its device (a
-// transfer as a send and a receive), frees the buffers whose last use it is, and adds up live bytes and their peak (devicepeaks.h).
-// A sent buffer is freed when its send is over; a channel has a limited number of outstanding sends.
+// transfer as a send and a receive), frees the buffers whose last use it is, and adds up live bytes and their peak
+// (devicepeaks.h). A sent buffer is freed when its send is over; a channel has a limited number of outstanding sends.
 // O(tasks + operands), and O(f log f) where f buffers are freed together. Source: JaxPP, arXiv 2412.14374.
 #include "core/program/liveness.h"
 

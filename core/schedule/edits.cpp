@@ -278,16 +278,16 @@ int firstLegalIndex(const Schedule& schedule, const Block& block, Diagnostics* w
         ++i;
     const int earliest = static_cast<int>(i - graph.firstOfDevice[device]);
     // The same pass of earlier microbatches keeps its turn, where nothing that is placed needs this block before.
-    int dataParallelDevices = earliest;
+    int position = earliest;
     const std::vector<Block>& order = schedule.order[device];
     for (int k = earliest; k < static_cast<int>(order.size()); ++k) {
         const Block& other = order[k];
         if (other.op == block.op && other.stage == block.stage && other.replica == block.replica
             && other.microbatch < block.microbatch)
-            dataParallelDevices = k + 1;
+            position = k + 1;
     }
-    if (dataParallelDevices != earliest && placeBlock(schedule, block, dataParallelDevices).legal())
-        return dataParallelDevices;
+    if (position != earliest && placeBlock(schedule, block, position).legal())
+        return position;
     EditResult result = placeBlock(schedule, block, earliest);
     return result.legal() ? earliest : refuseBecause(std::move(result.diagnostics));
 }
