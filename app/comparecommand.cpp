@@ -11,6 +11,9 @@
 
 #include "core/base/beyondprediction.h"
 #include "core/cluster/devicename.h"
+#include "executor/run/backendcheck.h"
+#include "executor/run/grouprun.h"
+#include "executor/run/runsetup.h"
 #include "traces/analysis/comparison.h"
 #include "traces/analysis/durationdifference.h"
 #include "traces/analysis/replay.h"
@@ -183,7 +186,11 @@ int compareFiles(const CompareOptions& options)
     const StepChoice::Chosen chosen = measuredStep(trace, prediction.program, options.step);
     const Timeline& measured = chosen.timeline;
     const StepLengths lengths = stepLengths(trace.steps());
-    const Comparison comparison = compare(prediction.program, prediction.timeline, measured, trace.peakBytes());
+    Comparison comparison = compare(prediction.program, prediction.timeline, measured, trace.peakBytes());
+    if (runsMemberByMember(located.design)) {
+        const GroupRun run(located.design, whyNotTrainable(located.design).empty());
+        takePredictedPeaks(comparison, run.shownOf(peaksOf(run.members.program)));
+    }
     if (!options.picture.empty())
         writePicture(options.picture, options.force, pictureOf(options, located.design, prediction, chosen));
     const Explanation explanation = explain(prediction.program, located.design.costs, prediction.timeline, measured);

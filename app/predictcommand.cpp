@@ -79,7 +79,7 @@ struct OfMembers {
 };
 std::optional<OfMembers> memberPrediction(const Design& design)
 {
-    if (!hasGroups(design) || !whyNoMembers(design).empty())
+    if (!runsMemberByMember(design))
         return std::nullopt;
     const GroupRun run(design, whyNotTrainable(design).empty());
     OfMembers found{predictMembers(run.members), {}};

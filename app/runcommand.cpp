@@ -261,10 +261,12 @@ void print(const RunResult& result)
     else if (result.gradients)
         printText("{}   {}\n", result.gradients->lagged ? "weights  " : "gradients",
                   result.gradients->bitEqual ? fmt::format("bit-equal to the {} reference", referenceOf(result))
-                                             : fmt::format("differ from the {} reference by {:.3g} relative, "
-                                                           "in {} ({:.3g} is the most)",
-                                                           referenceOf(result), result.gradients->maxRelativeError,
-                                                           result.gradients->worst, result.gradients->within));
+                  : result.gradients->worst.empty()
+                      ? fmt::format("differ from the {} reference by rounding alone", referenceOf(result))
+                      : fmt::format("differ from the {} reference by {:.3g} relative, "
+                                    "in {} ({:.3g} is the most)",
+                                    referenceOf(result), result.gradients->maxRelativeError, result.gradients->worst,
+                                    result.gradients->within));
     if (result.scale) {
         const ScaleReport& scale = *result.scale;
         printText("scaled      {}\n", scale.text());

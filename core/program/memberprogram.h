@@ -21,4 +21,16 @@ struct MemberProgram {
 /// O(tasks · parts · members).
 MemberProgram memberProgram(const Program& groups, const GroupStages& stages, const Costs& costs);
 
+/// The member of `device`'s group with the highest peak, whose memory stands for the group's: numbered over all
+/// members.
+inline int fullestMember(const Program& members, const GroupStages& stages, int device)
+{
+    const int first = stages.firstOf(device);
+    int fullest = first;
+    for (int member = first; member < first + stages.membersOfDevice[device]; ++member)
+        if (members.devices[member].peakBytes > members.devices[fullest].peakBytes)
+            fullest = member;
+    return fullest;
+}
+
 } // namespace pipewright

@@ -16,7 +16,12 @@ namespace pipewright {
 
 bool runsMembers(const Design& design, const RunMeans& means)
 {
-    return hasGroups(design) && !(means.gpus && means.backend == "mpi") && whyNoMembers(design).empty();
+    return !(means.gpus && means.backend == "mpi") && runsMemberByMember(design);
+}
+
+bool runsMemberByMember(const Design& design)
+{
+    return hasGroups(design) && whyNoMembers(design).empty();
 }
 
 int devicesOfRun(const Design& design, const RunMeans& means)
@@ -82,14 +87,8 @@ GroupRun::GroupRun(const Design& given, bool trains, const sharding::MemberPlace
     const Communication way = groups.blockingTransfers ? Communication::Blocking : Communication::Overlapped;
     if (Diagnostics why = checkDeadlock(members.program, way); !why.empty())
         throw Error(std::move(why));
-    for (std::size_t group = 0; group < stages.membersOfDevice.size(); ++group) {
-        const int first = stages.firstOf(static_cast<int>(group));
-        int shown = first;
-        for (int member = first; member < first + stages.membersOfDevice[group]; ++member)
-            if (members.program.devices[member].peakBytes > members.program.devices[shown].peakBytes)
-                shown = member;
-        shownMember.push_back(shown);
-    }
+    for (int group = 0; group < std::ssize(stages.membersOfDevice); ++group)
+        shownMember.push_back(fullestMember(members.program, stages, group));
 }
 
 std::optional<GroupRun> groupRunOf(const Design& design, const RunOptions& options, bool trains, Backend* gpus)

@@ -20,6 +20,9 @@ namespace pipewright {
 /// processes they do not.
 bool runsMembers(const Design& design, const RunMeans& means);
 
+/// The same without regard to where: it has groups, and nothing of it forbids that their members run.
+bool runsMemberByMember(const Design& design);
+
 /// Devices, or processes, that a run of the design takes.
 int devicesOfRun(const Design& design, const RunMeans& means);
 /// Where these are on GPUs, if the design says so; a group's own cluster says it of its members. Throws Error where it

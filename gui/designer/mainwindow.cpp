@@ -270,8 +270,8 @@ void MainWindow::refreshNumbers()
         if (block->stage < design.schedule.stages() && block->replica < design.schedule.replicas())
             device = design.schedule.deviceOf(*block);
     }
-    m_memory->showDesign(
-        {design, shown, overlay, side, m_timeline->preview() ? m_document.prediction() : nullptr, device});
+    m_memory->showDesign({design, shown, overlay, side, m_timeline->preview() ? m_document.prediction() : nullptr,
+                          device, dragged ? nullptr : m_document.groupMemory()});
 }
 
 void MainWindow::alignCharts()

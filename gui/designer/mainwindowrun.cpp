@@ -172,7 +172,8 @@ void MainWindow::showGradients()
             return at != check.end() && at->is_number() ? at->get<double>() : without;
         };
         const double error = numberOf("max_relative_error", std::numeric_limits<double>::infinity());
-        m_numbers->setGradients(tr("differ by %1").arg(error, 0, 'g', 2), error <= numberOf("within", -1),
+        m_numbers->setGradients(error > 0 ? tr("differ by %1").arg(error, 0, 'g', 2) : tr("equal but for rounding"),
+                                error <= numberOf("within", -1),
                                 tr("Largest relative difference to the sequential run, in %1").arg(overlay->path));
     }
 }

@@ -195,7 +195,10 @@ void NumberBar::showPeak(const Design& design, const Metrics& metrics, const Doc
             }
     if (device < 0 || device >= std::ssize(metrics.devices))
         return;
-    const Bytes predicted = metrics.devices[device].peakBytes;
+    // Beside a recording the comparison has the peaks of groups from their members.
+    const Bytes predicted = overlay && side != Side::Predicted && device < std::ssize(overlay->comparison.devices)
+                                ? overlay->comparison.devices[device].predictedPeak
+                                : metrics.devices[device].peakBytes;
     const Bytes limit = device < std::ssize(design.cluster.devices) ? design.cluster.devices[device].memory : 0;
     const Bytes shown = side == Side::Predicted ? predicted : measured.value_or(0);
     set(tr("peak"),

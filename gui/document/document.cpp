@@ -364,6 +364,8 @@ void Document::setOverlay(const QString& tracePath, int step)
         overlay->measured =
             overlay->step == typicalStep ? std::move(variation.typical) : trace.timeline(program, overlay->step);
         overlay->comparison = compare(program, prediction()->timeline, overlay->measured, trace.peakBytes());
+        if (const GroupMemory* const memory = groupMemory())
+            takePredictedPeaks(overlay->comparison, memory->peaks);
         overlay->explanation = explain(program, m_design->costs, prediction()->timeline, overlay->measured);
         overlay->metrics = measure(program, overlay->explanation.completed);
         overlay->spread = std::move(variation.spread);
@@ -376,6 +378,16 @@ void Document::setOverlay(const QString& tracePath, int step)
         m_overlayStep = stepBefore;
         throw;
     }
+    Q_EMIT overlayChanged();
+}
+
+void Document::setGroupMemory(std::shared_ptr<const Design> of, GroupMemory memory)
+{
+    m_groupMemoryOf = std::move(of);
+    m_groupMemory = std::move(memory);
+    if (!m_overlay || groupMemory() == nullptr)
+        return;
+    takePredictedPeaks(m_overlay->comparison, m_groupMemory.peaks);
     Q_EMIT overlayChanged();
 }
 

@@ -109,6 +109,10 @@ public:
     static constexpr int typicalStep = -2; ///< every block at its median over the steps
     void setOverlay(const QString& tracePath, int step = medianStep);
     void clearOverlay();
+    /// Memory where groups hold stages, as predicted of each group's fullest member, of which a recording's memory is:
+    /// the prediction of the groups' own Program only estimates it. Kept while `of` is the design.
+    void setGroupMemory(std::shared_ptr<const Design> of, GroupMemory memory);
+    const GroupMemory* groupMemory() const { return m_groupMemoryOf == m_design ? &m_groupMemory : nullptr; }
     QString overlayPath() const { return m_overlayPath; } ///< also while overlay() is null after an edit
     struct Overlay {
         QString path;
@@ -186,6 +190,8 @@ private:
     std::int64_t m_largeFrom = manyBlocks;
     std::optional<Block> m_selection;
     std::unique_ptr<Overlay> m_overlay;
+    std::shared_ptr<const Design> m_groupMemoryOf; ///< null: not known
+    GroupMemory m_groupMemory;
     Side m_side = Side::Both;
     int m_overlayStep = medianStep; ///< as it was asked for
     QString m_overlayPath;          ///< kept while an edit makes the trace unfit, so that undoing shows it again

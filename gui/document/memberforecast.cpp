@@ -47,6 +47,11 @@ MemberForecast::Members MemberForecast::of(const Design& design, const Maker& ma
     const Prediction prediction = predictMembers(program);
     Members members = named(design, stages);
     members.makespan = prediction.metrics.makespan;
+    for (std::size_t device = 0; device < stages.membersOfDevice.size(); ++device) {
+        const int fullest = fullestMember(program.program, stages, static_cast<int>(device));
+        members.memory.peaks.push_back(prediction.metrics.devices[fullest].peakBytes);
+        members.memory.curves.push_back(prediction.timeline.memory[fullest]);
+    }
     const Program& tasks = program.program;
     std::vector<Member*> all;
     for (std::vector<Member>& group : members.ofDevice)
@@ -97,6 +102,7 @@ MemberForecast::MemberForecast(Document& document, QObject* parent)
 {
     m_worker.setMaxThreadCount(1);
     connect(&document, &Document::designChanged, this, &MemberForecast::refresh);
+    connect(&document, &Document::overlayChanged, this, &MemberForecast::refresh);
 }
 
 MemberForecast::~MemberForecast()
@@ -121,7 +127,8 @@ void MemberForecast::want(bool wanted)
 void MemberForecast::refresh()
 {
     const std::shared_ptr<const Design> design = m_document.sharedDesign();
-    if (!m_wanted || m_of == design)
+    const bool wanted = m_wanted || (m_document.overlay() != nullptr && hasGroups(*design));
+    if (!wanted || m_of == design)
         return;
     const int generation = ++m_generation;
     m_of = design;
@@ -164,6 +171,8 @@ void MemberForecast::refresh()
                 m_working = false;
                 m_members = members;
                 m_why = why;
+                if (members)
+                    m_document.setGroupMemory(m_of, members->memory);
                 Q_EMIT changed();
             },
             Qt::QueuedConnection);

@@ -45,6 +45,7 @@ public:
     struct Members {
         std::vector<std::vector<Member>> ofDevice; ///< one member where the device is no group
         std::vector<int> first; ///< per device: its first member, numbered over all, as in a recording
+        GroupMemory memory;     ///< as predicted of each device's fullest member
         Nanoseconds makespan = 0;
     };
 
@@ -55,7 +56,7 @@ public:
     using Maker = std::function<std::pair<GroupStages, MemberProgram>(const Design&)>;
     void setMaker(Maker maker);
 
-    void want(bool wanted);                                    ///< by those who show it
+    void want(bool wanted); ///< by those who show it; a recording that is laid over the design wants it, too
     const Members* members() const { return m_members.get(); } ///< null: on its way, or it cannot be
     QString why() const { return m_why; }                      ///< it cannot be, or that it is on its way
     bool isWorking() const { return m_working; }

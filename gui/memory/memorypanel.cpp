@@ -98,7 +98,7 @@ void MemoryPanel::showDesign(const Content& content)
             } else {
                 device.filled = curveOf(measured, d);
                 if (m_side == Side::Both)
-                    device.outlined = curveOf(predicted, d);
+                    device.outlined = content.groups ? StepCurve(content.groups->curves[d]) : curveOf(predicted, d);
             }
         }
         anything = anything || !device.filled.empty() || !device.outlined.empty();

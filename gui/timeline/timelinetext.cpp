@@ -187,7 +187,7 @@ std::vector<LaneHeader> laneHeaders(const Design& design, const Prediction* pred
             header.memory = tr("peak %1\u00a0×").arg(QLocale::c().toString(metrics.peakActivations, 'f', 1));
         }
         if (ofRecording && side == Side::Both)
-            header.memory = pairOfSizes(metrics.peakBytes, peak);
+            header.memory = pairOfSizes(recording->devices[device].predictedPeak, peak);
     }
     return headers;
 }

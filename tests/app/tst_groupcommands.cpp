@@ -60,6 +60,15 @@ private Q_SLOTS:
         QCOMPARE(check["reference"].toString(), "sequential");
         QVERIFY(check["max_relative_error"].toDouble() <= check["within"].toDouble());
 
+        // A group's peak is that of its fullest member, as predicted and as measured.
+        const QJsonObject compared = m_work.run("compare " + name + " " + name + ".db --json").json();
+        QCOMPARE(compared["per_device"].toArray().size(), 2);
+        for (const QJsonValue device : compared["per_device"].toArray()) {
+            const QJsonObject peak = device["peak_bytes"].toObject();
+            QVERIFY(peak["measured"].toInteger() > 0);
+            QCOMPARE(peak["predicted"].toInteger(), peak["measured"].toInteger());
+        }
+
         // The trace is the groups', and says nothing of GPUs.
         const Outcome explained = m_work.run("explain " + name + ".db");
         QVERIFY2(explained.code == 0, qPrintable(explained.errors));

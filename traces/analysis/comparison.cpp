@@ -44,7 +44,20 @@ Nanoseconds firstStart(const Timeline& timeline)
     return first == notRun ? 0 : first;
 }
 
+void takePredictedPeak(Comparison::Device& device, Bytes peak)
+{
+    device.predictedPeak = peak;
+    if (device.measuredPeak)
+        device.peakError = relativeError(static_cast<double>(peak), static_cast<double>(*device.measuredPeak));
+}
+
 } // namespace
+
+void takePredictedPeaks(Comparison& comparison, const std::vector<Bytes>& peaks)
+{
+    for (std::size_t device = 0; device < comparison.devices.size() && device < peaks.size(); ++device)
+        takePredictedPeak(comparison.devices[device], peaks[device]);
+}
 
 Comparison compare(const Program& program, const Timeline& predicted, const Timeline& measured,
                    const std::vector<Bytes>& measuredPeaks)
@@ -64,11 +77,9 @@ Comparison compare(const Program& program, const Timeline& predicted, const Time
         entry.busyError =
             relativeError(static_cast<double>(entry.predictedBusy), static_cast<double>(entry.measuredBusy));
         entry.predictedPeak = program.devices[device].peakBytes;
-        if (device < measuredPeaks.size() && (measuredPeaks[device] > 0 || entry.predictedPeak == 0)) {
+        if (device < measuredPeaks.size() && (measuredPeaks[device] > 0 || entry.predictedPeak == 0))
             entry.measuredPeak = measuredPeaks[device];
-            entry.peakError =
-                relativeError(static_cast<double>(entry.predictedPeak), static_cast<double>(*entry.measuredPeak));
-        }
+        takePredictedPeak(entry, entry.predictedPeak);
         result.devices.push_back(entry);
     }
 

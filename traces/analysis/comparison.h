@@ -41,5 +41,8 @@ struct Comparison {
 /// `measuredPeaks` per device, from the trace; a device that ran and has 0 bytes, or none, was not recorded.
 Comparison compare(const Program& program, const Timeline& predicted, const Timeline& measured,
                    const std::vector<Bytes>& measuredPeaks);
+/// Where groups hold stages, `peaks` per device: as predicted of each group's fullest member, whose memory a trace has.
+/// The groups' own Program only estimates them.
+void takePredictedPeaks(Comparison& comparison, const std::vector<Bytes>& peaks);
 
 } // namespace pipewright

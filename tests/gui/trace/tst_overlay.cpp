@@ -5,9 +5,11 @@
 #include "gui/designer/mainwindowfixture.h"
 #include "gui/designer/numberbar.h"
 #include "gui/designer/windowactions.h"
+#include "gui/document/memberforecast.h"
 #include "gui/document/timelinelayout.h"
 #include "gui/inspector/blockexplanation.h"
 #include "gui/inspector/inspector.h"
+#include "gui/timeline/timelinetext.h"
 #include "gui/timeline/timelineview.h"
 #include "gui/trace/causetable.h"
 #include "gui/trace/errortable.h"
@@ -17,6 +19,7 @@
 #include "gui/widgets/factlist.h"
 #include "gui/widgets/theme.h"
 #include "gui/widgets/words.h"
+#include "makers/groups.h"
 #include "testmain.h"
 #include "traces/import/kineto.h"
 #include "traces/import/traceimport.h"
@@ -32,6 +35,8 @@
 #include <QTreeWidget>
 #include <QUndoStack>
 #include <QWheelEvent>
+
+#include <algorithm>
 
 using namespace pipewright;
 using Fixture = MainWindowFixture;
@@ -61,6 +66,30 @@ private Q_SLOTS:
         fixture.window.windowActions().clearOverlay->trigger();
         QVERIFY(!fixture.window.runErrors().isVisible());
         QCOMPARE(table->errors().rowCount(), 0);
+    }
+
+    void ofAGroupItsFullestMembersMemoryIsComparedWithTheRecorded()
+    {
+        Fixture fixture;
+        Document& document = fixture.document();
+        document.reset(test::groupDesign("1f1b", {{1e9, 5e8}, {2e9}}, 4));
+        document.setOverlay(recordRun(document, fixture.folder.filePath(QStringLiteral("run.db")), 1.25));
+        QTRY_VERIFY_WITH_TIMEOUT(document.groupMemory() != nullptr, 60'000);
+        const MemberForecast::Members* const members = fixture.window.timeline().memberForecast().members();
+        QVERIFY(members != nullptr);
+        Bytes fullest = 0;
+        for (const MemberForecast::Member& member : members->ofDevice[0])
+            fullest = std::max(fullest, member.peakBytes);
+        // Otherwise nothing here would tell the members' peaks from the groups' estimate.
+        QVERIFY(document.prediction()->program.devices[0].peakBytes != fullest);
+        for (const int step : {Document::medianStep, Document::typicalStep}) {
+            document.setOverlay(document.overlayPath(), step);
+            QCOMPARE(document.overlay()->comparison.devices[0].predictedPeak, fullest);
+        }
+        // The memory that was recorded is one MiB.
+        const auto headers =
+            laneHeaders(document.design(), document.prediction(), &document.overlay()->comparison, Side::Both);
+        QCOMPARE(headers[0].memory, QString::number(double(fullest) / (1 << 20), 'f', 3) + QStringLiteral(" → 1\u00a0MiB"));
     }
 
     void whileABlockIsDraggedTheLanesShowTheTimesThatItIsJudgedBy()
