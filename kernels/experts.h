@@ -34,8 +34,14 @@ struct RouteTokens {
     std::span<float> logitsToProbabilities;
     std::span<std::int32_t> choice, row;
     std::span<float> weight;
-    std::span<std::int32_t> begin; ///< experts + 1
+    std::span<std::int32_t> begin;            ///< experts + 1
+    std::span<const std::int32_t> given = {}; ///< as choice, which is then these and not made here; empty: none
 };
+
+/// On the host: whether a token could choose these experts, were each of its scores off by at most `tolerance`. Then
+/// it does where the scores of the chosen are so much higher and all others so much lower.
+bool couldChoose(const Router& router, std::span<const float> correction, std::span<const float> probabilities,
+                 std::span<const std::int32_t> choice, float tolerance);
 
 /// Of the weights: with outputGrad[tokens][width] and the experts' outputs [copies][width] to the logits' gradient.
 struct RouteTokensGrad {

@@ -17,7 +17,7 @@ namespace pipewright {
 
 namespace {
 
-enum PeerMessageKind : std::uint32_t { Tasks, Memory, BufferBytes, Summary, GpuNames, Gpu, StepDone };
+enum PeerMessageKind : std::uint32_t { Tasks, Memory, BufferBytes, Summary, GpuNames, Gpu, StepDone, Choices };
 
 template<typename Record>
 std::span<const std::byte> bytesOf(const std::vector<Record>& records)
@@ -170,8 +170,14 @@ void postBuffers(Peers& peers, const Program& program, const std::function<Regio
         }
 }
 
-std::vector<std::pair<int, RankSummary>> unpack(const std::vector<PeerMessage>& messages,
-                                                const std::function<Region(BufferId)>& placeOf)
+void postChoices(Peers& peers, std::size_t block, std::span<const std::int32_t> choices)
+{
+    peers.post(Choices, static_cast<std::uint32_t>(block), std::as_bytes(choices));
+}
+
+std::vector<std::pair<int, RankSummary>>
+unpack(const std::vector<PeerMessage>& messages, const std::function<Region(BufferId)>& placeOf,
+       const std::function<std::span<std::int32_t>(std::size_t block)>& choicesOf)
 {
     std::vector<std::pair<int, RankSummary>> summaries;
     for (const PeerMessage& message : messages) {
@@ -180,6 +186,10 @@ std::vector<std::pair<int, RankSummary>> unpack(const std::vector<PeerMessage>& 
             if (to.data != nullptr) // null: of a buffer that is none of the program's
                 std::memcpy(to.data, message.bytes.data(),
                             std::min(message.bytes.size(), static_cast<std::size_t>(to.bytes)));
+        }
+        if (message.kind == Choices && choicesOf && !message.bytes.empty()) {
+            const std::span<std::int32_t> to = choicesOf(message.number);
+            std::memcpy(to.data(), message.bytes.data(), std::min(message.bytes.size(), to.size_bytes()));
         }
         if (message.kind == Summary && message.bytes.size() == sizeof(RankSummary)) {
             auto& [from, summary] = summaries.emplace_back(message.from, RankSummary{});

@@ -9,6 +9,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <optional>
 
 namespace pipewright {
 
@@ -110,14 +111,49 @@ GradientCheck compareParameters(const TrainingWork& work, const LaggedTrainer& r
     return check;
 }
 
+std::vector<StageStart> startOfLastStep(const TrainingWork& work, const Program& program, int steps)
+{
+    std::vector<StageStart> starts;
+    for (int stage = 0; stage < work.stages(); ++stage) {
+        const auto parameters = work.parameters(stage);
+        StageStart& start = starts.emplace_back(StageStart{{parameters.begin(), parameters.end()}, {}, 0});
+        if (!program.versioned())
+            continue;
+        const auto state = work.optimizerState(stage);
+        start.state.assign(state.begin(), state.end());
+        // Every step updates a stage as often as the one before.
+        const auto each = std::count_if(program.tasks.begin(), program.tasks.end(), [stage](const Task& task) {
+            return task.kind == TaskKind::Update && task.stage == stage;
+        });
+        start.updates = static_cast<int>(each) * (steps - 1);
+    }
+    return starts;
+}
+
+namespace {
+
+GradientCheck withRouting(GradientCheck check, const std::optional<FollowedRun>& followed)
+{
+    if (followed)
+        check.routing = {followed->check.tokens, followed->check.otherwise, followed->check.unexplained,
+                         followed->check.first};
+    return check;
+}
+
+} // namespace
+
 GradientCheck checkLastStep(const LastStep& last, const TrainingWork& work, double bound)
 {
     const Design& design = last.design;
+    std::optional<FollowedRun> followed;
+    if (const KeptChoices* const kept = work.choices(); kept && kept->isAnywhere())
+        followed.emplace(FollowedRun{kept->all(), bound});
     if (last.program.versioned()) {
         LaggedTrainer reference(last.workload, design.layersPerStage, design.schedule, design.dataflow.skips,
                                 microbatchesPerUpdate(last.program), last.optimizer, last.data);
+        reference.follow(followed ? &*followed : nullptr);
         reference.step(last.number, last.start);
-        return compareParameters(work, reference, last.start, bound);
+        return withRouting(compareParameters(work, reference, last.start, bound), followed);
     }
     SequentialTrainer reference(last.workload, design.layersPerStage, last.program.microbatches, last.optimizer,
                                 last.data, last.seed, design.dataflow.skips);
@@ -125,8 +161,9 @@ GradientCheck checkLastStep(const LastStep& last, const TrainingWork& work, doub
     for (const StageStart& start : last.start)
         parameters.push_back(start.parameters);
     reference.startAt(last.number, parameters);
+    reference.follow(followed ? &*followed : nullptr);
     reference.step(accumulationOrder(last.program));
-    return compareGradients(work, reference, bound);
+    return withRouting(compareGradients(work, reference, bound), followed);
 }
 
 GradientCheck notCompared(const RunResult& result, bool trains, bool versioned)
@@ -142,7 +179,20 @@ GradientCheck notCompared(const RunResult& result, bool trains, bool versioned)
 
 void noteOfGradients(const GradientCheck& check, Diagnostics& notes)
 {
-    if (!check.holds())
+    const GradientCheck::Routing& routing = check.routing;
+    if (routing.unexplained > 0)
+        notes.push_back({Severity::Error, routing.first,
+                         fmt::format("it visited experts that rounding does not explain, one of {} such choices of {}",
+                                     routing.unexplained, routing.tokens),
+                         "this is a fault of the program or of the machine: please report it with the design"});
+    else if (routing.otherwise > 0)
+        notes.push_back({Severity::Note,
+                         "experts",
+                         fmt::format("{} of {} choices of a token differ from the sequential reference's, between "
+                                     "experts that score alike up to rounding; the reference was given the run's",
+                                     routing.otherwise, routing.tokens),
+                         {}});
+    if (check.maxRelativeError > check.within)
         notes.push_back({Severity::Error, check.worst,
                          fmt::format("its gradient differs from the sequential reference's by {:.3g} relative, and "
                                      "{:.3g} is the most for this precision",

@@ -24,6 +24,9 @@ GradientCheck compareGradients(const TrainingWork& work, const SequentialTrainer
 GradientCheck compareParameters(const TrainingWork& work, const LaggedTrainer& reference,
                                 const std::vector<StageStart>& start, double bound);
 
+/// Where the last of so many steps begins, once the values are on the host.
+std::vector<StageStart> startOfLastStep(const TrainingWork& work, const Program& program, int steps);
+
 /// A step to be repeated by a reference: the last of a run.
 struct LastStep {
     const Workload& workload;
@@ -35,13 +38,14 @@ struct LastStep {
     int number;
     const std::vector<StageStart>& start; ///< per stage
 };
-/// With the sequential run; where weights are updated amid the step, with the lagged one.
+/// With the sequential run; where weights are updated amid the step, with the lagged one. Where the run kept which
+/// experts tokens visit, they visit those in the reference too, and what it would have done otherwise is counted.
 GradientCheck checkLastStep(const LastStep& last, const TrainingWork& work, double bound);
 
 /// Why a run's last step was compared with nothing.
 GradientCheck notCompared(const RunResult& result, bool trains, bool versioned);
 
-/// Of a check that does not hold: an error more.
+/// Of a check that does not hold: an error more. Of experts that only roundings decided: a note.
 void noteOfGradients(const GradientCheck& check, Diagnostics& notes);
 
 /// Where stages are updated amid the step: which version every block really read. Throws Error for another than the

@@ -27,7 +27,6 @@
 #include <fmt/format.h>
 
 namespace pipewright {
-
 namespace {
 
 /// What training needs beside the runtime; absent for timed maths.
@@ -203,6 +202,8 @@ private:
                                                    *m_training->data, m_options.seed, microbatchesPerUpdate(m_program),
                                                    m_program.recompute);
         work->setStart(std::move(start));
+        if (m_options.checkGradients)
+            work->keepChoices();
         if (m_dump)
             work->keepProbabilities();
         m_trainingWork = work.get();
@@ -267,6 +268,22 @@ private:
             takeMessages();
     }
 
+    /// Likewise the choices of experts.
+    void fetchChoices()
+    {
+        KeptChoices* const choices = m_trainingWork ? m_trainingWork->choices() : nullptr;
+        if (choices)
+            choices->fetch();
+        if (!choices || !m_peers)
+            return;
+        for (std::size_t block = 0; block < choices->blocks(); ++block)
+            if (choices->isLocal(block))
+                postChoices(*m_peers, block, choices->of(block));
+        m_peers->barrier();
+        if (m_result.speaks)
+            takeMessages();
+    }
+
     Region mirrorOf(BufferId buffer)
     {
         return m_groupTraining ? m_groupTraining->mirrorOf(buffer) : m_trainingWork->mirrorOf(buffer);
@@ -275,17 +292,24 @@ private:
     /// What has come by now: a process that is ahead may have sent its summary with the buffers.
     void takeMessages()
     {
-        const auto summaries =
-            unpack(m_gathering ? m_gathering->takeOthers() : m_peers->takeMessages(), [this](BufferId buffer) {
+        const auto summaries = unpack(
+            m_gathering ? m_gathering->takeOthers() : m_peers->takeMessages(),
+            [this](BufferId buffer) {
                 return m_trains && buffer < m_program.buffers.size() ? mirrorOf(buffer) : Region{};
+            },
+            [this](std::size_t block) {
+                KeptChoices* const choices = m_trainingWork ? m_trainingWork->choices() : nullptr;
+                return choices ? choices->of(block) : std::span<std::int32_t>();
             });
         m_summaries.insert(m_summaries.end(), summaries.begin(), summaries.end());
     }
 
     void mergeResults()
     {
-        if (m_trains && m_options.checkGradients)
+        if (m_trains && m_options.checkGradients) {
             fetchBuffers(m_program.versioned() ? kindOfParameters() : BufferKind::Gradients);
+            fetchChoices();
+        }
         if (m_dump || !m_options.saveWeights.empty())
             fetchBuffers(kindOfParameters());
         if (m_dump)
@@ -330,7 +354,7 @@ private:
                 if (m_result.speaks && m_groupTraining)
                     m_groupStart = m_groupTraining->parameters();
                 else if (m_result.speaks)
-                    keepStart();
+                    m_lastStart = startOfLastStep(*m_trainingWork, m_program, m_options.steps);
             }
             if (step + 1 == m_options.steps)
                 dumpParameters("last");
@@ -376,10 +400,9 @@ private:
 
     void dumpParameters(const char* when)
     {
-        if (!m_dump)
-            return;
-        bring(kindOfParameters());
-        if (m_result.speaks)
+        if (m_dump)
+            bring(kindOfParameters());
+        if (m_dump && m_result.speaks)
             m_dump->addParameters(when, broughtParameters());
     }
 
@@ -416,28 +439,6 @@ private:
         return m_trainingWork ? m_trainingWork->kindOfParameters() : m_groupTraining->kindOfParameters();
     }
 
-    void keepStart()
-    {
-        for (int stage = 0; stage < m_trainingWork->stages(); ++stage) {
-            const auto parameters = m_trainingWork->parameters(stage);
-            StageStart& start = m_lastStart.emplace_back(StageStart{{parameters.begin(), parameters.end()}, {}, 0});
-            if (!m_program.versioned())
-                continue;
-            const auto state = m_trainingWork->optimizerState(stage);
-            start.state.assign(state.begin(), state.end());
-            start.updates = updatesBefore(stage);
-        }
-    }
-
-    /// The run's, since every step updates a stage as often as the one before.
-    int updatesBefore(int stage) const
-    {
-        const auto each = std::count_if(m_program.tasks.begin(), m_program.tasks.end(), [stage](const Task& task) {
-            return task.kind == TaskKind::Update && task.stage == stage;
-        });
-        return static_cast<int>(each) * (m_options.steps - 1);
-    }
-
     void checkGradients()
     {
         if (m_groups) {
@@ -448,8 +449,10 @@ private:
                 gradientBoundOf(m_options, m_design.workload->shape), m_design.workload->shape.dataType);
             return;
         }
-        if (!m_peers)
+        if (!m_peers) { // else they are here already
             m_trainingWork->fetch(m_program.versioned() ? kindOfParameters() : BufferKind::Gradients);
+            fetchChoices();
+        }
         const Workload workload = withAttention(*m_design.workload, attentionOnHost(m_design.workload->shape));
         m_result.gradients = checkLastStep({workload, m_design, m_program, m_training->optimizer, *m_training->data,
                                             m_options.seed, m_options.steps - 1, m_lastStart},

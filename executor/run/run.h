@@ -76,7 +76,16 @@ struct GradientCheck {
     std::string reference{}; ///< what else it was compared with: "whole-module"
     std::string skipped{};   ///< why nothing was compared; empty otherwise
 
-    bool holds() const { return maxRelativeError <= within; }
+    /// Of models with experts on devices that add up in another order than the reference: choices of a token in a
+    /// layer, which the reference followed. Those that are not its own are between experts whose scores differ by no
+    /// more than rounding; of any other the first is named, and the check does not hold.
+    struct Routing {
+        std::int64_t tokens = 0, otherwise = 0, unexplained = 0;
+        std::string first{};
+    };
+    Routing routing{};
+
+    bool holds() const { return maxRelativeError <= within && routing.unexplained == 0; }
 };
 
 class Runtime;

@@ -80,6 +80,10 @@ std::string RunResult::toJson() const
                                   {"bit_equal", check.bitEqual},
                                   {"max_relative_error", check.maxRelativeError},
                                   {"within", check.within}};
+    if (check.routing.tokens > 0)
+        json["gradient_check"]["routing"] = {{"tokens", check.routing.tokens},
+                                             {"otherwise", check.routing.otherwise},
+                                             {"unexplained", check.routing.unexplained}};
     if (!clockOffsets.empty()) {
         json["clock_offset_ns"] = clockOffsets;
         json["clock_uncertainty_ns"] = clockUncertainties;

@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <utility>
 
 namespace pipewright {
@@ -112,10 +113,15 @@ private:
         for (const SkipConnection& skip : m_trainer.m_skips)
             if (skip.toStage == block.stage)
                 skips.emplace_back(at(skip.fromStage).microbatches[m].output);
+        StageMemory kept = memory(stage, block.microbatch);
+        std::optional<FollowingChoices> following;
+        if (m_trainer.m_followed)
+            kept.operations = &following.emplace(
+                m_trainer.m_followed->of(block.stage, block.microbatch, int(m_trainer.m_losses.size())));
         stage.maths.forward(weights(i),
                             {m_trainer.m_tokens[m], activation, m_trainer.m_targets[m],
                              std::span(m_trainer.m_losses).subspan(m, 1), skips},
-                            memory(stage, block.microbatch), stage.microbatches[m].output);
+                            kept, stage.microbatches[m].output);
     }
 
     void backward(BlockIndex i, const Block& block)

@@ -7,6 +7,7 @@
 
 #include "core/schedule/schedule.h"
 #include "core/schedule/validate.h"
+#include "executor/training/expertchoices.h"
 #include "executor/training/optimizer.h"
 #include "executor/training/storedstage.h"
 #include "executor/training/trainingdata.h"
@@ -30,6 +31,9 @@ public:
     LaggedTrainer(const Workload& workload, const std::vector<int>& layersPerStage, const Schedule& schedule,
                   std::vector<SkipConnection> skips, int batch, const OptimizerSettings& optimizer,
                   const TrainingData& data);
+
+    /// As SequentialTrainer::follow().
+    void follow(FollowedRun* run) { m_followed = run; }
 
     /// One step from there, on the microbatches of that number.
     void step(int number, std::vector<StageStart> start);
@@ -68,6 +72,7 @@ private:
     const Schedule& m_schedule;
     std::vector<SkipConnection> m_skips;
     const TrainingData& m_data;
+    FollowedRun* m_followed = nullptr;
     std::vector<Stage> m_stages;
     std::vector<std::vector<std::int32_t>> m_tokens, m_targets; ///< per microbatch
     std::vector<float> m_losses;

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <optional>
 #include <string>
 
 namespace pipewright {
@@ -222,8 +223,12 @@ double SequentialTrainer::forward()
             std::vector<std::byte>& output = stage.microbatches[m].output;
             float share = 0;
             const auto skips = skipInputs(s, m);
-            stage.maths.forward(stage.weights(), {m_tokens[m], activation, m_targets[m], {&share, 1}, skips},
-                                stage.memory(int(m)), output);
+            StageMemory memory = stage.memory(int(m));
+            std::optional<FollowingChoices> following;
+            if (m_followed)
+                memory.operations = &following.emplace(m_followed->of(int(s), int(m), m_microbatches));
+            stage.maths.forward(stage.weights(), {m_tokens[m], activation, m_targets[m], {&share, 1}, skips}, memory,
+                                output);
             loss += share;
             activation = output;
         }

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "core/schedule/validate.h"
+#include "executor/training/expertchoices.h"
 #include "executor/training/optimizer.h"
 #include "executor/training/storedstage.h"
 #include "executor/training/trainingdata.h"
@@ -50,6 +51,9 @@ public:
     /// state is not taken over, so only the next step's loss and gradients are those of that training.
     /// Throws Error when the sizes are not this model's.
     void startAt(int completedSteps, const std::vector<std::vector<float>>& parameters);
+
+    /// Tokens of the next step visit the experts that they visited there. It must outlive that step.
+    void follow(FollowedRun* run) { m_followed = run; }
 
     /// Forward only, on the microbatches of the present step; the parameters stay.
     Evaluation evaluate();
@@ -98,6 +102,7 @@ private:
     int m_microbatches, m_sequencePieces;
     int m_step = 0; ///< completed steps
     const TrainingData* m_data;
+    FollowedRun* m_followed = nullptr;
     std::vector<SkipConnection> m_skips;
     std::vector<Stage> m_stages;
     std::vector<std::vector<std::int32_t>> m_tokens, m_targets; ///< per microbatch

@@ -12,7 +12,6 @@
 #include <cstring>
 
 namespace pipewright {
-
 TrainingWork::TrainingWork(const Workload& workload, const std::vector<int>& layersPerStage, int microbatches,
                            const OptimizerSettings& optimizer, const TrainingData& data, std::uint64_t seed, int batch,
                            const std::vector<Recompute>& recompute)
@@ -26,6 +25,8 @@ TrainingWork::TrainingWork(const Workload& workload, const std::vector<int>& lay
                           stage < recompute.size() ? recompute[stage] : Recompute::None);
         StageOptimizer stageOptimizer(maths.parameters(), optimizer);
         m_stages.push_back({std::move(maths), std::move(stageOptimizer)});
+        if (layers >= 0 && std::size_t(first + layers) <= workload.layers.size()) // else it is said below
+            m_chosen.push_back(choicesOf(std::span(workload.layers).subspan(std::size_t(first), std::size_t(layers))));
         first += layers;
     }
     if (first != static_cast<int>(workload.layers.size()))
@@ -59,6 +60,8 @@ void TrainingWork::prepare(const Program& program, std::span<const Region> regio
     }
     m_regions.assign(regions.begin(), regions.end());
     preparePlaces();
+    if (m_choices && m_backend)
+        m_choices->prepare(program, *m_backend);
     for (const Buffer& buffer : program.buffers)
         checkSize(buffer);
     for (TaskId t = 0; t < program.tasks.size(); ++t)
@@ -112,7 +115,8 @@ Bytes TrainingWork::textBytes() const
 Bytes TrainingWork::bytesBeside(const Program& program, int device, const Capabilities& capabilities) const
 {
     const Ends ends = endsOn(program, device);
-    return !capabilities.hostAddressable && (ends.head || ends.embedding) ? textBytes() : 0;
+    const Bytes choices = m_choices ? m_choices->bytesOn(program, device, capabilities) : 0;
+    return choices + (!capabilities.hostAddressable && (ends.head || ends.embedding) ? textBytes() : 0);
 }
 
 /// Of one microbatch, on a device of its own memory.
@@ -382,6 +386,9 @@ void TrainingWork::compute(const TaskContext& context)
             keepProbabilities(task, memory.saved);
             break;
         }
+        std::optional<KeepingChoices> keeping;
+        if (const auto kept = m_choices ? m_choices->on(task) : std::span<std::int32_t>(); !kept.empty())
+            memory.saved.operations = &keeping.emplace(*context.operations, kept);
         maths.forward(weights, input, memory.saved, memory.output);
         for (const std::span<std::byte> skip : memory.skipOutputs)
             context.operations->run(kernels::copyOf<std::byte>(memory.output, skip));

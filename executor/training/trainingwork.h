@@ -8,6 +8,7 @@
 #pragma once
 
 #include "executor/runtime/stagework.h"
+#include "executor/training/keptchoices.h"
 #include "executor/training/optimizer.h"
 #include "executor/training/storedstage.h"
 #include "executor/training/trainingdata.h"
@@ -17,6 +18,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <vector>
 
 namespace pipewright {
@@ -65,6 +67,13 @@ public:
     void keepProbabilities() { m_probabilities.resize(m_losses.size()); }
     /// Of the last step, per microbatch; empty where they were not kept.
     const std::vector<std::vector<float>>& probabilities() const { return m_probabilities; }
+
+    /// To be called before the program is prepared: devices whose memory the host cannot touch, which add up in another
+    /// order than it, keep which experts tokens visit.
+    void keepChoices() { m_choices.emplace(m_chosen, int(m_losses.size())); }
+    /// Of the last step; null where nobody keeps them.
+    KeptChoices* choices() { return m_choices ? &*m_choices : nullptr; }
+    const KeptChoices* choices() const { return m_choices ? &*m_choices : nullptr; }
 
     /// Between steps: the values of that kind that are not in the host's memory are copied to where the functions
     /// below show them.
@@ -171,6 +180,8 @@ private:
     std::vector<std::vector<std::int32_t>> m_tokens, m_targets; ///< per microbatch
     std::vector<float> m_losses;                                ///< per microbatch, its share
     std::vector<std::vector<float>> m_probabilities;            ///< likewise, once they are kept
+    std::vector<std::int64_t> m_chosen;                         ///< per stage, by choicesOf()
+    std::optional<KeptChoices> m_choices;
     /// Per stage and microbatch: its SavedUntilWeightGrad, which I too looks into on a GPU. It lives until W, which
     /// comes after I on the same device, so the order of that device is enough.
     std::vector<Region> m_savedForWeights;

@@ -76,7 +76,8 @@ __device__ void choose(const Router& router, float* scores, std::int32_t* choice
     }
 }
 
-__global__ void route(Router router, const float* correction, float* logits, std::int32_t* choices, float* weights)
+__global__ void route(Router router, const float* correction, const std::int32_t* given, float* logits,
+                      std::int32_t* choices, float* weights)
 {
     __shared__ float p[mostExperts], scores[mostExperts], groupScores[mostExperts];
     __shared__ std::int32_t chosen[mostExperts];
@@ -101,8 +102,12 @@ __global__ void route(Router router, const float* correction, float* logits, std
         }
         __syncthreads();
     }
-    if (threadIdx.x < lanes)
+    if (given) {
+        for (int k = int(threadIdx.x); k < router.perToken; k += int(blockSize))
+            chosen[k] = given[token * router.perToken + k];
+    } else if (threadIdx.x < lanes) {
         choose(router, scores, chosen);
+    }
     __syncthreads();
     float sum = 0;
     for (int k = 0; k < router.perToken; ++k)
@@ -236,8 +241,9 @@ void run(const Context& context, const RouteTokens& call)
     const auto copies = std::int64_t(call.choice.size());
     if (tokens > 0)
         route<<<tokens, blockSize, 0, context.stream>>>(
-            router, call.correction.empty() ? nullptr : call.correction.data(), call.logitsToProbabilities.data(),
-            call.choice.data(), call.weight.data());
+            router, call.correction.empty() ? nullptr : call.correction.data(),
+            call.given.empty() ? nullptr : call.given.data(), call.logitsToProbabilities.data(), call.choice.data(),
+            call.weight.data());
     const auto experts = unsigned(router.experts);
     countCopies<<<experts, blockSize, 0, context.stream>>>(copies, call.choice.data(), call.begin.data() + 1);
     sumCounts<<<1, blockSize, 0, context.stream>>>(router.experts, call.begin.data());

@@ -10,6 +10,7 @@
 #include <cassert>
 #include <cmath>
 #include <limits>
+#include <vector>
 
 namespace pipewright::kernels {
 namespace {
@@ -111,6 +112,7 @@ void run(const RouteTokens& call)
     const std::size_t tokens = call.logitsToProbabilities.size() / experts;
     assert(call.choice.size() == tokens * each && call.row.size() == tokens * each);
     assert(call.weight.size() == tokens * each && call.begin.size() == experts + 1);
+    assert(call.given.empty() || call.given.size() == call.choice.size());
     assert(router.perToken <= router.experts / router.groups * router.groupsPerToken);
     std::fill(call.begin.begin(), call.begin.end(), 0);
     for (std::size_t token = 0; token < tokens; ++token) {
@@ -120,7 +122,10 @@ void run(const RouteTokens& call)
         case RouterKind::Sigmoid: sigmoidRow(experts, p); break;
         }
         const std::span<std::int32_t> choice = call.choice.subspan(token * each, each);
-        choose({router, call.correction, p}, choice);
+        if (call.given.empty())
+            choose({router, call.correction, p}, choice);
+        else
+            std::copy_n(call.given.data() + token * each, each, choice.data());
         const float share = router.normalised ? router.scale / sumOfChosen(choice, p) : router.scale;
         for (std::size_t k = 0; k < each; ++k) {
             call.weight[token * each + k] = share * p[choice[k]];
@@ -134,6 +139,22 @@ void run(const RouteTokens& call)
         call.row[copy] = call.begin[std::size_t(call.choice[copy])]++;
     std::copy_backward(call.begin.begin(), call.begin.end() - 1, call.begin.end());
     call.begin[0] = 0;
+}
+
+bool couldChoose(const Router& router, std::span<const float> correction, std::span<const float> probabilities,
+                 std::span<const std::int32_t> choice, float tolerance)
+{
+    std::vector<float> scores(probabilities.begin(), probabilities.end());
+    for (float& score : scores)
+        score -= tolerance;
+    for (const std::int32_t expert : choice) {
+        if (expert < 0 || expert >= router.experts)
+            return false;
+        scores[std::size_t(expert)] = probabilities[std::size_t(expert)] + tolerance;
+    }
+    std::vector<std::int32_t> made(choice.size());
+    choose({router, correction, scores.data()}, made);
+    return std::is_permutation(made.begin(), made.end(), choice.begin());
 }
 
 void run(const RouteTokensGrad& call)

@@ -55,6 +55,20 @@ inline void checkRouting(const char* name, const kernels::Router& router, int to
         return all;
     });
     check(std::string("weights of experts, ") + name, weights, sumError, [&] { return weight.read(); });
+    std::vector<std::int32_t> turned = choice.read(); // the last of a token first
+    for (int token = 0; token < tokens; ++token)
+        std::reverse(turned.begin() + token * each, turned.begin() + (token + 1) * each);
+    check(std::string("choices that are given, ") + name, Values(turned.begin(), turned.end()), 0, [&] {
+        Floats again(single(logits)), otherWeight(copies);
+        Memory<std::int32_t> given(turned), made(copies), otherRow(copies), otherBegins(begins.read().size());
+        gpu::run({},
+                 kernels::RouteTokens{router, sigmoid ? adjusted.span() : std::span<float>(), again.span(), made.span(),
+                                      otherRow.span(), otherWeight.span(), otherBegins.span(), given.span()});
+        std::vector<float> all;
+        for (const std::int32_t expert : made.read())
+            all.push_back(float(expert));
+        return all;
+    });
     if (!gradients)
         return;
     const auto loss = [&](const Values& at) {

@@ -104,6 +104,31 @@ private Q_SLOTS:
         QVERIFY(distance(logitsGrad, finiteDifferences(logits, loss)) < 5 * tolerance);
     }
 
+    /// A choice is followed, and is one of the router where scores that are a little off lead to it.
+    void aGivenChoiceIsFollowedAndJudged()
+    {
+        const kernels::Router router{4, 2};
+        std::vector<float> p{std::log(0.4f), std::log(0.3f), std::log(0.29f), std::log(0.01f)}, weight(2, NAN);
+        std::vector<std::int32_t> choice(2, -1), row(2, -1), begin(5, -1);
+        const std::vector<std::int32_t> given{2, 0};
+        kernels::run(kernels::RouteTokens{router, {}, p, choice, row, weight, begin, given});
+        QCOMPARE(choice, given);
+        QVERIFY(std::abs(weight[0] - 0.29f / 0.69f) < 1e-6f && std::abs(weight[1] - 0.4f / 0.69f) < 1e-6f);
+        QCOMPARE(begin, std::vector<std::int32_t>({0, 1, 1, 2, 2}));
+        QVERIFY(kernels::couldChoose(router, {}, p, given, 0.006f)); // 0.3 and 0.29 meet
+        QVERIFY(!kernels::couldChoose(router, {}, p, given, 0.004f));
+        QVERIFY(kernels::couldChoose(router, {}, p, std::vector<std::int32_t>{1, 0}, 0)); // its own, in any order
+        QVERIFY(!kernels::couldChoose(router, {}, p, std::vector<std::int32_t>{0, 3}, 0.1f));
+        QVERIFY(!kernels::couldChoose(router, {}, p, std::vector<std::int32_t>{0, 0}, 1)); // no two of one
+        QVERIFY(!kernels::couldChoose(router, {}, p, std::vector<std::int32_t>{0, 4}, 1)); // there is none
+        const std::vector<float> correction{0, 0, 0.02f, 0};
+        QVERIFY(kernels::couldChoose(router, correction, p, given, 0));
+        // Groups of two: the second one's scores sum to 0.3, the first one's to 0.7.
+        const kernels::Router grouped{4, 1, 2, 1};
+        QVERIFY(!kernels::couldChoose(grouped, {}, p, std::vector<std::int32_t>{2}, 0.15f));
+        QVERIFY(kernels::couldChoose(grouped, {}, p, std::vector<std::int32_t>{2}, 0.25f));
+    }
+
     void theChoiceIsCorrectedTowardsWhoIsVisitedTooSeldom()
     {
         const std::vector<std::int32_t> begin{0, 2, 2, 8, 10};

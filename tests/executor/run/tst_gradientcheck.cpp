@@ -88,6 +88,48 @@ private Q_SLOTS:
         QVERIFY(!check.holds());
     }
 
+    /// The reference follows a run's choices of experts, and tells those that rounding decided from wrong ones.
+    void choicesOfExpertsAreFollowedAndJudged()
+    {
+        const kernels::Router router{4, 2};
+        // Two tokens, of which the second's second and third expert are nearly alike.
+        const std::vector<float> logits{2, 1, 0, -1, 2, 1.001f, 1, -1};
+        std::vector<float> p, weight(4);
+        std::vector<std::int32_t> choice(4), row(4), begin(5);
+        RoutingCheck routing;
+        const auto follow = [&](const std::vector<std::int32_t>& kept) {
+            p = logits;
+            const FollowingChoices following(kept, fp32GradientBound * 10, "stage 1, microbatch 3", routing);
+            following.run(kernels::RouteTokens{router, {}, p, choice, row, weight, begin});
+        };
+        follow({0, 1, 1, 0}); // its own
+        QCOMPARE(routing.otherwise, 0);
+        QCOMPARE(choice, (std::vector<std::int32_t>{0, 1, 0, 1}));
+        const float own = weight[3];
+        follow({0, 1, 0, 2});
+        QCOMPARE(choice, (std::vector<std::int32_t>{0, 1, 0, 2}));
+        QVERIFY(weight[3] < own && weight[3] > own - 1e-3f); // of the third's probability
+        QCOMPARE(p[1], std::exp(-1.0f) * p[0]);              // made of the logits once
+        GradientCheck check{.within = fp32GradientBound};
+        const auto said = [&] {
+            check.routing = {routing.tokens, routing.otherwise, routing.unexplained, routing.first};
+            Diagnostics notes;
+            noteOfGradients(check, notes);
+            return notes;
+        };
+        QVERIFY(said().size() == 1 && said()[0].severity == Severity::Note);
+        QVERIFY2(said()[0].what.starts_with("1 of 4 choices"), said()[0].what.c_str());
+        QVERIFY(check.holds());
+        follow({0, 3, 0, 2});
+        QCOMPARE(routing.tokens, 6);
+        QCOMPARE(routing.otherwise, 3);
+        QCOMPARE(routing.unexplained, 1);
+        QVERIFY(said().size() == 1 && said()[0].severity == Severity::Error);
+        QCOMPARE(said()[0].where, std::string("stage 1, microbatch 3, token 0"));
+        QVERIFY(!check.holds());
+        QVERIFY_THROWS_EXCEPTION(Error, follow({0, 1}));
+    }
+
     void zerosOfTwoSignsAreNoError()
     {
         GradientCheck check{.bitEqual = true, .within = fp32GradientBound};

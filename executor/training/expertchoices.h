@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Which experts the tokens of a run visited. Sums in another order, as a GPU has them, differ in their last digits, and
+// a token whose two best experts score alike then goes to the other one: its gradients differ by more than any
+// rounding, and neither is wrong. So the run keeps its choices, and the reference follows them, after it has asked of
+// each that is not its own whether scores that differ by no more than roundings could lead to it.
+#pragma once
+
+#include "core/workload/workload.h"
+#include "kernels/operations.h"
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace pipewright {
+
+/// Numbers that a forward of these layers chooses per microbatch: tokens · experts per token of each that has experts.
+std::int64_t choicesOf(std::span<const Layer> layers);
+
+/// By stage · microbatches + microbatch what its forward chose, layer after layer.
+using ExpertChoices = std::vector<std::vector<std::int32_t>>;
+
+/// What came of following them.
+struct RoutingCheck {
+    std::int64_t tokens = 0;      ///< choices of a token in a layer
+    std::int64_t otherwise = 0;   ///< of these, to other experts than the reference's own
+    std::int64_t unexplained = 0; ///< of these, by more than roundings
+    std::string first{};          ///< where the first of the unexplained is
+};
+
+/// The host's operations, by which tokens visit the experts that they visited in the run.
+class FollowingChoices final : public kernels::Operations {
+public:
+    /// `tolerance`: by which a score may be off, of the token's largest probability. `where` begins what is said of it.
+    FollowingChoices(std::span<const std::int32_t> kept, double tolerance, std::string where, RoutingCheck& check)
+        : m_left(kept), m_tolerance(tolerance), m_where(std::move(where)), m_check(check)
+    {
+    }
+    bool keepsProbabilities() const override { return kernels::hostOperations().keepsProbabilities(); }
+
+protected:
+    void issue(kernels::Operation operation, const void* call, std::size_t bytes) const override;
+
+private:
+    void route(const kernels::RouteTokens& call) const;
+
+    mutable std::span<const std::int32_t> m_left;
+    double m_tolerance;
+    std::string m_where;
+    RoutingCheck& m_check;
+};
+
+/// What a reference follows, step by step; it is without where nothing was kept.
+struct FollowedRun {
+    const ExpertChoices& choices;
+    double tolerance;
+    RoutingCheck check{};
+
+    /// For the forward of a stage on a microbatch of so many.
+    FollowingChoices of(int stage, int microbatch, int microbatches);
+};
+
+} // namespace pipewright
