@@ -4,8 +4,8 @@
 
     check_encoder.py DUMP.safetensors…
 
-As check_decoder.py: the package's model takes the dump's parameters before the last step, and its loss and gradients of
-the dump's batches, in double precision, must be those of the run within what fp32 sums allow.
+The package's model takes the dump's parameters under its names. What is compared, and how nearly, says
+trained_alike.py.
 """
 
 import json
@@ -14,8 +14,8 @@ import sys
 
 import torch
 
-from check_decoder import BOUND, tensors_of
-from check_dump import error, read_safetensors
+from check_dump import read_safetensors
+from trained_alike import check, tensors_of
 
 
 def bert_names(shape, pooler):
@@ -84,7 +84,8 @@ class Vision:
         # Patch by patch, pixel by pixel, the colours of each: into colours x height x width.
         pixels = (inputs.double() / 127.5 - 1).float().double()
         pictures = pixels.reshape(-1, self.grid, self.grid, self.side, self.side, 3).permute(0, 5, 1, 3, 2, 4)
-        return self.model(pictures.reshape(-1, 3, self.grid * self.side, self.grid * self.side)).logits
+        pictures = pictures.reshape(-1, 3, self.grid * self.side, self.grid * self.side)
+        return self.model(pictures.to(self.model.dtype)).logits
 
     def theirs(self, name, value, wanted):
         if name == "embedding/patches.weight":
@@ -117,50 +118,60 @@ class Encoder:
         return value.reshape(wanted.shape)
 
 
-def check(path):
+class Peer:
+    """As check_decoder.Peer."""
+
+    def __init__(self, metadata, tensors):
+        self.shape, self.tensors = json.loads(metadata["model"]), tensors
+        self.family = metadata["family"]
+        self.of = {"vision": Vision, "encoder": Encoder}[self.shape["architecture"]](self.shape)
+        self.model = self.of.model
+        self.model.eval()
+        self.name = type(self.model).__name__
+        self.parameters = dict(self.model.named_parameters(remove_duplicate=False))
+        # The same parameter as decoder.bias, which has another name of ours.
+        self.parameters.pop("cls.predictions.bias", None)
+        # It adds the same to all of a query's scores.
+        self.idle = {name for name in self.parameters if ".key.bias" in name or ".k_proj.bias" in name}
+
+    def theirs(self, prefix, above=0):
+        result = {}
+        for name, value in tensors_of(self.tensors, prefix).items():
+            names = self.of.names[name]
+            for their, rows in zip(names, value.chunk(len(names))):
+                result[their] = self.of.theirs(name, rows, self.parameters[their])
+        return result
+
+    def fill(self, prefix, rounded=False):
+        weights = self.theirs(prefix)
+        if set(weights) != set(self.parameters):
+            raise SystemExit(f"tensors of one side only: {sorted(set(weights) ^ set(self.parameters))}")
+        with torch.no_grad():
+            for name, parameter in self.parameters.items():
+                parameter.copy_(weights[name].bfloat16() if rounded else weights[name])
+
+    def losses(self, step):
+        inputs, targets = self.tensors["inputs"][step].long(), self.tensors["targets"][step].long()
+        loss = sum(torch.nn.functional.cross_entropy(self.of.scores(given).double(), classes, ignore_index=-1)
+                   for given, classes in zip(inputs, targets))
+        return loss / len(inputs), 0
+
+    def probabilities(self, step):
+        return torch.cat([self.of.scores(given).double().softmax(-1) for given in self.tensors["inputs"][step].long()])
+
+    def matrices(self):
+        ours = tensors_of(self.tensors, "parameters.first/")
+        return {their for name, value in ours.items() if value.dim() > 1 for their in self.of.names[name]}
+
+    def between_steps(self):
+        pass
+
+
+def check_file(path):
     metadata, tensors = read_safetensors(path)
-    shape = json.loads(metadata["model"])
-    peer = {"vision": Vision, "encoder": Encoder}[shape["architecture"]](shape)
-    wanted = dict(peer.model.named_parameters(remove_duplicate=False))
-    filled = set()
-
-    def parts(name, value):
-        names = peer.names[name]
-        return zip(names, value.chunk(len(names)))
-
-    with torch.no_grad():
-        for name, value in tensors_of(tensors, "parameters.last/").items():
-            for their, rows in parts(name, value):
-                wanted[their].copy_(peer.theirs(name, rows, wanted[their]))
-                filled.add(their)
-    left = {name for name in wanted if name not in filled} - {"cls.predictions.bias"}  # which is decoder.bias
-    if left:
-        raise SystemExit(f"tensors of one side only: {sorted(left)}")
-
-    step = tensors["losses"].shape[0] - 1
-    inputs, targets = tensors["inputs"][step].long(), tensors["targets"][step].long()
-    loss, probabilities = 0, []
-    for given, classes in zip(inputs, targets):
-        scores = peer.scores(given)
-        probabilities.append(scores.detach().softmax(-1))
-        loss = loss + torch.nn.functional.cross_entropy(scores, classes, ignore_index=-1) / len(inputs)
-    loss.backward()
-
-    worst, where = max((abs(tensors["losses"][step].item() - loss.item()) / loss.item(), "loss"),
-                       (error(tensors["probabilities"].flatten(), torch.cat(probabilities).flatten()), "probabilities"))
-    for name, gradient in tensors_of(tensors, "gradients/").items():
-        for their, rows in parts(name, gradient):
-            off = error(peer.theirs(name, rows, wanted[their]), wanted[their].grad)
-            if ".key.bias" in their or ".k_proj.bias" in their:
-                # It adds the same to all of a query's scores and has no gradient but what rounding leaves.
-                off = error(peer.theirs(name, rows, wanted[their]) + 1, wanted[their].grad + 1)
-            if off > worst:
-                worst, where = off, their
-    print(f"tests/torch: {type(peer.model).__name__} by {metadata['family']}: {len(wanted)} tensors, at most "
-          f"{worst:.1e} off ({where})")
-    return worst < BOUND
+    return check(Peer(metadata, tensors), metadata, tensors)
 
 
 if __name__ == "__main__":
-    results = [check(path) for path in sys.argv[1:]]
+    results = [check_file(path) for path in sys.argv[1:]]
     sys.exit(0 if results and all(results) else 1)

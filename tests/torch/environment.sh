@@ -27,7 +27,7 @@ take() { # PIP-ARGUMENTS…
 }
 echo "Taking PyTorch from PyPI into $folder, once" >&2
 take --no-deps "torch${version:+==$version}"
-take "setuptools>=77" typing-extensions filelock sympy networkx jinja2 fsspec numpy pyyaml scikit-learn
+take "setuptools>=77" typing-extensions filelock sympy networkx jinja2 fsspec numpy pyyaml scikit-learn transformers
 # Only its source is read, which wants a newer Python than PyTorch does.
 "$folder/bin/python" -m pip install --disable-pip-version-check --no-deps torchtitan >>"$log" 2>&1 || true
 "$folder/bin/python" "$here/absent_libraries.py" >>"$log" 2>&1 || give_up "the libraries that PyTorch is linked to: see $log: $(tail -n 1 "$log")"

@@ -128,7 +128,6 @@ if "$python" -c 'import transformers' 2>/dev/null; then
         made=() whole=()
         for model in "$here/${kind#* }"/*.json; do
             for type in fp32 bf16; do
-                [ "${kind% *}$type" != encoderbf16 ] || continue
                 name=$folder/${kind% *}-$type-$(basename "$model" .json)
                 sed "s/\"fp32\"/\"$type\"/" "$model" >"$name.model.json"
                 if "$pipewright" new zb-h1 --devices 2 --microbatches 4 --model "$name.model.json" -o "$name.json" >/dev/null 2>"$folder/said" \
