@@ -3,9 +3,11 @@
 #include "core/exchange/pytorchwaits.h"
 
 #include "core/base/indexed.h"
+#include "core/program/compile.h"
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <tuple>
@@ -77,6 +79,16 @@ public:
         m_sends.push_back({{wait, send.stage, send.microbatch}, m_arrivals.useOf(send)});
     }
 
+    /// In front of a send: the Program lets no more be under way to another rank, and counts no more memory for them.
+    void makeRoomFor(const PytorchAction& send, std::vector<PytorchAction>& waits)
+    {
+        const std::int64_t receiver = m_arrivals.useOf(send).rank;
+        auto excess =
+            std::count_if(m_sends.begin(), m_sends.end(), [&](const Send& each) { return each.used.rank == receiver; })
+            - CompileOptions{}.outstandingSends + 1;
+        take(waits, [&](const Send& each) { return excess > 0 && each.used.rank == receiver && excess-- > 0; });
+    }
+
     /// Behind a computation: what has arrived for certain. A stage's gradient comes after its output was used.
     void arrived(const PytorchAction& computation, std::vector<PytorchAction>& waits)
     {
@@ -128,6 +140,8 @@ std::vector<PytorchAction> completed(const std::vector<PytorchAction>& row, cons
             result.push_back({Type::Unshard, a.stage, -1});
     for (std::size_t i = 0; i < row.size(); ++i) {
         const PytorchAction& a = row[i];
+        if (version >= PytorchVersion::V2_15 && a.isSend())
+            outstanding.makeRoomFor(a, result);
         result.push_back(a);
         if (version >= PytorchVersion::V2_15) {
             if (a.isSend())

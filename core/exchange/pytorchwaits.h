@@ -15,10 +15,11 @@ enum class PytorchVersion { V2_9, V2_10, V2_15 }; ///< the first version of each
 ///   done: parameters that FSDP shards are gathered once and held; PyTorch skips both for other stages;
 /// - REDUCE_GRAD after a stage's last backward and the gradient that it sends, so that no rank waits for the
 ///   reduction, and WAIT_REDUCE_GRAD after it, since a rank may have one reduction in flight;
-/// - WAIT_SEND_F and WAIT_SEND_B behind the first computation that reads something which the receiver sent after it
-///   had used the value, at the latest behind the stage's own backward of the microbatch and at the end: in all these
-///   places the value must have arrived, so no rank is held up, and what was sent is let go of. O(actions) where
-///   sends are used in about the order in which they are made.
+/// - WAIT_SEND_F and WAIT_SEND_B, which let go of what was sent: behind the first computation that reads something
+///   which the receiver sent after it had used the value, or behind the stage's own backward of the microbatch, where
+///   the value must have arrived; where neither comes earlier, before the send with which more would be under way to
+///   that rank than the Program holds (CompileOptions), whose memory is the predicted one; the rest at the end.
+///   O(actions).
 void addBookkeeping(PytorchRows& rows, const Schedule& schedule, PytorchVersion version);
 
 /// Checks the waits of a file: one after each send and one before the next reduction, or none at all, as in files from

@@ -24,7 +24,7 @@ from own_model import FAMILIES, Pipewright, has_torch
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 RANKS, MICROBATCHES = 4, 8
-MEMORY, MAKESPAN = 0.03, 0.03
+MEMORY, MAKESPAN = 0.02, 0.03
 
 
 class Way:

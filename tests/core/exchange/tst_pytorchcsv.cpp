@@ -5,6 +5,7 @@
 #include "core/exchange/pytorchmachine.h"
 #include "core/families/family.h"
 #include "core/predict/predict.h"
+#include "core/program/compile.h"
 #include "core/schedule/validate.h"
 #include "makers/designs.h"
 #include "pytorchcsvmessage.h"
@@ -13,6 +14,8 @@
 #include <QElapsedTimer>
 #include <QRegularExpression>
 #include <QTest>
+
+#include <map>
 
 using namespace pipewright;
 using namespace pipewright::test;
@@ -202,6 +205,34 @@ private slots:
         QVERIFY2(csv.contains("1F2,1WAIT_SEND_B0,"), qPrintable(csv));
         QVERIFY2(csv.endsWith("1WAIT_SEND_B1,1WAIT_SEND_B2\n"), qPrintable(csv)); // nothing answers these
         QVERIFY2(csv.contains("0B1,0WAIT_SEND_F1,"), qPrintable(csv));
+    }
+
+    /// Of what one rank sends another, as much is held as the Program holds, and its memory counts.
+    void noMoreSendsAreUnderWayThanTheProgramHolds()
+    {
+        for (const auto& [name, schedule] : allSchedules()) {
+            const Machine machine(pytorchCommsCsv(designOf(schedule)).text);
+            for (const std::vector<Machine::Action>& row : machine.rows) {
+                std::map<int, int> underWay; // by receiver
+                for (const Machine::Action& a : row) {
+                    if (a.type.starts_with("SEND") || Machine::isWait(a))
+                        underWay[machine.rankOfStage.at(a.stage + (a.type.ends_with("_B") ? -1 : 1))] +=
+                            Machine::isWait(a) ? -1 : 1;
+                    for (const auto& [receiver, count] : underWay) // what a block allocates comes on top
+                        QVERIFY2(a.type.size() > 1 || count <= CompileOptions{}.outstandingSends, name.c_str());
+                }
+            }
+        }
+    }
+
+    void forwardsInARowDoNotHoldAllThatTheySent()
+    {
+        const Schedule s =
+            schedule(4, {0, 1}, {"F0.0 F0.1 F0.2 F0.3 B0.0 B0.1 B0.2 B0.3", "F1.0 F1.1 F1.2 F1.3 B1.0 B1.1 B1.2 B1.3"});
+        const QString csv = QString::fromStdString(pytorchCommsCsv(designOf(s)).text);
+        QVERIFY2(csv.startsWith("0UNSHARD,0F0,0SEND_F0,0F1,0SEND_F1,0F2,0WAIT_SEND_F0,0SEND_F2,0F3,0WAIT_SEND_F1,"
+                                "0SEND_F3,"),
+                 qPrintable(csv));
     }
 
     void neighbouringStagesOfOneRankSendNothing()
