@@ -18,11 +18,11 @@ from pipewright import activities  # noqa: E402
 
 
 class Event:
-    def __init__(self, name, start, end, thread=1, gpu=None, stream=0, correlation=0, size=-1, kind="cpu_op"):
-        self._of = name, start, end, thread, gpu, stream, correlation, size, kind
+    def __init__(self, name, start, end, thread=1, gpu=None, stream=0, correlation=0, size=-1, kind="cpu_op", is_async=False):
+        self._of = name, start, end, thread, gpu, stream, correlation, size, kind, is_async
 
     name, start_ns, end_ns, start_thread_id = (lambda self, i=i: self._of[i] for i in range(4))
-    device_resource_id, correlation_id, nbytes, activity_type = (lambda self, i=i: self._of[i] for i in range(5, 9))
+    device_resource_id, correlation_id, nbytes, activity_type, is_async = (lambda self, i=i: self._of[i] for i in range(5, 10))
 
     def duration_ns(self):
         return self._of[2] - self._of[1]
@@ -70,6 +70,15 @@ def working_operators():
     annotation, gelu = Event("mine", 200, 300, kind="user_annotation"), Event("aten::gelu", 210, 220)
     kept = activities.working([gelu, mm, linear, copy, annotation, view])
     assert [each.name() for each in kept] == ["aten::view", "aten::addmm", "aten::gelu"], kept
+
+
+def sends_that_outlive_their_call():
+    """A call to send that was held up, and sends that begin in a call and end amid later operators."""
+    some = [Event("c10d::send", 0, 5), Event("gloo:send", 2, 40, is_async=True, kind="user_annotation"),
+            Event("c10d::send", 30, 60), Event("gloo:send", 33, 45, is_async=True, kind="user_annotation"),
+            Event("gloo:send", 34, 400, is_async=True), *(Event("aten::mm", at, at + 10) for at in range(100, 300, 10))]
+    kept = [each.name() for each in activities.working(some)]
+    assert kept.count("aten::mm") == 20 and "gloo:send" not in kept, kept
 
 
 def operators_of_a_cpu():
@@ -120,6 +129,7 @@ def what_it_costs():
 
 if __name__ == "__main__":
     working_operators()
+    sends_that_outlive_their_call()
     operators_of_a_cpu()
     kernels_of_a_gpu()
     what_it_costs()

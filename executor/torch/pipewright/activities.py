@@ -17,18 +17,20 @@ CALLS = ("cuda", "cuLaunch", "cuMem", "hip")
 
 
 def working(events):
-    """Of nested operators those that do the work: the outermost of whose time those within it take less than half."""
+    """Of nested operators those that do the work: the outermost of whose time those within it take less than half. Ranges
+    of the person's and of communication are left out: the latter end when they like, and nest in nothing."""
     kept, parents = [], []  # open ones: [event, begin, end, time of those within, those kept of them]
 
     def close(until):
         while parents and parents[-1][2] <= until:
             event, begin, end, inner, within = parents.pop()
-            own = [event] if end > begin and 2 * inner < end - begin and not is_annotation(event) else within
+            own = [event] if end > begin and 2 * inner < end - begin else within
             (parents[-1][4] if parents else kept).extend(own)
             if parents:
                 parents[-1][3] += end - begin
 
-    for event in sorted(events, key=lambda each: (each.start_ns(), -each.duration_ns())):
+    nested = (event for event in events if not is_annotation(event) and not event.is_async())
+    for event in sorted(nested, key=lambda each: (each.start_ns(), -each.duration_ns())):
         begin = event.start_ns()
         close(begin)
         parents.append([event, begin, begin + event.duration_ns(), 0, []])
