@@ -165,13 +165,12 @@ std::string torchJob(const Design& design, const TorchOptions& options, Diagnost
     job["synthetic"] = JsonValue();
     if (options.syntheticStages) {
         job["synthetic"] = JsonValue::array();
-        for (const StageCosts& stage : design.costs.stages)
-            job["synthetic"].push_back({{"F", stage.forward},
-                                        {"I", stage.inputGrad},
-                                        {"W", stage.weightGrad},
-                                        {"B", stage.backward},
-                                        {"U", stage.update},
-                                        {"output", stage.output}});
+        for (const StageCosts& stage : design.costs.stages) {
+            JsonValue times{{"output", stage.output}};
+            for (const Op op : allOps)
+                times[std::string(1, letter(op))] = stage.*timeField(op);
+            job["synthetic"].push_back(std::move(times));
+        }
     }
     job["seed"] = options.seed;
     job["deadline_s"] = static_cast<double>(options.deadline) / 1e9;

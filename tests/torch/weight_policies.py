@@ -33,6 +33,7 @@ class Pipewright:
         done = subprocess.run([self.program, *words], cwd=self.folder, capture_output=True, text=True, timeout=900,
                               env={**os.environ, **environment})
         assert done.returncode == code, f"pipewright {' '.join(words)}: {done.returncode}, not {code}: {done.stdout}{done.stderr}"
+        self.notes = done.stderr
         return done.stdout if code == 0 else done.stderr
 
     def make(self, name, family, devices, microbatches, options, optimizer):
@@ -51,6 +52,8 @@ def over_ranks(program, policies, model, devices, microbatches, extra=""):
              "-o", name + ".db", "--json", "--force"], DIGITS_OPTIMIZER=optimizer))
         check = result["gradient_check"]
         assert check["reference"] == "sequential-lagged", check
+        predicts = family in ("spectrain", "xpipe", "pipeoptim")
+        assert predicts == ("weights that were predicted are off by" in program.notes), (name, program.notes)
         assert check["max_relative_error"] <= check["within"], (name, check)
         print(f"tests/torch: {name} over {result['devices']} ranks: "
               f"{'the bits' if check['bit_equal'] else 'at most %.1e off' % check['max_relative_error']} of the emulation",
@@ -63,6 +66,42 @@ def refusals(program):
              "--steps", "1", "-o", "no.db"]
     said = program.run(words, code=2, DIGITS_OPTIMIZER="sgd")
     assert "the optimizer is SGD, and the design's weight policy follows Adam" in said, said
+
+
+UNKNOWN_OPERATION = """
+import json, sys
+from pipewright import errors, localrun
+
+job = sys.argv[1]
+with open(job) as file:
+    content = json.load(file)
+content["versions"]["order"][0][-1]["op"] = "X"
+with open(job, "w") as file:
+    json.dump(content, file)
+try:
+    localrun.merged(content["versions"]["order"], content["stages"])
+except errors.Refused as error:
+    print(error.what)
+"""
+
+
+def unknown_operations_are_refused(program):
+    """By a rank and in one process: what the package does not know is no update."""
+    design = program.make("unknown", "cdp-v2", 1, 6, "--layout single --workers 3", "sgd")
+    program.run(["run", design, "--backend", "torch", "--module", f"{MODULE}:lstm", "--python", program.python, "--steps", "1",
+                 "-o", "unknown.db", "--print-command"])
+    environment = {**os.environ, "PYTHONPATH": os.path.join(HERE, "..", "..", "executor", "torch"), "RANK": "0", "WORLD_SIZE": "1",
+                   "DIGITS_OPTIMIZER": "sgd"}
+    job, records = "unknown.db.job.json", "unknown.db.ranks"
+    said = subprocess.run([program.python, "-c", UNKNOWN_OPERATION, job], cwd=program.folder, capture_output=True, text=True,
+                          env=environment).stdout
+    assert "X is none of the operations F, B and U" in said, said
+    done = subprocess.run([program.python, "-m", "pipewright.run", job, "--record", records, "--meet",
+                           os.path.join(program.folder, "meet")], cwd=program.folder, env=environment, capture_output=True)
+    with open(os.path.join(program.folder, records, "rank0.jsonl"), encoding="utf-8") as file:
+        said = file.read()
+    assert done.returncode == 1 and "X is none of the operations F, B and U" in said, (done, said)
+    print("tests/torch: an operation that the package does not know is refused", flush=True)
 
 
 WRONG_READ = """
@@ -163,6 +202,7 @@ def main():
         over_ranks(program, [("cdp-v2", "--layout single --workers 3", "sgd")], "lstm", 1, 6)  # all in one process
         refusals(program)
         wrong_reads_are_seen(program)
+        unknown_operations_are_refused(program)
         small_experiment(program)
 
 

@@ -9,7 +9,7 @@ import torch
 from . import stages
 from .errors import Refused
 from .record import Clock, Recorder
-from .versionedrun import VersionedRunner
+from .versionedrun import VersionedRunner, mean_errors, unknown_operation
 from .versions import StageVersions
 
 
@@ -23,8 +23,12 @@ def merged(orders, stages):
                 continue
             block = order[next_of[device]]
             op, stage, microbatch = block["op"], block["stage"], block["microbatch"]
-            needs = {"F": ("F", stage - 1, microbatch) if stage > 0 else None,
-                     "B": ("B", stage + 1, microbatch) if stage + 1 < stages else ("F", stage, microbatch)}.get(op)
+            known = {"F": ("F", stage - 1, microbatch) if stage > 0 else None,
+                     "B": ("B", stage + 1, microbatch) if stage + 1 < stages else ("F", stage, microbatch),
+                     "U": None}
+            if op not in known:
+                raise unknown_operation(block)
+            needs = known[op]
             if needs is None or needs in done:
                 result.append(block)
                 done.add((op, stage, microbatch))
@@ -114,9 +118,11 @@ class LocalRunner(VersionedRunner):
             elif op == "B":
                 given = self._take(True, stage, microbatch) if stage + 1 < job["stages"] else None
                 produced = self._backward(block, given)
-            else:
+            elif op == "U":
                 self.versions[stage].update(block["update"], len(self.batches[stage][block["update"]]))
                 produced = []
+            else:
+                raise unknown_operation(block)
             for each in produced:
                 if isinstance(each, tuple):
                     self._hand_on(*each)
@@ -172,9 +178,7 @@ class LocalRunner(VersionedRunner):
         agree = {(op, stage, microbatch): (version, steps) for op, stage, microbatch, version, steps in self.reads} == planned
         seconds = (time.monotonic_ns() - begin) / 1e9
         loss, accuracy = self.held_back()
-        errors = [[] for _ in range(stages)]
-        for stage, _, _, error, stale in self.errors:
-            errors[stage].append((error, stale))
+        errors = mean_errors(self.errors, stages)
         mean = lambda values: sum(values) / len(values) if values else None
         digest = hashlib.sha256()
         for stage in range(stages):
@@ -184,6 +188,5 @@ class LocalRunner(VersionedRunner):
         accuracies = [mean(each) for each in self.right] if any(self.right) else []
         return {"losses": losses, "accuracies": accuracies, "held_back_loss": loss, "held_back_accuracy": accuracy, "reads_agree": agree,
                 "copies": [self.versions[stage].most_copies for stage in range(stages)], "weight_bytes": size,
-                "prediction_rmse": [mean([error for error, _ in each]) for each in errors],
-                "unpredicted_rmse": [mean([stale for _, stale in each]) for each in errors],
+                "prediction_rmse": [off for off, _ in errors], "unpredicted_rmse": [stale for _, stale in errors],
                 "rows": self.row_count, "seconds": seconds, "bits": digest.hexdigest()}

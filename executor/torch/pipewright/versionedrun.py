@@ -13,6 +13,12 @@ from .run import Runner
 from .versions import StageVersions
 
 
+def unknown_operation(block):
+    return Refused(f"{block['op']}{block['stage']}.{block['microbatch']}",
+                   f"{block['op']} is none of the operations F, B and U that this package knows",
+                   "the pipewright package in this Python is of another version than the program")
+
+
 class VersionedRunner(Runner):
     def prepare(self):
         job = self.job
@@ -27,8 +33,6 @@ class VersionedRunner(Runner):
             self.modules[stage].to(self.device)
             self.versions[stage] = StageVersions(stage, self.modules[stage], self.source, self.order,
                                                  job["versions"]["optimizer"], job["module"] or "--synthetic-stages")
-            if job["versions"].get("prediction_errors"):
-                self.versions[stage].watch = self.errors
         self.loss = self.source.loss()
         self._find_shapes()
 
@@ -108,9 +112,11 @@ class VersionedRunner(Runner):
             elif op == "B":
                 given = self._take(True, stage, microbatch) if stage + 1 < job["stages"] else None
                 self._timed(block, lambda: self._backward(block, given))
-            else:
+            elif op == "U":
                 self._timed(block, lambda: self.versions[stage].update(
                     block["update"], len(self.batches[stage][block["update"]])))
+            else:
+                raise unknown_operation(block)
         for work, _ in self.sent:
             work.wait()
         return begin, losses
@@ -175,14 +181,28 @@ class VersionedRunner(Runner):
             end = time.monotonic_ns()
             mean = float(sum(losses) / len(losses)) if losses else None
             recorder.end_step(step, begin, end, mean)
-            self.after_step(step, [float(loss) for loss in losses])
         self._say_copies()
         if job["check_gradients"]:
             self._compare(before)
+        if any(block.get("steps") for order in job["versions"]["order"] for block in order) and not job["synthetic"]:
+            self._say_prediction_errors()
         self.stream.line(done=True)
 
-    def after_step(self, step, losses):
-        """For who collects more than a trace."""
+    def _say_prediction_errors(self):
+        """One more step, which nobody times, as watching keeps weights and compares them. A prediction made in a step for
+        a version beyond its end is not judged."""
+        self.stream.line(at="a step that is not recorded, to see how far predicted weights are off")
+        for versions in self.versions.values():
+            versions.watch = self.errors
+        self._step(self.job["steps"])
+        gathered = [None] * self.ranks if self.rank == 0 else None
+        self.dist.gather_object(self.errors, gathered, group=self.talk, dst=0)
+        if self.rank == 0:
+            rows = mean_errors([row for part in gathered for row in part], self.job["stages"])
+            text = ", ".join(f"stage {stage} {off:.2e} ({stale:.2e})" for stage, (off, stale) in enumerate(rows) if off is not None)
+            if text:
+                self.stream.line(note="weights that were predicted are off by, root mean square and without prediction in "
+                                      f"brackets: {text}")
 
     def _state(self):
         """What the last step begins with, by stage."""
@@ -210,6 +230,16 @@ class VersionedRunner(Runner):
         self.dist.gather_object((before, self._state(), self.reads), gathered, group=self.talk, dst=0)
         if self.rank == 0:
             self.stream.line(gradients=emulation.against_emulation(self, gathered))
+
+
+def mean_errors(rows, stages):
+    """By stage the mean RMSE of its predictions and of what the weights were then, (None, None) without any; `rows` as
+    StageVersions.watch gets them."""
+    result = []
+    for stage in range(stages):
+        of = [row[3:] for row in rows if row[0] == stage]
+        result.append(tuple(sum(column) / len(of) for column in zip(*of)) if of else (None, None))
+    return result
 
 
 def to_cpu(torch, value):
