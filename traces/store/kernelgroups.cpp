@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The first rule of which a part is in the kernel's name wins. O(rules) per name.
+// The first rule that has the kernel's name, or a part of it, wins. O(rules) per name.
 #include "traces/store/kernelgroups.h"
 
 #include "core/base/textfile.h"
@@ -87,8 +87,11 @@ void KernelGroups::read(const std::string& file, std::string& otherwise)
                           entry.fault("streams", "only communication is known by its stream",
                                       "\"group\": \"communication\"");
                   });
-            texts("contains", streams > 0 ? Presence::Optional : Presence::Required, "not a list of parts of names",
-                  "\"gemm\"", [&](const std::string& part) { rule.parts.push_back(inSmallLetters(part)); });
+            texts("is", Presence::Optional, "not a list of names", "\"aten::add\"",
+                  [&](const std::string& name) { rule.whole.push_back(inSmallLetters(name)); });
+            texts("contains", streams > 0 || !rule.whole.empty() ? Presence::Optional : Presence::Required,
+                  "not a list of parts of names", "\"gemm\"",
+                  [&](const std::string& part) { rule.parts.push_back(inSmallLetters(part)); });
             entry.finish();
         }
     reader.finish();
@@ -123,9 +126,10 @@ std::size_t KernelGroups::of(ActivityKind kind, std::string_view kernel) const
         return m_copy;
     const std::string name = inSmallLetters(kernel);
     for (const Rule& rule : m_rules)
-        for (const std::string& part : rule.parts)
-            if (name.find(part) != name.npos)
-                return rule.group;
+        if (std::find(rule.whole.begin(), rule.whole.end(), name) != rule.whole.end()
+            || std::any_of(rule.parts.begin(), rule.parts.end(),
+                           [&](const std::string& part) { return name.find(part) != name.npos; }))
+            return rule.group;
     return m_names.size() - 1;
 }
 

@@ -34,7 +34,7 @@ public:
 private:
     struct Rule {
         std::size_t group = 0;
-        std::vector<std::string> parts;
+        std::vector<std::string> whole, parts; ///< names, and what may stand anywhere in one
     };
     std::size_t numberOf(const std::string& group);
     void read(const std::string& file, std::string& otherwise);

@@ -75,6 +75,21 @@ private Q_SLOTS:
         row("pipewright::kernels::cuda::rotary_cu::turn(Rows, Pairs, float*)", "elementwise");
         row("pipewright::kernels::cuda::experts_cu::rowProducts(ExpertsShape, int const*)", "product");
         row("pipewright::kernels::cuda::routing_cu::giveRows(long, int const*)", "routing");
+        row("aten::addmm", "product");
+        row("aten::add_", "elementwise");
+        row("aten::mul", "elementwise");
+        row("aten::lerp_", "elementwise");
+        row("aten::sum", "reduction");
+        row("aten::t", "view"); // and no other name that begins so
+        row("aten::tanh", "elementwise");
+        row("aten::transpose", "view"); // of the program's own kernels one that moves values is called so
+        row("aten::empty_strided", "view");
+        row("aten::cat", "copy");
+        row("aten::index_put_", "embedding");
+        row("aten::_scaled_dot_product_flash_attention_for_cpu_backward", "attention");
+        row("autograd::engine::evaluate_function: AddmmBackward0", "autograd");
+        row("TransposeBackward0", "autograd");
+        row("c10d::send", "communication");
         row("nobody knows this one", "other");
     }
     void kernelsHaveAGroupByTheirName()
@@ -95,6 +110,9 @@ private Q_SLOTS:
         QVERIFY(faultOf("a.json", R"({"rules": [{"group": "a"}]})").find("contains") != std::string::npos);
         QVERIFY(faultOf("b.json", R"({"rules": [{"group": "a", "contains": [""]}]})").find("not a list of parts")
                 != std::string::npos);
+        QVERIFY(faultOf("f.json", R"({"rules": [{"group": "a", "is": [7]}]})").find("not a list of names")
+                != std::string::npos);
+        QCOMPARE(faultOf("g.json", R"({"rules": [{"group": "a", "is": ["aten::add"]}]})"), std::string());
         QVERIFY(faultOf("c.json", R"({"rules": [], "colour": 1})").find("colour") != std::string::npos);
         QVERIFY(faultOf("d.json", R"({"rules": [{"group": "other", "contains": ["x"]}]})").find("no rule knows")
                 != std::string::npos);
