@@ -199,7 +199,8 @@ class VersionedRunner(Runner):
         self.dist.gather_object(self.errors, gathered, group=self.talk, dst=0)
         if self.rank == 0:
             rows = mean_errors([row for part in gathered for row in part], self.job["stages"])
-            text = ", ".join(f"stage {stage} {off:.2e} ({stale:.2e})" for stage, (off, stale) in enumerate(rows) if off is not None)
+            text = ", ".join(f"stage {stage} {off:.2e} ({stale:.2e})" for stage, (off, stale) in enumerate(rows)
+                             if off is not None)
             if text:
                 self.stream.line(note="weights that were predicted are off by, root mean square and without prediction in "
                                       f"brackets: {text}")
