@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "engine.h"
 
+#include "capture.h"
 #include "machine.h"
 #include "observer.h"
 
@@ -99,7 +100,7 @@ void Stream::push(Work work)
 {
     Operation operation{std::move(work), presentCorrelation()};
     if (capture) {
-        capture->operations.push_back(std::move(operation));
+        capture->add(branch, std::move(operation));
         return;
     }
     {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // The GPUs themselves. A stream is a thread with a queue, which begins an operation when it comes to it, often late
-// and never in step with other streams; only events order streams. What is pushed onto a capturing stream is noted and
-// runs when its graph is launched. Device memory is the host's, bounded, each allocation between pages that nobody may
-// touch, and holds no numbers at first. A GPU that is lost does nothing more, and every call on it fails.
+// and never in step with other streams; only events order streams. What is pushed onto a capturing stream is noted
+// (capture.h) and runs when its graph is launched. Device memory is the host's, bounded, each allocation between pages
+// that nobody may touch, and holds no numbers at first. A GPU that is lost does nothing more, and every call on it
+// fails.
 #pragma once
 
 #include <atomic>
@@ -31,11 +32,8 @@ struct Operation {
     std::uint32_t correlation = 0;
 };
 
-struct Capture {
-    std::thread::id thread;
-    bool threadLocal = false, invalid = false;
-    std::vector<Operation> operations;
-};
+/// What streams put into a graph instead of doing it; see capture.h.
+class Capture;
 
 /// A green context's part of a GPU; see green.h.
 struct Slice;
@@ -52,7 +50,8 @@ public:
     const int device;
     Slice* const slice;
     const std::uint32_t context, number; ///< of CUPTI
-    std::unique_ptr<Capture> capture;    ///< set and asked by the thread that captures
+    std::shared_ptr<Capture> capture;    ///< set and asked by the thread that captures
+    std::size_t branch = 0;              ///< of the capture
 
 private:
     void run();
@@ -73,15 +72,10 @@ struct Event {
     std::condition_variable happened;
     std::uint64_t recorded = 0, done = 0;
     std::int64_t time = 0;
-    bool captured = false; ///< last recorded in a capture
+    std::shared_ptr<Capture> capture; ///< in which it was last recorded, if in any
+    std::vector<std::size_t> after;   ///< the capture's nodes that it then stood for
 };
 using SharedEvent = std::shared_ptr<Event>;
-
-/// The graph of one captured stream.
-struct Graph {
-    std::vector<Operation> operations;
-    std::vector<std::uint64_t> nodes;
-};
 
 /// A live handle of a stream; null means the device's legacy stream. Null when there is none such.
 Stream* streamOf(void* handle, int device);

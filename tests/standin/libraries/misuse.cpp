@@ -26,6 +26,47 @@ using namespace standin;
 
 namespace {
 
+/// A graph of two streams: each copies what the other one left.
+void twoStreamsInOneCapture()
+{
+    std::array<cudaStream_t, 2> streams{stream(), stream()};
+    std::array<cudaEvent_t, 2> ends{event(), event()};
+    constexpr int hops = 8;
+    float* data = memory(hops + 1);
+    DO(cudaStreamBeginCapture, streams[0], cudaStreamCaptureModeThreadLocal);
+    DO(cudaMemsetAsync, data, 1, sizeof *data, streams[0]);
+    for (int hop = 0; hop < hops; ++hop) {
+        const auto from = static_cast<std::size_t>(hop % 2);
+        DO(cudaEventRecord, ends[from], streams[from]);
+        DO(cudaStreamWaitEvent, streams[1 - from], ends[from], 0);
+        DO(cudaMemcpyAsync, data + hop + 1, data + hop, sizeof *data, cudaMemcpyDeviceToDevice, streams[1 - from]);
+    }
+    static_assert(hops % 2 == 0); // the last one is of the stream where it began
+    cudaGraph_t graph = nullptr;
+    cudaGraphExec_t made = nullptr;
+    DO(cudaStreamEndCapture, streams[0], &graph);
+    DO(cudaGraphInstantiate, &made, graph, 0);
+    for (int launch = 0; launch < 2; ++launch) {
+        DO(cudaMemsetAsync, data, 0, (hops + 1) * sizeof *data, streams[0]);
+        DO(cudaGraphLaunch, made, streams[0]);
+        std::uint32_t last = 0;
+        DO(cudaMemcpyAsync, &last, data + hops, sizeof last, cudaMemcpyDeviceToHost, streams[0]);
+        DO(cudaStreamSynchronize, streams[0]);
+        if (last != 0x01010101)
+            std::printf("the streams of a graph were out of order: %08x\n", last);
+    }
+    // Outside of a capture again.
+    DO(cudaMemsetAsync, data, 0, sizeof *data, streams[1]);
+    DO(cudaStreamSynchronize, streams[1]);
+    DO(cudaGraphExecDestroy, made);
+    DO(cudaGraphDestroy, graph);
+    for (const std::size_t each : {0, 1}) {
+        DO(cudaStreamDestroy, streams[each]);
+        DO(cudaEventDestroy, ends[each]);
+    }
+    DO(cudaFree, data);
+}
+
 /// What is allowed, with all of the calls above: nobody may complain of it, and nothing is left.
 void right()
 {
@@ -63,6 +104,7 @@ void right()
     DO(cudaEventElapsedTime, &took, before, after);
     DO(cudaGraphExecDestroy, made);
     DO(cudaGraphDestroy, graph);
+    twoStreamsInOneCapture();
     float *data = memory(2048), *place = memory(256), host[4] = {};
     DO(cudaMemsetAsync, data, 0, 2048 * sizeof(float), one);
     DO(cudaMemcpyAsync, data, host, sizeof host, cudaMemcpyHostToDevice, one);
@@ -195,6 +237,50 @@ const std::map<std::string, std::function<void()>> cases{
          DO(cudaMemset, data, 0, 64);
          cudaGraph_t graph = nullptr;
          DO(cudaStreamEndCapture, one, &graph);
+     }},
+    {"captureThatIsNotJoined",
+     [] {
+         const Forked streams;
+         launchOn(streams.two);
+         endCapture(streams.one);
+     }},
+    {"captureJoinedTooEarly",
+     [] {
+         const Forked streams;
+         DO(cudaEventRecord, streams.end, streams.two);
+         DO(cudaStreamWaitEvent, streams.one, streams.end, 0);
+         launchOn(streams.two);
+         endCapture(streams.one);
+     }},
+    {"captureEndedOnAnotherStream", [] { endCapture(Forked().two); }},
+    {"capturesThatMerge",
+     [] {
+         cudaStream_t one = stream(), other = stream();
+         cudaEvent_t here = event();
+         DO(cudaStreamBeginCapture, one, cudaStreamCaptureModeThreadLocal);
+         DO(cudaStreamBeginCapture, other, cudaStreamCaptureModeThreadLocal);
+         DO(cudaEventRecord, here, one);
+         DO(cudaStreamWaitEvent, other, here, 0);
+         endCapture(one);
+         endCapture(other);
+     }},
+    {"waitForACaptureThatIsOver",
+     [] {
+         cudaStream_t one = stream();
+         cudaEvent_t here = event();
+         DO(cudaStreamBeginCapture, one, cudaStreamCaptureModeThreadLocal);
+         DO(cudaEventRecord, here, one);
+         endCapture(one);
+         DO(cudaStreamWaitEvent, one, here, 0);
+     }},
+    {"legacyStreamInACapture",
+     [] {
+         cudaStream_t one = stream();
+         cudaEvent_t here = event();
+         DO(cudaStreamBeginCapture, one, cudaStreamCaptureModeThreadLocal);
+         DO(cudaEventRecord, here, one);
+         DO(cudaStreamWaitEvent, nullptr, here, 0);
+         endCapture(one);
      }},
     {"questionDuringACapture",
      [] {

@@ -86,6 +86,26 @@ inline void launchOn(cudaStream_t on, unsigned threads = 32, std::vector<const v
     DO(cudaGetLastError);
 }
 
+/// Ends a capture, and gives back what comes of it.
+inline void endCapture(cudaStream_t on)
+{
+    cudaGraph_t graph = nullptr;
+    DO(cudaStreamEndCapture, on, &graph);
+    if (graph)
+        DO(cudaGraphDestroy, graph);
+}
+/// Two streams, the second of which takes part in a capture of the first.
+struct Forked {
+    cudaStream_t one = stream(), two = stream();
+    cudaEvent_t here = event(), end = event();
+    Forked()
+    {
+        DO(cudaStreamBeginCapture, one, cudaStreamCaptureModeThreadLocal);
+        DO(cudaEventRecord, here, one);
+        DO(cudaStreamWaitEvent, two, here, 0);
+    }
+};
+
 // ---- Parts of a GPU.
 
 struct Split {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// libcudart: streams, events, captures and graphs.
+// libcudart: streams and events.
+#include "capture.h"
 #include "green.h"
 #include "machine.h"
 #include "observer.h"
 #include "runtime.h"
 
-#include <atomic>
 #include <set>
 
 using namespace standin;
@@ -15,8 +15,6 @@ namespace {
 /// Handles of events are these; a destroyed one is unknown at once (cuda_runtime_api.h, note_destroy_ub).
 std::mutex mutex; ///< guards what follows
 std::set<SharedEvent*> events;
-std::set<const void*> graphs;
-std::atomic<std::uint64_t> nodes{0};
 
 SharedEvent eventOf(cudaEvent_t handle)
 {
@@ -37,11 +35,20 @@ cudaError_t makeEvent(cudaEvent_t* result, bool timed)
     return cudaSuccess;
 }
 
-template<typename Handle>
-bool isGraph(Handle handle)
+/// The event was recorded in a capture: the stream takes part in it from now on.
+cudaError_t followCapture(Stream& stream, bool legacy, const Event& event)
 {
-    const std::lock_guard lock(mutex);
-    return graphs.contains(handle);
+    Capture& capture = *event.capture;
+    if (capture.ended)
+        return cudaErrorCapturedEvent; // driver_types.h, "last recorded in a capturing stream"
+    if (legacy)
+        return cudaErrorStreamCaptureImplicit; // driver_types.h, a dependency "from cudaStreamLegacy"
+    if (stream.capture && stream.capture != event.capture) {
+        stream.capture->invalid = capture.invalid = true;
+        return cudaErrorStreamCaptureMerge; // driver_types.h, "a merge of two independent capture sequences"
+    }
+    capture.follow(event.capture, stream, event.after);
+    return cudaSuccess;
 }
 
 void seen(Synchronization::Kind kind, const Stream* stream, std::uint32_t context, std::int64_t start, cudaError_t code)
@@ -157,9 +164,11 @@ cudaError_t cudaEventRecord(cudaEvent_t handle, cudaStream_t on)
     std::uint64_t number = 0;
     {
         const std::lock_guard lock(event->mutex);
-        event->captured = stream->capture != nullptr;
-        if (event->captured)
-            return cudaSuccess; // marks a place in the graph; nothing happens
+        event->capture = stream->capture;
+        if (event->capture) { // marks a place in the graph; nothing happens
+            event->after = event->capture->endOf(stream->branch);
+            return cudaSuccess;
+        }
         number = ++event->recorded;
     }
     stream->push([event, number](const Running&) {
@@ -185,7 +194,7 @@ cudaError_t cudaEventQuery(cudaEvent_t handle)
     cudaError_t code = stateOf(event->device);
     {
         const std::lock_guard lock(event->mutex);
-        if (event->captured) // cuda_runtime_api.h:2547
+        if (event->capture) // cuda_runtime_api.h:2547
             return ended(cudaErrorCapturedEvent);
         if (code == cudaSuccess && event->done != event->recorded)
             code = cudaErrorNotReady;
@@ -239,14 +248,12 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t handle, cudaEvent_t on, unsigned)
     {
         const std::lock_guard lock(event->mutex);
         number = event->recorded;
+        if (event->capture)
+            return ended(followCapture(*stream, handle == nullptr, *event));
         if (stream->capture) {
-            if (event->captured)
-                return cudaSuccess; // the order of the one captured stream
             stream->capture->invalid = true;
             return ended(cudaErrorStreamCaptureIsolation); // driver_types.h, cudaErrorStreamCaptureIsolation
         }
-        if (event->captured)
-            broken("a stream joined another one's capture, which this stand-in does not play", "stand-in");
     }
     if (number == 0) {
         // cuda_runtime_api.h:2814: "an event represents an empty set of work", so the wait is none.
@@ -259,106 +266,6 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t handle, cudaEvent_t on, unsigned)
         std::unique_lock lock(event->mutex);
         waitUnlessLost(lock, event->happened, event->device, device, [&] { return event->done >= number; });
     });
-    return cudaSuccess;
-}
-
-cudaError_t cudaStreamBeginCapture(cudaStream_t handle, cudaStreamCaptureMode mode)
-{
-    const Call call(Domain::Runtime, "cudaStreamBeginCapture");
-    Stream* stream = handle ? streamOf(handle, 0) : nullptr;
-    if (!handle)
-        return ended(cudaErrorStreamCaptureUnsupported); // cuda_runtime_api.h:2440, not of the legacy stream
-    if (!stream)
-        return ended(cudaErrorInvalidResourceHandle);
-    if (stream->capture)
-        return ended(cudaErrorIllegalState);
-    stream->capture = std::make_unique<Capture>();
-    stream->capture->thread = std::this_thread::get_id();
-    stream->capture->threadLocal = mode != cudaStreamCaptureModeRelaxed;
-    beganCapture(*stream, 1);
-    return cudaSuccess;
-}
-
-cudaError_t cudaStreamEndCapture(cudaStream_t handle, cudaGraph_t* result)
-{
-    const Call call(Domain::Runtime, "cudaStreamEndCapture");
-    Stream* stream = handle ? streamOf(handle, 0) : nullptr;
-    *result = nullptr;
-    if (!stream || !stream->capture)
-        return ended(stream ? cudaErrorIllegalState : cudaErrorInvalidResourceHandle);
-    if (stream->capture->threadLocal && stream->capture->thread != std::this_thread::get_id())
-        return ended(cudaErrorStreamCaptureWrongThread); // cuda_runtime_api.h:2570
-    const std::unique_ptr<Capture> capture = std::move(stream->capture);
-    beganCapture(*stream, -1);
-    if (capture->invalid)
-        return ended(cudaErrorStreamCaptureInvalidated);
-    auto* graph = new Graph{std::move(capture->operations), {}};
-    for (std::size_t i = 0; i < graph->operations.size(); ++i)
-        graph->nodes.push_back(++nodes);
-    {
-        const std::lock_guard lock(mutex);
-        graphs.insert(graph);
-    }
-    hold("graphs", 1);
-    *result = reinterpret_cast<cudaGraph_t>(graph);
-    return cudaSuccess;
-}
-
-cudaError_t cudaGraphInstantiate(cudaGraphExec_t* result, cudaGraph_t graph, unsigned long long)
-{
-    const Call call(Domain::Runtime, "cudaGraphInstantiate");
-    if (!isGraph(graph))
-        return ended(cudaErrorInvalidValue);
-    auto* made = new Graph(*reinterpret_cast<Graph*>(graph));
-    {
-        const std::lock_guard lock(mutex);
-        graphs.insert(made);
-    }
-    hold("graphs", 1);
-    *result = reinterpret_cast<cudaGraphExec_t>(made);
-    return cudaSuccess;
-}
-
-static cudaError_t destroyGraph(void* handle)
-{
-    {
-        const std::lock_guard lock(mutex);
-        if (graphs.erase(handle) == 0)
-            return ended(cudaErrorInvalidValue);
-    }
-    delete static_cast<Graph*>(handle);
-    hold("graphs", -1);
-    return cudaSuccess;
-}
-
-cudaError_t cudaGraphDestroy(cudaGraph_t graph)
-{
-    const Call call(Domain::Runtime, "cudaGraphDestroy");
-    return destroyGraph(graph);
-}
-
-cudaError_t cudaGraphExecDestroy(cudaGraphExec_t graph)
-{
-    const Call call(Domain::Runtime, "cudaGraphExecDestroy");
-    return destroyGraph(graph);
-}
-
-cudaError_t cudaGraphLaunch(cudaGraphExec_t handle, cudaStream_t on)
-{
-    const Call call(Domain::Runtime, "cudaGraphLaunch");
-    Stream* stream = streamOf(on, currentDevice());
-    if (!stream)
-        return ended(cudaErrorInvalidResourceHandle);
-    if (!isGraph(handle))
-        return ended(cudaErrorInvalidValue);
-    if (const cudaError_t code = stateOf(stream->device); code != cudaSuccess)
-        return ended(code);
-    count("graph launches");
-    const Graph& graph = *reinterpret_cast<Graph*>(handle);
-    for (std::size_t i = 0; i < graph.operations.size(); ++i)
-        stream->push([work = graph.operations[i].work, node = graph.nodes[i]](const Running& running) {
-            work({running.correlation, node});
-        });
     return cudaSuccess;
 }
 
