@@ -15,9 +15,11 @@
 #include <cstring>
 #include <dlfcn.h>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <system_error>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #if __has_include(<nccl.h>)
@@ -43,7 +45,9 @@ struct Nccl {
     }
 };
 
-Nccl nccl; ///< opened once, before any thread uses it
+Nccl nccl; ///< opened once: a thread that still joins may use it when another backend opens it
+std::mutex ncclOpening;
+bool ncclIsOpen = false;
 
 /// What a rank's thread leaves when NCCL returns, which without the others it never does.
 struct Joining {
@@ -77,16 +81,20 @@ int ncclOpen(const char* path)
     void* library = dlopen(path, RTLD_NOW | RTLD_LOCAL); // never closed: CUDA does not like that
     if (!library)
         return fault(dlerror());
+    Nccl found;
 #define PIPEWRIGHT_LOAD(name)                                                                                          \
-    if (nccl.name = reinterpret_cast<decltype(nccl.name)>(dlsym(library, #name)); !nccl.name)                          \
+    if (found.name = reinterpret_cast<decltype(found.name)>(dlsym(library, #name)); !found.name)                       \
         return fault(std::string(path) + " has no " #name);
     PIPEWRIGHT_NCCL(PIPEWRIGHT_LOAD)
 #undef PIPEWRIGHT_LOAD
     int version = 0;
-    if (const int code = nccl.check(nccl.ncclGetVersion(&version), "ncclGetVersion"); code != 0)
+    if (const int code = found.check(found.ncclGetVersion(&version), "ncclGetVersion"); code != 0)
         return code;
     if (version < NCCL_VERSION(NCCL_MAJOR, 0, 0))
         return fault(std::string(path) + " is version " + std::to_string(version) + ", older than this plugin knows");
+    const std::lock_guard lock(ncclOpening);
+    if (!std::exchange(ncclIsOpen, true))
+        nccl = found;
     return 0;
 }
 
@@ -132,8 +140,9 @@ struct Place {
         device = gpu;
         int code = makeCurrent(device);
         code = code ? code : check(cudaMalloc(&data, static_cast<size_t>(bytes)));
-        code = code ? code : check(cudaMemset(data, 0, static_cast<size_t>(bytes)));
-        return code ? code : check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+        code = code ? code : check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+        // On that stream: cudaMemset goes to the legacy one, for which such a stream does not wait.
+        return code ? code : check(cudaMemsetAsync(data, 0, static_cast<size_t>(bytes), stream));
     }
     /// Only when nothing of it is in flight: cudaFree waits for the GPU.
     void release()

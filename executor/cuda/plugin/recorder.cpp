@@ -269,6 +269,7 @@ int endBlock()
 
 void addRecorder(PipewrightCudaTable& table)
 {
+    nvtxInitialize(nullptr); // else at the first blocks, of several threads at a time
     table.beginBlock = beginBlock;
     table.endBlock = endBlock;
     table.startActivities = startActivities;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // The real CUDA plugin in a test's own process, on four GPUs that stand in (tests/standin): for CudaBackend and all
-// above it. Where the toolkit's headers are missing, and under sanitizers, there is no such plugin, and what needs it
-// is skipped. CUPTI is used once per process, so runs here are not recorded by it unless a test asks.
+// above it. Where the toolkit's headers are missing, and under the address sanitizer, there is no such plugin, and what
+// needs it is skipped. CUPTI is used once per process, so runs here are not recorded by it unless a test asks.
 #pragma once
 
 #include "executor/cuda/cudabackend.h"
@@ -23,11 +23,11 @@
 
 namespace pipewright::test {
 
-/// False: the toolkit's headers were not found, or a sanitizer is on.
+/// False: the toolkit's headers were not found, or the address sanitizer is on.
 inline constexpr bool hasStandInGpus = !std::string_view(PIPEWRIGHT_STANDIN_GPUS).empty();
 #define NEEDS_STAND_IN_GPUS                                                                                            \
     if (!test::hasStandInGpus)                                                                                         \
-    QSKIP("no stand-in GPUs: under a sanitizer, or the CUDA toolkit's headers were not found")
+    QSKIP("no stand-in GPUs: under the address sanitizer, or the CUDA toolkit's headers were not found")
 
 inline const CudaStatus& standInStatus()
 {

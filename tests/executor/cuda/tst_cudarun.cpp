@@ -9,6 +9,7 @@
 #include "executor/run/run.h"
 #include "executor/runtime/collectives.h"
 #include "makers/faults.h"
+#include "sanitized.h"
 #include "testmain.h"
 #include "traces/store/tracereader.h"
 
@@ -61,18 +62,23 @@ private slots:
         QTest::addColumn<bool>("graphs");
         QTest::addColumn<int>("replicas");
         const int copy = int(CudaTransport::Copy), nccl = int(CudaTransport::Nccl);
-        QTest::addRow("1F1B, a reduction between GPUs") << QByteArray("1f1b") << 2 << copy << false << 1;
-        QTest::addRow("split backward") << QByteArray("zb-h1") << 3 << copy << false << 1;
-        QTest::addRow("values that stay on a device") << QByteArray("zb-v") << 2 << copy << true << 1;
-        QTest::addRow("pieces of sequences") << QByteArray("seq1f1b") << 3 << copy << false << 1;
-        QTest::addRow("pieces of sequences, captured") << QByteArray("seq1f1b") << 2 << copy << true << 1;
-        QTest::addRow("two replicas, captured") << QByteArray("chimera") << 4 << copy << true << 1;
-        QTest::addRow("NCCL") << QByteArray("1f1b") << 2 << nccl << false << 1;
-        QTest::addRow("NCCL, two replicas' gradients") << QByteArray("chimera") << 4 << nccl << true << 1;
-        QTest::addRow("two copies of a pipeline, captured") << QByteArray("zb-h1") << 4 << copy << true << 2;
-        QTest::addRow("NCCL, four copies of one device") << QByteArray("1f1b") << 4 << nccl << false << 4;
-        QTest::addRow("NCCL, four devices on two GPUs, captured")
-            << QByteArray("interleaved-1f1b") << 4 << nccl << true << 1;
+        int number = 2; // under the thread sanitizer copies, NCCL and graphs are among what is left
+        const auto row = [&number](const char* name, const char* family, int devices, int transport, bool graphs,
+                                   int replicas) {
+            if (!leftOut(number++))
+                QTest::addRow("%s", name) << QByteArray(family) << devices << transport << graphs << replicas;
+        };
+        row("1F1B, a reduction between GPUs", "1f1b", 2, copy, false, 1);
+        row("split backward", "zb-h1", 3, copy, false, 1);
+        row("values that stay on a device", "zb-v", 2, copy, true, 1);
+        row("pieces of sequences", "seq1f1b", 3, copy, false, 1);
+        row("pieces of sequences, captured", "seq1f1b", 2, copy, true, 1);
+        row("two replicas, captured", "chimera", 4, copy, true, 1);
+        row("NCCL", "1f1b", 2, nccl, false, 1);
+        row("NCCL, two replicas' gradients", "chimera", 4, nccl, true, 1);
+        row("two copies of a pipeline, captured", "zb-h1", 4, copy, true, 2);
+        row("NCCL, four copies of one device", "1f1b", 4, nccl, false, 4);
+        row("NCCL, four devices on two GPUs, captured", "interleaved-1f1b", 4, nccl, true, 1);
     }
     void trainsToTheReference()
     {
@@ -111,9 +117,11 @@ private slots:
         QTest::addColumn<QByteArray>("family");
         QTest::addColumn<bool>("nccl");
         bool nccl = false; // each in one of the ways
+        int number = 1;
         for (const char* family :
              {"pipedream", "pipedream-2bw", "pipeoptim", "spectrain", "xpipe", "dp", "cdp-v1", "cdp-v2"}) {
-            QTest::addRow("%s, %s", family, nccl ? "NCCL" : "copies") << QByteArray(family) << nccl;
+            if (!leftOut(number++))
+                QTest::addRow("%s, %s", family, nccl ? "NCCL" : "copies") << QByteArray(family) << nccl;
             nccl = !nccl;
         }
     }

@@ -8,6 +8,7 @@
 #include "executor/cuda/standingpus.h"
 #include "executor/run/grouprun.h"
 #include "makers/groups.h"
+#include "sanitized.h"
 #include "testmain.h"
 #include "traces/store/tracereader.h"
 
@@ -39,7 +40,10 @@ private Q_SLOTS:
         QTest::addColumn<QString>("model");
         QTest::addColumn<int>("transport");
         QTest::addColumn<int>("members"); ///< of the second group
-        const auto row = [](const char* family, const char* model, CudaTransport transport, int members) {
+        int number = 3;                   // under the thread sanitizer NCCL and graphs are among what is left
+        const auto row = [&number](const char* family, const char* model, CudaTransport transport, int members) {
+            if (leftOut(number++))
+                return;
             QTest::addRow("%s, %s, %s, %d", family, model, std::string(nameOf(transport)).c_str(), members)
                 << family << model << static_cast<int>(transport) << members;
         };

@@ -206,8 +206,8 @@ private:
 
 Engine& engine()
 {
-    static thread_local Engine engine;
-    return engine;
+    static thread_local const auto engine = std::make_unique<Engine>(); // large for a variable of each thread
+    return *engine;
 }
 
 void Engine::run(const Launch& launch)
