@@ -45,7 +45,7 @@ void Evaluator::setCosts(const Costs& costs)
     const auto bytesRead = [this](TaskId t) {
         Bytes bytes = 0;
         for (const BufferId b : m_program.reads(t))
-            bytes += m_program.buffers[b].bytes;
+            bytes += m_program.buffers.bytes(b);
         return bytes;
     };
     for (TaskId t = 0; t < m_nodes.size(); ++t) {

@@ -41,7 +41,7 @@ std::vector<TaskAmounts> amountsOf(const Program& program, const Costs& costs)
         amounts[t].duration = evaluator.duration(t);
         if (program.tasks[t].kind == TaskKind::Transfer)
             for (const BufferId buffer : program.writes(t))
-                amounts[t].moved += program.buffers[buffer].bytes;
+                amounts[t].moved += program.buffers.bytes(buffer);
     }
     return amounts;
 }

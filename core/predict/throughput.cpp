@@ -43,7 +43,7 @@ Bytes transferBytes(const Program& program)
     for (TaskId task = 0; task < program.tasks.size(); ++task)
         if (program.tasks[task].kind == TaskKind::Transfer)
             for (const BufferId buffer : program.writes(task))
-                sum += program.buffers[buffer].bytes;
+                sum += program.buffers.bytes(buffer);
     return sum;
 }
 

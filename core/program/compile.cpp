@@ -267,7 +267,7 @@ public:
 
     Program program() const
     {
-        Program program = sequence();
+        Program program = sequence(planned());
         projectOntoDevices(program, m_schedule.devices(), outstandingSends(), projectionThreads(program));
         return program;
     }
@@ -275,9 +275,11 @@ public:
     /// Takes the least memory that it can: this is the last that is asked.
     WithoutLists withoutLists()
     {
-        Program program = sequence();
-        m_graph.reset();
+        StepPlan plan = planned();
         m_run = {};
+        releaseFreedMemory();
+        Program program = sequence(std::move(plan));
+        m_graph.reset();
         releaseFreedMemory();
         projectOntoDevices(program, m_schedule.devices(), outstandingSends(), 1, Lists::LeftOut);
         return {std::move(program), SomeAtATime(outstandingSends())};
@@ -286,13 +288,21 @@ public:
 private:
     int outstandingSends() const { return std::max(1, m_options.outstandingSends); }
 
+    StepPlan planned() const
+    {
+        return {sortedByStart(m_run), m_costs.blockingTransfers ? m_run.end : std::vector<Nanoseconds>(),
+                OffloadPlan(m_schedule, m_costs, *m_graph, m_run),
+                planReplicaSums(m_schedule, m_costs, m_dataflow, *m_graph, m_run, m_options.commuteSharedGradients)};
+    }
+
     /// All but what the devices have.
-    Program sequence() const
+    Program sequence(StepPlan plan) const
     {
         Program program;
         program.shape() = m_schedule;
         program.blockingTransfers = m_costs.blockingTransfers;
-        inferTransfers(program, m_schedule, *m_graph, m_run, m_earliest, m_costs, m_dataflow, m_weights, m_options);
+        inferTransfers(program, m_schedule, *m_graph, std::move(plan), m_earliest, m_costs, m_dataflow, m_weights,
+                       m_options);
         applyTransferOrder(program, m_schedule.transferOrder);
         findBuses(program, m_costs);
         return program;

@@ -88,8 +88,10 @@ GlobalOrder sortedBy(const OrderRun& run, Nanoseconds unit, std::uint64_t latest
     GlobalOrder order;
     order.blocks.reserve(keyed.size());
     for (std::uint32_t i = 0; i < keyed.size(); ++i) {
-        if (i == 0 || keyed[i].start != keyed[i - 1].start)
+        if (i == 0 || keyed[i].start != keyed[i - 1].start) {
             order.instants.push_back(i);
+            order.starts.push_back(run.start[keyed[i].block]);
+        }
         order.blocks.push_back(keyed[i].block);
     }
     order.instants.push_back(static_cast<std::uint32_t>(keyed.size()));

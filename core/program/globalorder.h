@@ -11,6 +11,7 @@ struct GlobalOrder {
     std::vector<BlockIndex> blocks;
     std::vector<std::uint32_t>
         instants; ///< positions in `blocks` at which those of a later start begin; 0 first, their number last
+    std::vector<Nanoseconds> starts; ///< per instant
 };
 
 /// All blocks of a run by run.start; among equals device after device, but first those that take no time, as they

@@ -19,11 +19,9 @@ namespace pipewright {
 
 namespace {
 
-/// What the projection needs of a buffer, in one place for the cache.
 struct BufferUse {
     TaskId local = none;    ///< the last task on its device that uses or defines it; none: never freed
     TaskId transfer = none; ///< the last transfer that sends it; none: never sent
-    Bytes bytes = 0;
 };
 
 /// Writes the instruction lists of some consecutive devices. They follow from the tasks of these devices alone, so
@@ -146,6 +144,7 @@ private:
                     noteSend(*operand, t);
                 operand = there != nullptr ? split : end;
             } else if (task.kind == TaskKind::Offload) {
+                m_offloads = true;
                 for (; operand != split; ++operand)
                     noteSend(*operand, t);
             }
@@ -169,7 +168,6 @@ private:
     /// Buffers used by an overlapped pair are freed after both blocks, among them the workspace of the first.
     void noteBuffer(Lane& lane, const Buffer& buffer, BufferUse& use) const
     {
-        use.bytes = isInHostMemory(buffer.kind) ? 0 : buffer.bytes;
         const TaskId other = use.local == none ? none : partner(use.local);
         const bool endsLater = other != none && other > use.local;
         if (endsLater)
@@ -192,6 +190,11 @@ private:
         const auto reads = m_program.reads(use.local);
         const auto at = static_cast<std::size_t>(&use - m_uses.data());
         return std::find(reads.begin(), reads.end(), static_cast<BufferId>(at)) != reads.end();
+    }
+
+    Bytes bytesOnDevice(BufferId b) const
+    {
+        return m_offloads && isInHostMemory(m_program.buffers.kind(b)) ? 0 : m_program.buffers.bytes(b);
     }
 
     /// The other block of a task's overlapped pair; none when it has no pair.
@@ -273,9 +276,9 @@ private:
     void freeTaken(Lane& here)
     {
         takeFreed([&](BufferId b) {
-            add(here, InstructionKind::Free, m_uses[b].transfer, b, -m_uses[b].bytes);
-            if (isInHostMemory(m_program.buffers[b].kind))
-                here.moveOnHost(-m_program.buffers[b].bytes);
+            add(here, InstructionKind::Free, m_uses[b].transfer, b, -bytesOnDevice(b));
+            if (m_offloads && isInHostMemory(m_program.buffers.kind(b)))
+                here.moveOnHost(-m_program.buffers.bytes(b));
         });
     }
 
@@ -283,10 +286,8 @@ private:
     {
         closeOffloads(here, 1);
         Bytes workspace = 0, kept = 0;
-        for (const BufferId b : m_program.writes(t)) {
-            const BufferUse& use = m_uses[b];
-            (use.local == none ? workspace : kept) += use.bytes;
-        }
+        for (const BufferId b : m_program.writes(t))
+            (m_uses[b].local == none ? workspace : kept) += bytesOnDevice(b);
         if (m_program.shardedStates)
             closeSendsBefore(here, std::exchange(here.lastBlock, t));
         add(here, InstructionKind::Compute, t, none, kept, workspace);
@@ -309,7 +310,7 @@ private:
     {
         Bytes kept = 0;
         for (const BufferId b : m_program.writes(t))
-            kept += m_uses[b].bytes;
+            kept += bytesOnDevice(b);
         add(here, InstructionKind::Update, t, none, kept);
         closeOtherSendsOf(here, t, t);
         gatherFreed(t, t);
@@ -345,7 +346,7 @@ private:
         add(here, InstructionKind::Offload, t, none);
         here.openOffloads.push_back(t);
         for (const BufferId b : m_program.writes(t))
-            here.moveOnHost(m_program.buffers[b].bytes);
+            here.moveOnHost(m_program.buffers.bytes(b));
     }
 
     [[gnu::noinline]] void reload(Lane& here, TaskId t)
@@ -355,7 +356,7 @@ private:
             closeOffloads(here, 0);
         Bytes kept = 0;
         for (const BufferId b : m_program.writes(t))
-            kept += m_uses[b].bytes;
+            kept += bytesOnDevice(b);
         add(here, InstructionKind::Reload, t, none, kept);
     }
 
@@ -382,7 +383,7 @@ private:
         if (destination != nullptr) {
             Bytes bytes = 0;
             for (const BufferId b : m_program.writes(t))
-                bytes += m_uses[b].bytes;
+                bytes += bytesOnDevice(b);
             add(*destination, InstructionKind::Receive, t, none, bytes);
         }
     }
@@ -401,7 +402,7 @@ private:
             else if (use.local == none || use.local < t)
                 m_freed.push_back(b);
         }
-        takeFreed([&](BufferId b) { add(source, InstructionKind::Free, t, b, -m_uses[b].bytes); });
+        takeFreed([&](BufferId b) { add(source, InstructionKind::Free, t, b, -bytesOnDevice(b)); });
     }
 
     /// With sharded states, weights that a block passes on are sent during the next block. Waiting any longer would
@@ -430,7 +431,7 @@ private:
                 return;
             Bytes inbox = 0;
             for (const BufferId b : m_program.writes(t))
-                inbox += m_program.buffers[b].device == device ? m_program.buffers[b].bytes : 0;
+                inbox += m_program.buffers[b].device == device ? m_program.buffers.bytes(b) : 0;
             add(*lane, InstructionKind::Reduce, t, none, inbox);
         };
         issue(task.device);
@@ -439,7 +440,7 @@ private:
         gatherFreed(t, t);
         takeFreed([&](BufferId b) {
             if (Lane* const lane = laneOf(m_program.buffers[b].device))
-                add(*lane, InstructionKind::Free, none, b, -m_uses[b].bytes);
+                add(*lane, InstructionKind::Free, none, b, -bytesOnDevice(b));
         });
     }
 
@@ -449,6 +450,7 @@ private:
     std::uint32_t m_devices;
     std::size_t m_outstanding;
     bool m_recomputes;
+    bool m_offloads = false;   ///< these devices
     std::vector<Lane> m_lanes; ///< per device, from m_firstDevice on
     bool m_afterLoop = false;
     std::vector<BufferUse> m_uses; ///< per buffer; filled in for these devices

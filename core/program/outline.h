@@ -37,7 +37,7 @@ using AmountsOf = std::function<std::vector<TaskAmounts>(const Program&)>;
 std::optional<Outline> compileOutline(const Schedule& schedule, const Costs& costs, const Dataflow& dataflow,
                                       const AmountsOf& amountsOf);
 
-/// Of any schedule: a Program without instruction lists and live bytes. Operands and buffers, some 100 bytes a block,
+/// Of any schedule: a Program without instruction lists and live bytes. Operands and buffers, some 70 bytes a block,
 /// are there; without them no more lists can be asked for. Throws as compile(). O(blocks).
 struct WithoutLists {
     Program program;

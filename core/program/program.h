@@ -12,7 +12,7 @@
 // Hence the memory curve and its peak are known without running anything.
 #pragma once
 
-#include "core/base/units.h"
+#include "core/program/buffers.h"
 #include "core/schedule/schedule.h"
 
 #include <cstdint>
@@ -25,8 +25,6 @@
 namespace pipewright {
 
 using TaskId = std::uint32_t;
-using BufferId = std::uint32_t;
-inline constexpr std::uint32_t none = 0xffff'ffff;
 
 enum class TaskKind : std::uint8_t {
     Compute,
@@ -114,61 +112,6 @@ struct Task {
     bool operator==(const Task&) const = default;
 };
 
-enum class BufferKind : std::uint8_t {
-    Parameters,                ///< persistent: weights of a stage
-    Gradients,                 ///< persistent: weight-gradient sums of a stage
-    OptimizerState,            ///< persistent
-    SavedUntilInputGrad,       ///< F -> I or B
-    SavedUntilWeightGrad,      ///< F -> W or B
-    SavedFromInputGrad,        ///< I -> W (inside B for a full backward)
-    RecomputedUntilInputGrad,  ///< R -> I or B
-    RecomputedUntilWeightGrad, ///< R -> W or B
-    SequenceGradient,          ///< gradients of earlier pieces' keys and values: last piece's I or B -> first piece's
-    Output,                    ///< F's result where it was made
-    ReceivedOutput,            ///< F's result on a consumer's device
-    Gradient,                  ///< gradient of a stage's input, where I or B made it
-    ReceivedGradient,          ///< the same on the device of the stage it is for
-    Workspace,                 ///< lives only while its instruction runs
-    ReduceInbox,               ///< the peer's gradient sum, while the reduction runs
-    WeightVersion,             ///< weights older than the stage's newest ones: U -> last reader
-    PredictedWeights,          ///< made by a block from the newest weights: until its last reader
-    SentWeights,               ///< a copy of what U made, for the other devices that work on the stage
-    ReceivedWeights,           ///< the same there, until it is put in place; with sharded states until it is passed on
-    PartialGradient,           ///< a stage's gradient sum so far, for the device with the next microbatch, or with U
-    ReceivedPartialGradient,
-    OffloadedUntilInputGrad, ///< in the host's memory: SavedUntilInputGrad, Offload -> the backward that read it back
-    OffloadedUntilWeightGrad,
-    ReloadedUntilInputGrad, ///< and on the device again: Reload -> I or B
-    ReloadedUntilWeightGrad,
-};
-
-/// Lives from before the first step to the end of the run.
-constexpr bool isPersistent(BufferKind kind)
-{
-    return kind == BufferKind::Parameters || kind == BufferKind::Gradients || kind == BufferKind::OptimizerState;
-}
-
-/// Not in the device's memory but in the host's, beside it.
-constexpr bool isInHostMemory(BufferKind kind)
-{
-    return kind == BufferKind::OffloadedUntilInputGrad || kind == BufferKind::OffloadedUntilWeightGrad;
-}
-
-/// A place in a device's memory. `stage` and `microbatch` are of the value it holds: the stage whose F
-/// made an Output, and for a Gradient the stage whose I or B made it.
-struct Buffer {
-    Bytes bytes = 0;
-    BufferKind kind = BufferKind::Output;
-    std::uint16_t replica = 0;
-    std::int32_t device = 0;
-    std::int32_t stage = 0;
-    std::int32_t microbatch = 0;     ///< -1 for persistent buffers; weights: their version
-    std::int32_t consumerStage = -1; ///< Gradient: the stage it is for
-    bool skip = false;               ///< an Output or Gradient of a skip connection, not of the chain
-
-    bool operator==(const Buffer&) const = default;
-};
-
 /// Which weights a Compute task reads, and which update its gradient feeds (schedule/weightplan.h).
 struct WeightUse {
     std::int32_t version = 0;   ///< updates applied to them; Update: before it
@@ -242,7 +185,7 @@ public:
 
     /// Persistent ones first: Parameters, Gradients and OptimizerState of replica 0's stage 0, stage 1, …, replica 1's
     /// … Saved and workspace buffers exist only where they have bytes, outputs and gradients wherever they are sent.
-    std::vector<Buffer> buffers;
+    Buffers buffers;
 
     struct Device {
         std::vector<Instruction> instructions;

@@ -90,23 +90,22 @@ public:
     {
         const Cut tasks{m_cut, m_step.tasks};
         const Cut buffers{m_bufferBegin[m_cut], m_step.buffers}, operands{whole.operandBegin[m_cut], m_step.operands};
-        const auto move = [this](const auto& item, std::uint32_t times) { return moved(item, times); };
         const auto moveBuffer = [this](BufferId b, std::uint32_t times) { return laterBuffer(b, times); };
         const auto moveOperands = [this](std::uint32_t position, std::uint32_t times) {
             return position + times * m_step.operands;
         };
-        const std::array<std::function<void()>, 2> halves{[&] {
-                                                              repeatTasksIn(whole);
-                                                              extend(whole.operandBegin, tasks, moveOperands);
-                                                              extend(whole.operandSplit, tasks, moveOperands);
-                                                              extend(whole.operands, operands, moveBuffer);
-                                                          },
-                                                          [&] {
-                                                              extend(whole.buffers, buffers, move);
-                                                              for (std::size_t d = 0; d < whole.devices.size(); ++d)
-                                                                  extendLists(whole.devices[d], times(),
-                                                                              m_instructions[d], m_step);
-                                                          }};
+        const std::array<std::function<void()>, 2> halves{
+            [&] {
+                repeatTasksIn(whole);
+                extend(whole.operandBegin, tasks, moveOperands);
+                extend(whole.operandSplit, tasks, moveOperands);
+                extend(whole.operands, operands, moveBuffer);
+            },
+            [&] {
+                whole.buffers.repeat(buffers.end, buffers.length, times(), m_step.microbatches);
+                for (std::size_t d = 0; d < whole.devices.size(); ++d)
+                    extendLists(whole.devices[d], times(), m_instructions[d], m_step);
+            }};
         parallelFor(halves.size(), [&](std::size_t i) { halves[i](); });
         whole.microbatches += m_shortened.leftOut * m_shortened.steady.microbatches;
     }
@@ -348,7 +347,7 @@ private:
     {
         std::vector<std::ptrdiff_t> more(m_program.devices.size(), 0);
         const auto count = [&](BufferId b, int change) {
-            if (m_program.buffers[b].kind != BufferKind::Workspace)
+            if (m_program.buffers.kind(b) != BufferKind::Workspace)
                 more[m_program.buffers[b].device] += change;
         };
         for (BufferId b = m_bufferBegin[m_cut] - m_step.buffers; b < m_bufferBegin[m_cut]; ++b)

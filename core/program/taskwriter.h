@@ -90,16 +90,8 @@ protected:
                                                      std::int32_t consumerStage = -1, bool skip = false,
                                                      std::int32_t replica = 0)
     {
-        // Field by field, in place: see Projector::add.
-        Buffer& buffer = m_program.buffers.emplace_back();
-        buffer.bytes = bytes;
-        buffer.kind = kind;
-        buffer.replica = static_cast<std::uint16_t>(replica);
-        buffer.device = device;
-        buffer.stage = stage;
-        buffer.microbatch = microbatch;
-        buffer.consumerStage = consumerStage;
-        buffer.skip = skip;
+        m_program.buffers.push_back(
+            {bytes, kind, static_cast<std::uint16_t>(replica), device, stage, microbatch, consumerStage, skip});
         return static_cast<BufferId>(m_program.buffers.size() - 1);
     }
 

@@ -6,7 +6,6 @@
 #include "core/program/transferinference.h"
 
 #include "core/base/prefetch.h"
-#include "core/program/globalorder.h"
 #include "core/program/offloadtasks.h"
 #include "core/program/overlaps.h"
 #include "core/program/pendingtransfers.h"
@@ -30,17 +29,16 @@ using SkipInput = OrderGraph::SkipInput;
 class TransferInference : TaskWriter {
 public:
     TransferInference(Program& program, const Schedule& schedule, const OrderGraph& graph, const Costs& costs,
-                      const Dataflow& dataflow, const WeightPlan& weights, const OffloadPlan& offload,
-                      const OrderRun& run, const CompileOptions& options)
+                      const Dataflow& dataflow, const WeightPlan& weights, StepPlan& plan,
+                      const CompileOptions& options)
         : TaskWriter(program, schedule, costs), m_graph(graph), m_dataflow(dataflow),
-          m_end(program, schedule, costs, dataflow, options.commuteSharedGradients,
-                planReplicaSums(schedule, costs, dataflow, graph, run, options.commuteSharedGradients)),
+          m_end(program, schedule, costs, dataflow, options.commuteSharedGradients, std::move(plan.sums)),
           m_lastOnDevice(graph.firstOfDevice.size() - 1, none), m_firstOfPair(m_lastOnDevice),
           m_cells(static_cast<std::size_t>(program.stages()) * static_cast<std::size_t>(program.microbatches)),
           m_consumer(graph.blocks.size(), none)
     {
-        if (!offload.empty())
-            m_offload.emplace(program, schedule, costs, graph, offload);
+        if (!plan.offload.empty())
+            m_offload.emplace(program, schedule, costs, graph, plan.offload);
         if (program.sequencePieces > 1)
             m_sequenceGradient.assign(m_cells.size() / static_cast<std::size_t>(program.sequencePieces), none);
         if (!program.recompute.empty())
@@ -56,10 +54,10 @@ public:
             m_weights.emplace(program, schedule, costs, graph, weights);
     }
 
-    void run(const GlobalOrder& order, const OrderRun& simulated, const std::vector<Nanoseconds>& earliestStart)
+    void run(const StepPlan& plan, const std::vector<Nanoseconds>& earliestStart)
     {
-        rankBlocks(order.blocks);
-        addBlocks(order, simulated, earliestStart);
+        rankBlocks(plan.order.blocks);
+        addBlocks(plan.order, plan.ends, earliestStart);
         joinOverlaps(m_program);
         if (m_weights)
             m_weights->finish(m_lastOnDevice);
@@ -69,11 +67,11 @@ public:
     }
 
 private:
-    [[gnu::flatten]] void addBlocks(const GlobalOrder& order, const OrderRun& simulated,
+    [[gnu::flatten]] void addBlocks(const GlobalOrder& order, const std::vector<Nanoseconds>& ends,
                                     const std::vector<Nanoseconds>& earliestStart)
     {
         for (std::size_t instant = 0; instant + 1 < order.instants.size(); ++instant) {
-            const Nanoseconds now = simulated.start[order.blocks[order.instants[instant]]];
+            const Nanoseconds now = order.starts[instant];
             emitTransfers(now);
             m_end.addSumsBefore(now, m_lastOnDevice);
             if (m_weights)
@@ -82,7 +80,7 @@ private:
                 const BlockIndex i = order.blocks[rank];
                 fetchAhead(order.blocks, rank);
                 if (m_costs.blockingTransfers)
-                    m_dueOf = simulated.end[i];
+                    m_dueOf = ends[i];
                 addCompute(i, rank, earliestStart.empty() ? 0 : earliestStart[i]);
             }
         }
@@ -486,14 +484,11 @@ private:
 
 } // namespace
 
-void inferTransfers(Program& program, const Schedule& schedule, const OrderGraph& graph, const OrderRun& run,
+void inferTransfers(Program& program, const Schedule& schedule, const OrderGraph& graph, StepPlan plan,
                     const std::vector<Nanoseconds>& earliestStart, const Costs& costs, const Dataflow& dataflow,
                     const WeightPlan& weights, const CompileOptions& options)
 {
-    const OffloadPlan offload(schedule, costs, graph, run);
-    const GlobalOrder order = sortedByStart(run); // first: what sorting needs is free again for the tasks
-    TransferInference(program, schedule, graph, costs, dataflow, weights, offload, run, options)
-        .run(order, run, earliestStart);
+    TransferInference(program, schedule, graph, costs, dataflow, weights, plan, options).run(plan, earliestStart);
 }
 
 } // namespace pipewright

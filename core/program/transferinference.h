@@ -7,12 +7,23 @@
 #pragma once
 
 #include "core/program/compile.h"
+#include "core/program/globalorder.h"
+#include "core/program/offloadplan.h"
+#include "core/program/replicasums.h"
 #include "core/schedule/weightplan.h"
 
 namespace pipewright {
 
+/// All that is decided by the times of the blocks, which are not needed any more once there is a Program.
+struct StepPlan {
+    GlobalOrder order;
+    std::vector<Nanoseconds> ends; ///< per block; only where transfers are blocking
+    OffloadPlan offload;
+    std::vector<PlannedReplicaSum> sums;
+};
+
 /// Fills everything in the Program but its devices' instruction lists.
-void inferTransfers(Program& program, const Schedule& schedule, const OrderGraph& graph, const OrderRun& run,
+void inferTransfers(Program& program, const Schedule& schedule, const OrderGraph& graph, StepPlan plan,
                     const std::vector<Nanoseconds>& earliestStart, const Costs& costs, const Dataflow& dataflow,
                     const WeightPlan& weights, const CompileOptions& options);
 

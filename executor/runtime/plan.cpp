@@ -59,7 +59,7 @@ private:
         }
     }
 
-    BufferView view(BufferId buffer) const { return {buffer, &m_program.buffers[buffer], m_regions[buffer]}; }
+    BufferView view(BufferId buffer) const { return {buffer, m_program.buffers[buffer], m_regions[buffer]}; }
 
     std::vector<Region> regionsOf(std::span<const BufferId> buffers) const
     {
@@ -247,7 +247,7 @@ private:
                 return false;
             const Task& task = m_program.tasks[before.task];
             return (before.kind == InstructionKind::Compute || before.kind == InstructionKind::Update)
-                   && task.stage == own.description->stage && task.replica == own.description->replica;
+                   && task.stage == own.description.stage && task.replica == own.description.replica;
         };
         const auto changes = [&](const PlannedInstruction& before) {
             if (before.kind != InstructionKind::Reduce)

@@ -16,7 +16,7 @@ namespace pipewright {
 
 struct BufferView {
     BufferId id = none;
-    const Buffer* description = nullptr;
+    Buffer description;
     Region region;
 };
 

@@ -16,7 +16,7 @@ BlockMemory::BlockMemory(const TaskContext& context, int piece)
 
 void BlockMemory::placeKept(const BufferView& view)
 {
-    const auto before = static_cast<std::size_t>(m_microbatch - view.description->microbatch);
+    const auto before = static_cast<std::size_t>(m_microbatch - view.description.microbatch);
     if (before == 0)
         saved.savedUntilInputGrad = bytes(view.region);
     else if (before <= m_earlier.size())
@@ -25,7 +25,7 @@ void BlockMemory::placeKept(const BufferView& view)
 
 void BlockMemory::place(const BufferView& view, bool written)
 {
-    switch (view.description->kind) {
+    switch (view.description.kind) {
     case BufferKind::SavedUntilInputGrad:
     case BufferKind::ReloadedUntilInputGrad: placeKept(view); break;
     case BufferKind::SavedUntilWeightGrad:
@@ -37,7 +37,7 @@ void BlockMemory::place(const BufferView& view, bool written)
     case BufferKind::Workspace: saved.workspace = bytes(view.region); break;
     case BufferKind::Output:
     case BufferKind::ReceivedOutput:
-        if (!view.description->skip)
+        if (!view.description.skip)
             (written ? output : input) = bytes(view.region);
         else if (written)
             skipOutputs.push_back(bytes(view.region));
@@ -46,7 +46,7 @@ void BlockMemory::place(const BufferView& view, bool written)
         break;
     case BufferKind::Gradient:
     case BufferKind::ReceivedGradient:
-        if (!view.description->skip)
+        if (!view.description.skip)
             (written ? inputGrad : outputGrad) = bytes(view.region);
         else if (written)
             skipInputGrads.push_back(bytes(view.region));

@@ -443,11 +443,11 @@ Region TrainingWork::sharedPart(const Task& reduce, const BufferView& gradients)
 {
     if (reduce.kind == TaskKind::ReplicaSum)
         return gradients.region;
-    const ParameterLayout& layout = at(gradients.description->stage).maths.parameters();
-    const bool isRoot = gradients.description->stage == reduce.stage;
+    const ParameterLayout& layout = at(gradients.description.stage).maths.parameters();
+    const bool isRoot = gradients.description.stage == reduce.stage;
     const Parameter* matrix = isRoot ? layout.embeddingMatrix() : layout.headMatrix();
     if (!matrix)
-        throw Error(fmt::format("stage {}", gradients.description->stage), "holds no shared parameter",
+        throw Error(fmt::format("stage {}", gradients.description.stage), "holds no shared parameter",
                     "the dataflow must name the stages of embedding and head");
     std::byte* data = gradients.region.data; // null on another process's device
     return {data ? data + matrix->offset * sizeof(float) : nullptr,

@@ -17,7 +17,7 @@ namespace {
 const BufferView* find(std::span<const BufferView> views, BufferKind kind)
 {
     for (const BufferView& view : views)
-        if (view.description->kind == kind)
+        if (view.description.kind == kind)
             return &view;
     return nullptr;
 }
@@ -152,7 +152,7 @@ void VersionedWeights::update(const TaskContext& context, StageCopy& copy, const
     // Sums from elsewhere in ascending order of microbatches, then the own one: addition commutes bit by bit.
     std::span<float> sum;
     for (const BufferView& view : context.reads)
-        if (view.description->kind == BufferKind::ReceivedPartialGradient) {
+        if (view.description.kind == BufferKind::ReceivedPartialGradient) {
             if (sum.empty())
                 sum = floats(view.region);
             else

@@ -114,7 +114,7 @@ Bytes freedAfter(const Program& program, TaskId task)
         return freed;
     for (++at; at != instructions.end() && at->kind != InstructionKind::Compute; ++at) {
         if (at->kind == InstructionKind::Free && at->buffer != none)
-            freed += program.buffers[at->buffer].bytes;
+            freed += program.buffers.bytes(at->buffer);
     }
     return freed;
 }
@@ -202,7 +202,7 @@ std::optional<BlockAnswers> explainBlock(const Design& design, const Prediction&
             continue;
         Bytes bytes = 0;
         for (const BufferId buffer : program.writes(t))
-            bytes += program.buffers[buffer].bytes;
+            bytes += program.buffers.bytes(buffer);
         answers.feeds.push_back({t, program.tasks[t].peer, bytes});
     }
     const LatestInput cause = latestInput(program, timeline, answers.task);

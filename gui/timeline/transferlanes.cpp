@@ -151,7 +151,7 @@ QString TransferLanes::text(int device, std::size_t index, const Timeline& times
     const IssuedTransfer& issued = list[index];
     Bytes bytes = 0;
     for (const BufferId buffer : prediction->program.reads(issued.task))
-        bytes += prediction->program.buffers[buffer].bytes;
+        bytes += prediction->program.buffers.bytes(buffer);
     return transferWords("%1 %2 as number %3 of %4: %5, %6 to %7%8")
         .arg(deviceLabel(m_document.design(), device),
              issued.sends ? transferWords("sends") : transferWords("receives"))

@@ -59,12 +59,11 @@ private Q_SLOTS:
             const auto row = [edited](const char* name, const char* command, double most) {
                 QTest::newRow(edited ? qPrintable(QString("%1, edited").arg(name)) : name) << command << edited << most;
             };
-            // Where nothing repeats itself, all buffers are there while the transfers are inferred.
-            const double most = edited ? 400 : 250; // 368 measured
+            const double most = 250;
             row("predict", "predict %1", most);
             row("check", "check %1", most);
             // What predict needs, though the files have up to 260 bytes per block.
-            const double curves = edited ? 440 : 250; // of an edited one: of some devices at a time
+            const double curves = edited ? 320 : 250; // of an edited one: of some devices at a time
             row("perfetto", "export %1 --to perfetto -o out --force", curves);
             row("chrome", "export %1 --to chrome -o out --force", curves);
             row("blocks", "export %1 --to blocks-csv -o out --force", most);

@@ -58,7 +58,8 @@ std::size_t bytesOf(const Program& program)
 {
     std::size_t bytes = bytesOf(program.tasks) + bytesOf(program.operandBegin) + bytesOf(program.operandSplit)
                         + bytesOf(program.operands) + bytesOf(program.afterOnDevice) + bytesOf(program.afterData)
-                        + bytesOf(program.extraDependencies) + bytesOf(program.overlaps) + bytesOf(program.buffers);
+                        + bytesOf(program.extraDependencies) + bytesOf(program.overlaps)
+                        + program.buffers.size() * (sizeof(std::uint32_t) + sizeof(std::int32_t));
     for (const Program::Device& device : program.devices)
         bytes += bytesOf(device.instructions) + bytesOf(device.liveBytes);
     return bytes;

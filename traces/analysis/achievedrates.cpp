@@ -118,7 +118,7 @@ std::vector<AchievedRate> achievedRates(const Design& design, const Program& pro
         } else if (task.kind == TaskKind::Transfer) {
             double bytes = 0;
             for (const BufferId buffer : program.reads(t))
-                bytes += static_cast<double>(program.buffers[buffer].bytes);
+                bytes += static_cast<double>(program.buffers.bytes(buffer));
             if (bytes > 0)
                 add(links[{task.device, task.peer}], bytes, time);
         }

@@ -13,7 +13,7 @@ Handoffs::Handoffs(const Program& program)
     for (TaskId id = 0; id < program.tasks.size(); ++id)
         if (program.tasks[id].kind == TaskKind::Transfer)
             for (const BufferId buffer : program.reads(id))
-                m_bytes[id] += program.buffers[buffer].bytes;
+                m_bytes[id] += program.buffers.bytes(buffer);
     for (const Program::Device& device : program.devices) {
         TaskId before = none;
         for (const Instruction& instruction : device.instructions)

@@ -42,7 +42,7 @@ public:
         for (const BufferView& view : context.writes)
             fill(sum, view.region);
         for (const BufferView& view : context.reads)
-            if (view.description->kind == BufferKind::SequenceGradient) // every piece adds to it
+            if (view.description.kind == BufferKind::SequenceGradient) // every piece adds to it
                 fill(sum, view.region);
         if (context.task->op == Op::B || context.task->op == Op::W) {
             const Region gradients = m_gradients[gradientIndex(context.task->stage, context.task->replica)];

@@ -38,7 +38,7 @@ private slots:
                     const TaskId sum = plan.sums[device.posts[p]].task;
                     const auto& [root, other] = plan.reductions.at(sum);
                     const Task& block = program.tasks[device.instructions[i].task];
-                    const Buffer& own = program.tasks[sum].device == int(d) ? *root.description : *other.description;
+                    const Buffer& own = program.tasks[sum].device == int(d) ? root.description : other.description;
                     QCOMPARE(int(block.stage), int(own.stage));
                     for (std::size_t later = i + 1; later < device.instructions.size(); ++later)
                         if (device.instructions[later].kind == InstructionKind::Compute) {

@@ -79,9 +79,9 @@ inline double LogicalClock::runStep(int step)
         reads.clear();
         writes.clear();
         for (const BufferId buffer : m_program.reads(t))
-            reads.push_back({buffer, &m_program.buffers[buffer], m_regions[buffer]});
+            reads.push_back({buffer, m_program.buffers[buffer], m_regions[buffer]});
         for (const BufferId buffer : m_program.writes(t))
-            writes.push_back({buffer, &m_program.buffers[buffer], allocate(buffer)});
+            writes.push_back({buffer, m_program.buffers[buffer], allocate(buffer)});
         const TaskContext context{t, &m_program.tasks[t], step, reads, writes, nullptr, nullptr};
         switch (m_program.tasks[t].kind) {
         case TaskKind::Compute: m_work.compute(context); break;

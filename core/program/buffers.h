@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// The buffers of a Program, packed: most of a step's buffers differ from one of an earlier microbatch in nothing but
+// the microbatch. So a list keeps what they have in common once, its *shape*, and of each buffer the number of its
+// shape and the microbatch: 8 bytes instead of 32, of several buffers per block. Shapes are found again in a small
+// table of recent ones; what it has forgotten is kept twice, so buffers that have nothing in common take what they
+// would unpacked.
+#pragma once
+
+#include "core/base/units.h"
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace pipewright {
+
+using BufferId = std::uint32_t;
+inline constexpr std::uint32_t none = 0xffff'ffff;
+
+enum class BufferKind : std::uint8_t {
+    Parameters,                ///< persistent: weights of a stage
+    Gradients,                 ///< persistent: weight-gradient sums of a stage
+    OptimizerState,            ///< persistent
+    SavedUntilInputGrad,       ///< F -> I or B
+    SavedUntilWeightGrad,      ///< F -> W or B
+    SavedFromInputGrad,        ///< I -> W (inside B for a full backward)
+    RecomputedUntilInputGrad,  ///< R -> I or B
+    RecomputedUntilWeightGrad, ///< R -> W or B
+    SequenceGradient,          ///< gradients of earlier pieces' keys and values: last piece's I or B -> first piece's
+    Output,                    ///< F's result where it was made
+    ReceivedOutput,            ///< F's result on a consumer's device
+    Gradient,                  ///< gradient of a stage's input, where I or B made it
+    ReceivedGradient,          ///< the same on the device of the stage it is for
+    Workspace,                 ///< lives only while its instruction runs
+    ReduceInbox,               ///< the peer's gradient sum, while the reduction runs
+    WeightVersion,             ///< weights older than the stage's newest ones: U -> last reader
+    PredictedWeights,          ///< made by a block from the newest weights: until its last reader
+    SentWeights,               ///< a copy of what U made, for the other devices that work on the stage
+    ReceivedWeights,           ///< the same there, until it is put in place; with sharded states until it is passed on
+    PartialGradient,           ///< a stage's gradient sum so far, for the device with the next microbatch, or with U
+    ReceivedPartialGradient,
+    OffloadedUntilInputGrad, ///< in the host's memory: SavedUntilInputGrad, Offload -> the backward that read it back
+    OffloadedUntilWeightGrad,
+    ReloadedUntilInputGrad, ///< and on the device again: Reload -> I or B
+    ReloadedUntilWeightGrad,
+};
+
+/// Lives from before the first step to the end of the run.
+constexpr bool isPersistent(BufferKind kind)
+{
+    return kind == BufferKind::Parameters || kind == BufferKind::Gradients || kind == BufferKind::OptimizerState;
+}
+
+/// Not in the device's memory but in the host's, beside it.
+constexpr bool isInHostMemory(BufferKind kind)
+{
+    return kind == BufferKind::OffloadedUntilInputGrad || kind == BufferKind::OffloadedUntilWeightGrad;
+}
+
+/// A place in a device's memory. `stage` and `microbatch` are of the value it holds: the stage whose F
+/// made an Output, and for a Gradient the stage whose I or B made it.
+struct Buffer {
+    Bytes bytes = 0;
+    BufferKind kind = BufferKind::Output;
+    std::uint16_t replica = 0;
+    std::int32_t device = 0;
+    std::int32_t stage = 0;
+    std::int32_t microbatch = 0;     ///< -1 for persistent buffers; weights: their version
+    std::int32_t consumerStage = -1; ///< Gradient: the stage it is for
+    bool skip = false;               ///< an Output or Gradient of a skip connection, not of the chain
+
+    bool operator==(const Buffer&) const = default;
+};
+
+/// To its users a vector of Buffers that are read by value.
+class Buffers {
+public:
+    std::size_t size() const { return m_entries.size(); }
+    bool empty() const { return m_entries.empty(); }
+    void reserve(std::size_t buffers) { m_entries.reserve(buffers); }
+    Buffer operator[](std::size_t buffer) const
+    {
+        const Entry entry = m_entries[buffer];
+        const Shape& shape = m_shapes[entry.shape];
+        return {shape.bytes, shape.kind,       shape.replica,       shape.device,
+                shape.stage, entry.microbatch, shape.consumerStage, shape.skip};
+    }
+    BufferKind kind(BufferId buffer) const { return m_shapes[m_entries[buffer].shape].kind; }
+    Bytes bytes(BufferId buffer) const { return m_shapes[m_entries[buffer].shape].bytes; }
+
+    [[gnu::always_inline]] inline void push_back(const Buffer& buffer)
+    {
+        const Shape shape{buffer.bytes,   buffer.device, buffer.stage, buffer.consumerStage,
+                          buffer.replica, buffer.kind,   buffer.skip};
+        Set& recent = recentLike(shape);
+        if (recent.front() != none && m_shapes[recent.front()] == shape)
+            m_entries.push_back({recent.front(), buffer.microbatch});
+        else
+            m_entries.push_back({find(shape, recent), buffer.microbatch});
+    }
+
+    /// Inserts `times` copies of the `length` buffers before `end`, each of `microbatches` later ones than the copy
+    /// before it; those from `end` on become as much later. Weights and the like, of no microbatch, stay.
+    void repeat(std::size_t end, std::size_t length, std::uint32_t times, std::int32_t microbatches);
+
+    class Iterator {
+    public:
+        Iterator(const Buffers& list, std::size_t at) : m_list(list), m_at(at) {}
+        Buffer operator*() const { return m_list[m_at]; }
+        Iterator& operator++()
+        {
+            ++m_at;
+            return *this;
+        }
+        bool operator!=(const Iterator& other) const { return m_at != other.m_at; }
+
+    private:
+        const Buffers& m_list;
+        std::size_t m_at;
+    };
+    Iterator begin() const { return {*this, 0}; }
+    Iterator end() const { return {*this, size()}; }
+
+    bool operator==(const Buffers& other) const;
+
+private:
+    struct Entry {
+        std::uint32_t shape;
+        std::int32_t microbatch;
+    };
+    struct Shape {
+        Bytes bytes;
+        std::int32_t device, stage, consumerStage;
+        std::uint16_t replica;
+        BufferKind kind;
+        bool skip;
+        bool operator==(const Shape&) const = default;
+    };
+    using Set = std::array<std::uint32_t, 4>; ///< shapes, the one that was found last in front; none: free
+
+    static constexpr std::size_t kinds = 32; ///< more than there are, and a power of two
+    static_assert(static_cast<std::size_t>(BufferKind::ReloadedUntilWeightGrad) < kinds);
+    static constexpr std::size_t mostSets = std::size_t{1} << 15;
+
+    /// Those of a kind, stage and replica, and of others as many as the table is too small for.
+    Set& recentLike(const Shape& shape)
+    {
+        const std::size_t set = (static_cast<std::size_t>(shape.stage) + 61 * std::size_t{shape.replica}) * kinds
+                                + static_cast<std::size_t>(shape.kind);
+        if (set >= m_recent.size() && m_recent.size() < mostSets)
+            growFor(set);
+        return m_recent[set & (m_recent.size() - 1)];
+    }
+    void growFor(std::size_t set);
+    std::uint32_t find(const Shape& shape, Set& recent);
+
+    std::vector<Entry> m_entries; ///< per buffer
+    std::vector<Shape> m_shapes;
+    std::vector<Set> m_recent; ///< a power of two of them
+};
+
+} // namespace pipewright
