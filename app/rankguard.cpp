@@ -16,7 +16,7 @@ namespace {
 
 using GuardClock = std::chrono::steady_clock;
 
-constexpr std::chrono::seconds patience{5}; ///< mpirun gives its ranks a second, and removes its folder
+constexpr std::chrono::seconds patience{5}; ///< mpirun gives its ranks a second
 
 sigset_t guardedSignals()
 {
@@ -41,14 +41,28 @@ sigset_t guardedSignals()
     _exit(WIFEXITED(status) ? WEXITSTATUS(status) : 1);
 }
 
-[[noreturn]] void guard(pid_t child)
+/// By another program, since behind a fork nothing is allocated.
+void removeFolder(const char* folder)
+{
+    const pid_t remover = fork();
+    if (remover == 0) {
+        execlp("rm", "rm", "-rf", "--", folder, nullptr);
+        _exit(127);
+    }
+    if (remover > 0)
+        waitpid(remover, nullptr, 0);
+}
+
+[[noreturn]] void guard(pid_t child, const char* folder)
 {
     const sigset_t signals = guardedSignals();
     std::optional<GuardClock::time_point> asked;
     for (;;) {
         int status = 0;
-        if (waitpid(child, &status, WNOHANG) == child)
+        if (waitpid(child, &status, WNOHANG) == child) {
+            removeFolder(folder);
             endAs(status);
+        }
         if (asked && GuardClock::now() - *asked > patience)
             kill(child, SIGKILL); // its ranks end with it
         constexpr timespec aWhile{0, 500'000'000};
@@ -63,7 +77,7 @@ sigset_t guardedSignals()
 
 } // namespace
 
-pid_t startGuarded(const std::string& program, std::vector<std::string> words, int output)
+pid_t startGuarded(const std::string& program, std::vector<std::string> words, int output, const std::string& folder)
 {
     std::vector<char*> arguments; // made here: behind a fork nothing is allocated
     for (std::string& word : words)
@@ -87,7 +101,7 @@ pid_t startGuarded(const std::string& program, std::vector<std::string> words, i
     if (child < 0)
         _exit(127);
     close_range(0, ~0U, 0); // readers of the ranks' output wait until every process has closed it
-    guard(child);
+    guard(child, folder.c_str());
 }
 
 } // namespace pipewright::app

@@ -21,6 +21,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
+#include <filesystem>
 #include <fmt/format.h>
 #include <fstream>
 #include <iterator>
@@ -140,6 +141,33 @@ void attend(pid_t child, int output, int arrivedSignals, const Verdict& verdict)
     }
 }
 
+/// A folder for what mpirun and the ranks keep in files while they run: mpirun that has to be killed leaves it behind.
+class RanksFolder {
+public:
+    RanksFolder()
+    {
+        const char* const base = environment("TMPDIR");
+        m_path = std::string(base && *base ? base : "/tmp") + "/pipewright-ranks-XXXXXX";
+        if (mkdtemp(m_path.data()) == nullptr)
+            throw Error(m_path, std::string("no folder for the ranks could be made: ") + std::strerror(errno),
+                        "let TMPDIR name a folder that can be written to");
+        setenv("TMPDIR", m_path.c_str(), 1);
+    }
+    /// The guard has removed it, unless it was killed itself.
+    ~RanksFolder()
+    {
+        std::error_code ignored;
+        std::filesystem::remove_all(m_path, ignored);
+    }
+    RanksFolder(const RanksFolder&) = delete;
+    RanksFolder& operator=(const RanksFolder&) = delete;
+
+    const std::string& path() const { return m_path; }
+
+private:
+    std::string m_path;
+};
+
 /// mpirun that cannot open the pipes of a process it starts waits for ever, and no longer heeds SIGTERM.
 void requireFiles(const std::string& program, int processes)
 {
@@ -172,14 +200,19 @@ void requireFiles(const std::string& program, int processes)
     const int arrivedSignals = signalfd(-1, &signals, SFD_CLOEXEC);
     if (arrivedSignals < 0 || pipe2(output, O_CLOEXEC | O_NONBLOCK) != 0 || fcntl(output[1], F_SETFL, 0) != 0)
         throw Error(program, std::strerror(errno), "close some files");
-    const pid_t child = startGuarded(program, launchCommand(program, devices, ownCommand(), geteuid() == 0), output[1]);
-    int status = 0;
-    if (child > 0) {
-        close(output[1]);
-        attend(child, output[0], arrivedSignals, verdict);
-    }
-    if (child < 0 || waitpid(child, &status, 0) < 0)
-        throw Error(program, std::strerror(errno), "start the processes yourself: mpirun -n N pipewright run …");
+    const int status = [&] {
+        const RanksFolder folder;
+        const pid_t child = startGuarded(program, launchCommand(program, devices, ownCommand(), geteuid() == 0),
+                                         output[1], folder.path());
+        if (child > 0) {
+            close(output[1]);
+            attend(child, output[0], arrivedSignals, verdict);
+        }
+        int ended = 0;
+        if (child < 0 || waitpid(child, &ended, 0) < 0)
+            throw Error(program, std::strerror(errno), "start the processes yourself: mpirun -n N pipewright run …");
+        return ended;
+    }();
     while (handOn(output[0])) {
     }
     const std::optional<int> code = verdict.code();

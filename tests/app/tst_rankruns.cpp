@@ -8,6 +8,7 @@
 #include <QDir>
 #include <QElapsedTimer>
 #include <QFile>
+#include <QFileInfo>
 #include <QTest>
 
 #include <csignal>
@@ -286,7 +287,7 @@ private Q_SLOTS:
         QTest::addColumn<QString>("signal");
         QTest::newRow("killed") << QByteArray("exec sleep 1000\n") << "KILL";
         // As mpirun does that has too few files or too little memory.
-        const QByteArray heedsNone = "trap '' TERM INT\nwhile :; do sleep 1; done\n";
+        const QByteArray heedsNone = "trap '' TERM INT\nmkdir -p \"$TMPDIR/ompi.here/1\"\nwhile :; do sleep 1; done\n";
         QTest::newRow("killed, and the launcher heeds no signal") << heedsNone << "KILL";
         QTest::newRow("ended, and the launcher heeds no signal") << heedsNone << "TERM";
     }
@@ -299,11 +300,14 @@ private Q_SLOTS:
             QSKIP("no MPI here");
         makeDesign(2);
         QFile::remove(m_work.path("played.pid"));
-        runUnder("echo $$ >played.new; mv played.new played.pid\n" + launcher, "",
+        runUnder("echo \"$TMPDIR\" >played.folder; echo $$ >played.new; mv played.new played.pid\n" + launcher, "",
                  "& while ! test -e played.pid; do sleep 0.1; done; kill -" + signal + " $!; wait $!");
         const QByteArray played = m_work.read("played.pid");
         QVERIFY(!played.isEmpty());
         QTRY_VERIFY_WITH_TIMEOUT(!isProcess(played), 60'000);
+        const QString folder = QString::fromLocal8Bit(m_work.read("played.folder")).trimmed();
+        QVERIFY2(QFileInfo(folder).fileName().startsWith("pipewright-ranks-"), qPrintable(folder));
+        QTRY_VERIFY_WITH_TIMEOUT(!QFile::exists(folder), 60'000); // by the guard, where the program was killed
     }
 };
 
