@@ -4,16 +4,17 @@
 # uses, and says in one table how many inputs each got, of how many a second, and how many it has had in all runs of
 # this build. What is found lies in the build's folder fuzz/, as do the corpus that grows there and those sums.
 #   tests/fuzz.sh SECONDS [NAME…]              NAME as in tests/fuzz/fuzz_NAME.cpp; all of them without one
-#   tests/fuzz.sh --inputs N [NAME…]           so many inputs for each, however long that takes
+#   tests/fuzz.sh --inputs N [NAME…]           until each has had N in all runs of this build; interrupted, it goes on
+#                                              where it was, but for the last ten minutes
 #   tests/fuzz.sh --merge [NAME…]              what the corpora cover beyond the seeds becomes seeds, small ones
 #   BUILD=build/fuzz-fast tests/fuzz.sh 600    of the preset `fuzz-fast`, or of `fuzz`, the default, with sanitizers
 #   JOBS=4 tests/fuzz.sh 600                   so many at a time; without it as many as there are processors
 set -uo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 build=$(realpath "${BUILD:-$root/build/fuzz}")
-merge=
+merge='' inputs=''
 case ${1:?how many seconds each, or --inputs N, or --merge} in
-    --inputs) bound=-runs=${2:?how many inputs each}; shift 2 ;;
+    --inputs) inputs=${2:?how many inputs each}; shift 2 ;;
     --merge) merge=1; shift ;;
     *) bound=-max_total_time=$1; shift ;;
 esac
@@ -28,10 +29,20 @@ fi
 # Longest input. Databases have a page for each of their tables.
 longest() { case $1 in trace | nsight) echo 32768 ;; *) echo 4096 ;; esac; }
 
+had() { cat "$build/fuzz/$1.inputs" 2>/dev/null || echo 0; } # NAME
+
 fuzz() { # NAME
+    if [ -z "$inputs" ]; then run "$1" "$bound"; return; fi
+    while [ "$(had "$1")" -lt "$inputs" ]; do
+        run "$1" -runs=$((inputs - $(had "$1"))) -max_total_time=600 || return
+    done
+}
+
+run() { # NAME BOUND…
     local name=$1 code words=$root/tests/fuzz/dictionaries/$1.dict
+    shift
     mkdir -p "$build/fuzz/corpus/$name"
-    "$build/fuzz/fuzz_$name" "$bound" -max_len="$(longest "$name")" -timeout=10 -rss_limit_mb=2048 \
+    "$build/fuzz/fuzz_$name" "$@" -max_len="$(longest "$name")" -timeout=10 -rss_limit_mb=2048 \
         -entropic=0 -print_funcs=0 -print_final_stats=1 $([ -e "$words" ] && echo "-dict=$words") \
         -artifact_prefix="$build/fuzz/$name-" \
         "$build/fuzz/corpus/$name" "$root/tests/fuzz/seeds/$name" >"$build/fuzz/$name.log" 2>&1
@@ -59,6 +70,7 @@ grow() { # NAME
     printf '%-14s %s\n' "$1" "$(du -sb --apparent-size "$seeds" | cut -f1) bytes of seeds"
 }
 
+trap 'trap - TERM; kill 0' INT TERM # what runs in the background heeds no Ctrl+C
 [ -n "$merge" ] || printf '%-14s %12s %10s %12s\n' parser inputs "a second" "in all"
 failed=0 running=0
 for name in "${names[@]}"; do
