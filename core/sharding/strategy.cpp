@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <vector>
 
 namespace pipewright::sharding {
@@ -187,6 +188,11 @@ Theory theoryOf(const TensorGraph& graph, const Machine& machine, const Ratios& 
     Theory theory(graph, machine, ratios, released ? RuleSet::Published : rules);
     if (strategy == Strategy::Hap || strategy == Strategy::Even || strategy == Strategy::Proportional)
         return theory;
+    const auto isOfTokens = [](const Node& node) { return std::ssize(node.shape) > tokenDim + 1; }; // and features
+    if (strategy == Strategy::MegatronSequence && std::none_of(graph.nodes().begin(), graph.nodes().end(), isOfTokens))
+        throw Error("plan",
+                    fmt::format("\"{}\" cuts the tokens of a sequence, and the model has none", factsOf(strategy).name),
+                    fmt::format("use the plan {}", factsOf(Strategy::Megatron).name));
     const Choice choice(graph, strategy);
     for (int index = 0; index < graph.size(); ++index) {
         const Node& node = graph.node(index);

@@ -154,6 +154,21 @@ private Q_SLOTS:
             QVERIFY2(steps(stage, between).front().contains("Gather(1)"), between);
     }
 
+    /// Sequence parallelism cuts tokens, and a row of features is none.
+    void anMlpHasNoTokensToCut()
+    {
+        const Design design = groupDesign("1f1b", {{1e9, 5e8}, {1e9, 5e8}}, 4, groupMlp(6));
+        (void)withStrategy(design, Strategy::Megatron);
+        try {
+            (void)withStrategy(design, Strategy::MegatronSequence);
+            QFAIL("features were cut as if they were tokens");
+        } catch (const Error& error) {
+            const QString text = QString::fromStdString(toString(error.diagnostics()));
+            QVERIFY2(text.contains("cuts the tokens of a sequence") && text.contains("use the plan megatron"),
+                     qPrintable(text));
+        }
+    }
+
     void whatCannotBeDoneIsRefusedAndNotReplaced()
     {
         ModelShape shape = groupShape();
