@@ -308,8 +308,9 @@ void OrderGraph::checkUpdates(const Schedule& schedule, Diagnostics& diagnostics
         addError(diagnostics, "schedule.replica_placements", "update blocks in a schedule with replicas",
                  "leave the update blocks out: the replicas' gradients are summed and applied once, at the end");
     if (!schedule.recompute.empty() && !mayRecompute(schedule))
-        addError(diagnostics, "schedule.recompute", "stages that recompute, in a schedule that updates amid the run",
-                 "use a synchronous schedule: here a stage's weights may change between its forward and its recompute");
+        addError(
+            diagnostics, "schedule.recompute", "stages that recompute, and pass their weights on after each block",
+            "keep the weights on every worker's device (another --layout): a recompute reads those of its forward");
     if (schedule.sequencePieces > 1)
         addError(diagnostics, "schedule.sequence_pieces", "update blocks in a schedule that cuts sequences",
                  "leave the update blocks out: the pieces of a sequence need the same weights");

@@ -7,7 +7,7 @@ namespace pipewright {
 
 bool mayRecompute(const Schedule& schedule)
 {
-    return schedule.weightPolicy.rule == WeightRule::Synchronous;
+    return !schedule.shardedStates;
 }
 
 Schedule withMissingRecomputes(Schedule schedule)

@@ -10,8 +10,8 @@
 
 namespace pipewright {
 
-/// Does a stage read the same weights in its recompute as in its forward? Where it is updated amid the step, under the
-/// synchronous rule only.
+/// A recompute reads the weights that its forward read. Where stages are updated amid the step their device keeps that
+/// version until then; sharded states pass it on.
 bool mayRecompute(const Schedule& schedule);
 
 /// The same schedule with these stages recomputing (empty: none). R blocks that are placed already stay where they are;

@@ -166,7 +166,7 @@ private:
     void askRule(int stage)
     {
         const auto s = static_cast<std::size_t>(stage);
-        // Forwards first: an I or B asks what its forward read.
+        // Forwards first: an I or B asks what its forward read, and R reads the same.
         for (const bool forwards : {true, false})
             for (const BlockIndex i : m_blocks[s]) {
                 const Op op = m_graph.blocks[i].op;
@@ -179,6 +179,11 @@ private:
     {
         const Block& block = m_graph.blocks[i];
         const auto s = static_cast<std::size_t>(stage);
+        const BlockIndex forward = forwardOf(stage, block.microbatch);
+        if (block.op == Op::R && forward != noBlock) {
+            m_plan.reads[i] = m_plan.reads[forward];
+            return;
+        }
         WeightQuestion question;
         question.stages = m_schedule.stages();
         question.stage = stage;
@@ -198,7 +203,6 @@ private:
         question.latestAtInjection = latestAt(forwardOf(0, block.microbatch));
         question.latestAtBatchInjection = latestAt(forwardOf(0, first));
         question.latestAtFirstForward = latestAt(forwardOf(stage, first));
-        const BlockIndex forward = forwardOf(stage, block.microbatch);
         question.atForward = forward == noBlock ? 0 : m_plan.reads[forward].version;
 
         // W reads no weights of a linear layer: what stands there is what its I read.

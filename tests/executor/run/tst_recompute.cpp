@@ -4,6 +4,7 @@
 #include "core/predict/predict.h"
 #include "core/schedule/edits.h"
 #include "core/schedule/recomputeblocks.h"
+#include "core/schedule/validate.h"
 #include "core/workload/transformer.h"
 #include "executor/run/run.h"
 #include "executor/run/safetensorsfile.h"
@@ -15,6 +16,8 @@
 
 #include <QTemporaryDir>
 #include <QTest>
+
+#include <map>
 
 using namespace pipewright;
 
@@ -48,7 +51,7 @@ class RecomputeTest : public QObject {
     Q_OBJECT
 
 private Q_SLOTS:
-    void everySynchronousFamilyTrainsToTheSameBits_data()
+    void everyFamilyTrainsToTheSameBits_data()
     {
         QTest::addColumn<QByteArray>("family");
         int row = 0;
@@ -56,7 +59,7 @@ private Q_SLOTS:
             if (mayRecompute(test::possibleSchedule(std::string(family.name), 4, 8)) && !leftOut(row++))
                 QTest::newRow(family.name.data()) << QByteArray(family.name.data());
     }
-    void everySynchronousFamilyTrainsToTheSameBits()
+    void everyFamilyTrainsToTheSameBits()
     {
         QFETCH(QByteArray, family);
         const Design kept = test::tinyGpt(family.toStdString(), 4, 8);
@@ -80,6 +83,36 @@ private Q_SLOTS:
                 predicted.push_back(device.peakBytes);
             QCOMPARE(result.peakBytes, predicted);
         }
+    }
+
+    /// Under the rules that update amid the step every R reads the version, and the prediction, of its forward.
+    void aRecomputeReadsTheWeightsOfItsForward()
+    {
+        int later = 0, predicted = 0;
+        for (const Family& family : families()) {
+            if (!family.updates)
+                continue;
+            Schedule schedule = test::possibleSchedule(std::string(family.name), 4, 8);
+            const Design kept = test::evenDesign({.saved = 100}, schedule);
+            schedule = withRecompute(schedule, everyStage(kept, Recompute::Full));
+            const Program program = predict(test::evenDesign({.saved = 100}, schedule)).program;
+            std::map<std::pair<int, int>, WeightUse> forwards;
+            for (TaskId t = 0; t < program.tasks.size(); ++t)
+                if (program.tasks[t].op == Op::F && program.tasks[t].kind == TaskKind::Compute)
+                    forwards[{program.tasks[t].stage, program.tasks[t].microbatch}] = program.weights[t];
+            for (TaskId t = 0; t < program.tasks.size(); ++t)
+                if (program.tasks[t].op == Op::R && program.tasks[t].kind == TaskKind::Compute) {
+                    QVERIFY((program.weights[t] == forwards.at({program.tasks[t].stage, program.tasks[t].microbatch})));
+                    later += program.weights[t].version > 0;
+                    predicted += program.weights[t].steps > 0;
+                }
+        }
+        QVERIFY(later > 0 && predicted > 0);
+        Schedule hopping = test::possibleSchedule("cdp-v2", 4, 4);
+        hopping.shardedStates = true;
+        hopping.recompute.assign(static_cast<std::size_t>(hopping.stages()), Recompute::Full);
+        QVERIFY(!mayRecompute(hopping));
+        QVERIFY(hasErrors(validate(hopping)));
     }
 
     void aDeviceThatRecomputesHoldsLess()
