@@ -54,10 +54,12 @@ InlineDesign::InlineDesign(Command command, bool acceptFile)
     group.option("--devices", m_devices, "pipeline devices").typeName("P");
     group.option("--microbatches", m_microbatches, "microbatches per step").typeName("M");
     group
-        .option(
-            "--replicas", m_replicas,
-            "copies of the pipeline in the schedule, which share out P and M and sum their gradients: 1, 2, 4, … (1)")
+        .option("--replicas", m_replicas,
+                "copies of the pipeline in the schedule, which share out P and M and sum their gradients (1)")
         .typeName("N");
+    group.flag("--shard-optimizer", m_shardOptimizer,
+               "replicas share the optimizer's state out: each updates its share of the parameters and sends it to the "
+               "others (ZeRO stage 1)");
     group.option("--chunks", m_chunks, "stages per device").typeName("V");
     group.option("--group", m_group, "interleaving: microbatches per group").typeName("G");
     group.option("--pieces", m_pieces, "seq1f1b: pieces of each microbatch's sequence (4)").typeName("K");
@@ -218,6 +220,7 @@ DesignRequest InlineDesign::request() const
     request.devices = number("--devices", m_devices).value_or(request.devices);
     request.microbatches = number("--microbatches", m_microbatches).value_or(request.microbatches);
     request.replicas = number("--replicas", m_replicas).value_or(request.replicas);
+    request.shardOptimizer = m_shardOptimizer;
     request.chunks = number("--chunks", m_chunks);
     request.group = number("--group", m_group);
     request.pieces = number("--pieces", m_pieces);

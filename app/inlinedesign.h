@@ -35,6 +35,7 @@ private:
     Command m_command, m_options;
     PlanChoice m_plan;
     std::string m_what;
+    bool m_shardOptimizer = false;
     int m_devices = 0, m_microbatches = 0, m_replicas = 0, m_chunks = 0, m_group = 0, m_pieces = 0, m_sequence = 0,
         m_microbatchSize = 0;
     std::string m_forward, m_inputGrad, m_weightGrad, m_transfer, m_memoryLimit, m_saved, m_savedForWeightGrad;

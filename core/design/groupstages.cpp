@@ -307,6 +307,12 @@ Diagnostics whyNoMembers(const Design& design)
         }
     refuse(hasUpdates(schedule), "schedule", "groups do not run schedules that update amid the step",
            "use a synchronous family, such as 1f1b or zb-h1");
+    refuse(schedule.shardedOptimizer, "schedule.sharded_optimizer",
+           "the members of a group have shares of a stage's parameters already, and update all of theirs",
+           "make the design without --shard-optimizer");
+    refuse(!replicaCopies(schedule.replicas()).empty(), "schedule.replica_placements",
+           "groups sum gradients in rounds of pairs, so their replicas are a power of two",
+           "use 2, 4, 8, … replicas, or a cluster without groups");
     refuse(schedule.sequencePieces > 1, "schedule.sequence_pieces", "groups do not run pieces of sequences",
            "use a family with whole sequences");
     refuse(std::find(schedule.recompute.begin(), schedule.recompute.end(), Recompute::Selective)

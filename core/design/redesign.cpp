@@ -398,6 +398,7 @@ Design withFamily(const Design& base, const Family& family, const FamilyChoice& 
     if (mayRecompute(schedule))
         schedule = withRecompute(schedule, inProportion(base.schedule.recompute, schedule.stages()));
     schedule.offload = inProportion(base.schedule.offload, schedule.stages());
+    schedule.shardedOptimizer = base.schedule.shardedOptimizer && schedule.replicas() > 1;
     return withSchedule(base, std::move(schedule));
 }
 

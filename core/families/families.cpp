@@ -8,7 +8,6 @@
 #include <fmt/ranges.h>
 
 #include <array>
-#include <bit>
 
 // The table: one line per family. Each names a function in a file of its own in this folder.
 #define PIPEWRIGHT_FAMILIES(FAMILY)                                                                                    \
@@ -56,8 +55,8 @@ void checkCopies(const Family& family, const FamilyParameters& p, Diagnostics& d
     };
     if (p.replicas == 1)
         return;
-    if (p.replicas < 1 || !std::has_single_bit(static_cast<unsigned>(p.replicas)))
-        bad(fmt::format("{} replicas", p.replicas), "gradients are summed in pairs: use 1, 2, 4, 8, …");
+    if (p.replicas < 1)
+        bad(fmt::format("{} replicas", p.replicas), "use 1 or more copies of the pipeline");
     else if (family.updates)
         bad(fmt::format("{} updates its stages amid the step", family.title),
             "the replicas' gradients are summed and applied once, at its end: use a synchronous family");
@@ -192,7 +191,12 @@ Schedule makeSchedule(std::string_view name, const FamilyParameters& parameters)
     if (schedule.microbatches == 0)
         schedule.microbatches = ofCopy.microbatches;
     schedule.backward = family->backward;
-    return withReplicas(schedule, parameters.replicas);
+    schedule = withReplicas(schedule, parameters.replicas);
+    schedule.shardedOptimizer = parameters.shardOptimizer;
+    if (schedule.shardedOptimizer && schedule.replicas() == 1)
+        throw Error("--shard-optimizer", fmt::format("{} with one replica", family->title),
+                    "replicas share the optimizer's state out: give --replicas N");
+    return schedule;
 }
 
 } // namespace pipewright

@@ -42,8 +42,9 @@ struct FamilyOptions {
     int microbatches = 8;
     /// Copies of the pipeline, each on its share of the devices and with its share of the microbatches.
     int replicas = 1;
-    std::optional<int> chunks; ///< stages per device; the family's own default when unset
-    std::optional<int> group;  ///< interleaving: microbatches per group, default = devices
+    bool shardOptimizer = false; ///< the replicas share the optimizer's state out
+    std::optional<int> chunks;   ///< stages per device; the family's own default when unset
+    std::optional<int> group;    ///< interleaving: microbatches per group, default = devices
     /// Of each microbatch's sequence, for families that cut it; defaultSequencePieces when unset.
     std::optional<int> pieces;
     std::optional<double> memoryLimit; ///< x devices microbatches of activations

@@ -109,6 +109,8 @@ OrderedJson scheduleToJson(const Schedule& schedule, const Schedule* unrolled)
         json["replica_placements"] = schedule.replicaPlacements;
     if (!schedule.dataParallelDevices.empty())
         json["in_turn"] = schedule.dataParallelDevices;
+    if (schedule.shardedOptimizer)
+        json["sharded_optimizer"] = true;
     if (schedule.shardedStates)
         json["sharded_states"] = true;
     if (!(schedule.weightPolicy == WeightPolicy{}))

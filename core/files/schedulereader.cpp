@@ -283,6 +283,7 @@ void readSchedule(Reading& reading, const Json& value, Schedule& schedule, bool 
         if (const Json* turns = reader.array("in_turn"))
             readTurns(reading, *turns, schedule);
         reader.read("sharded_states", schedule.shardedStates);
+        reader.read("sharded_optimizer", schedule.shardedOptimizer);
     } else if (unrolled) {
         const auto mustAgree = [&reader](bool agrees, std::string_view key) {
             if (!agrees)

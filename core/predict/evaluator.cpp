@@ -53,7 +53,7 @@ void Evaluator::setCosts(const Costs& costs)
         Nanoseconds& duration = m_nodes[t].duration;
         switch (task.kind) {
         case TaskKind::Compute: duration = costs.duration(task.op, task.stage, task.microbatch); break;
-        case TaskKind::Update: duration = costs.duration(task.op, task.stage); break;
+        case TaskKind::Update: duration = updateTime(m_program, costs, task.stage); break;
         case TaskKind::PutInPlace:
         case TaskKind::SetOut: duration = 0; break;
         case TaskKind::Collective: duration = 0; break; // a member program has durations of its own: setDurations()

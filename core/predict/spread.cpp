@@ -6,6 +6,7 @@
 #include "core/base/median.h"
 #include "core/predict/evaluator.h"
 #include "core/program/pairtimes.h"
+#include "core/program/replicasums.h"
 
 #include <cmath>
 #include <numbers>
@@ -69,7 +70,7 @@ std::vector<SampledTask> sampledTasks(const Program& program, const Costs& costs
         if (task.kind == TaskKind::Compute)
             sampled.push_back({t, costs.duration(task.op, task.stage, task.microbatch), spreadOf(task)});
         else if (task.kind == TaskKind::Update)
-            sampled.push_back({t, costs.duration(task.op, task.stage), spreadOf(task)});
+            sampled.push_back({t, updateTime(program, costs, task.stage), spreadOf(task)});
     }
     return sampled;
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/predict/stagememory.h"
 
+#include "core/program/replicasums.h"
+
 namespace pipewright {
 
 MemoryBreakdown memoryBreakdown(const Design& design, const Prediction& prediction)
@@ -17,7 +19,9 @@ MemoryBreakdown memoryBreakdown(const Design& design, const Prediction& predicti
                 const StageCosts& costs = design.costs.stages[stage];
                 memory.weights = costs.parameters;
                 memory.gradients = costs.gradients;
-                memory.optimizer = costs.optimizerState;
+                memory.optimizer = design.schedule.shardedOptimizer
+                                       ? shareOfBytes(costs.optimizerState, costs, replica, design.schedule.replicas())
+                                       : costs.optimizerState;
             }
         }
     for (int device = 0; device < static_cast<int>(prediction.program.devices.size()); ++device) {

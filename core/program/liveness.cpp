@@ -68,7 +68,8 @@ public:
             case TaskKind::Update:
             case TaskKind::PutInPlace:
             case TaskKind::SetOut:
-                endLoop();
+                if (t >= end)
+                    endLoop();
                 if (here != nullptr && task.kind == TaskKind::Update)
                     closeOffloads(*here, 1);
                 if (here != nullptr)
@@ -194,7 +195,8 @@ private:
 
     Bytes bytesOnDevice(BufferId b) const
     {
-        return m_offloads && isInHostMemory(m_program.buffers.kind(b)) ? 0 : m_program.buffers.bytes(b);
+        const BufferKind kind = m_program.buffers.kind(b); // the persistent ones are there from the start
+        return (m_offloads && isInHostMemory(kind)) || isPersistent(kind) ? 0 : m_program.buffers.bytes(b);
     }
 
     /// The other block of a task's overlapped pair; none when it has no pair.

@@ -15,7 +15,8 @@ class SumPlanner {
 public:
     SumPlanner(const PipelineShape& shape, const Costs& costs, const OrderGraph& graph, const OrderRun& run)
         : m_shape(shape), m_costs(costs), m_graph(graph), m_run(run), m_placed(graph.firstOfDevice.size() - 1),
-          m_ready(static_cast<std::size_t>(shape.stages()) * static_cast<std::size_t>(shape.replicas()), 0)
+          m_ready(static_cast<std::size_t>(shape.stages()) * static_cast<std::size_t>(shape.replicas()), 0),
+          m_sumsLeft(m_ready.size(), 0)
     {
         std::vector<int> missing(m_ready.size(), shape.microbatches / shape.replicas());
         for (BlockIndex i = 0; i < graph.blocks.size(); ++i)
@@ -39,8 +40,11 @@ public:
     {
         std::vector<PlannedReplicaSum> sums;
         for (const ReplicaPair& pair : replicaPairs(m_shape.replicas()))
-            for (int stage = 0; stage < m_shape.stages(); ++stage)
+            for (int stage = 0; stage < m_shape.stages(); ++stage) {
                 sums.push_back({stage, pair, 0});
+                for (const int replica : {pair.root, pair.other})
+                    ++m_sumsLeft[shareOf(stage, replica)];
+            }
         // Who can begin first is placed first, so that sums meet on a device in the order of their times.
         const auto roundBegins = [&](std::size_t first) {
             std::size_t end = first;
@@ -82,7 +86,13 @@ private:
     void place(PlannedReplicaSum& sum)
     {
         const int root = deviceOf(sum.stage, sum.pair.root), other = deviceOf(sum.stage, sum.pair.other);
-        const Nanoseconds length = replicaSumTime(sum.stage, root, other, m_costs);
+        // Behind its last sum the stage is updated, unless the whole sum has yet to come from elsewhere.
+        bool isLast = sum.pair.other < m_shape.replicas() - static_cast<int>(replicaCopies(m_shape.replicas()).size());
+        for (const int replica : {sum.pair.root, sum.pair.other})
+            isLast = --m_sumsLeft[shareOf(sum.stage, replica)] == 0 && isLast;
+        const Nanoseconds exchange = replicaSumTime(sum.stage, root, other, m_costs);
+        const Nanoseconds length =
+            exchange + (isLast && updatesAmidTheBlocks(m_shape, m_costs) ? updateTime(m_shape, m_costs, sum.stage) : 0);
         sum.at = readyOf(sum);
         if (root == other || m_costs.stages[static_cast<std::size_t>(sum.stage)].gradients == 0)
             sum.at = behindAll; // nothing is exchanged
@@ -97,7 +107,7 @@ private:
         for (const int device : {root, other})
             m_placed[static_cast<std::size_t>(device)].push_back({sum.at, sum.at + length});
         for (const int replica : {sum.pair.root, sum.pair.other})
-            m_ready[shareOf(sum.stage, replica)] = sum.at + length;
+            m_ready[shareOf(sum.stage, replica)] = sum.at + exchange;
     }
 
     /// From which on the device computes nothing for so long.
@@ -131,9 +141,29 @@ private:
     const OrderRun& m_run;
     std::vector<std::vector<Span>> m_placed; ///< per device: sums
     std::vector<Nanoseconds> m_ready;        ///< per replica and stage: when its sum so far is complete
+    std::vector<int> m_sumsLeft;             ///< likewise: to be placed
 };
 
 } // namespace
+
+Bytes shareOfBytes(Bytes whole, const StageCosts& stage, int replica, int replicas)
+{
+    const Bytes parameters = stage.gradients / static_cast<Bytes>(sizeof(float));
+    if (parameters > 0 && whole % parameters == 0)
+        return whole / parameters * shareOfReplica(parameters, replica, replicas).count();
+    return shareOfReplica(whole, replica, replicas).count();
+}
+
+Nanoseconds updateTime(const PipelineShape& shape, const Costs& costs, int stage)
+{
+    const Nanoseconds whole = costs.duration(Op::U, stage);
+    return shape.shardedOptimizer ? (whole + shape.replicas() - 1) / shape.replicas() : whole;
+}
+
+bool updatesAmidTheBlocks(const PipelineShape& shape, const Costs& costs)
+{
+    return shape.shardedOptimizer && !costs.blockingTransfers;
+}
 
 Nanoseconds replicaSumTime(int stage, int device, int peer, const Costs& costs)
 {

@@ -2,6 +2,7 @@
 // When the gradients of each stage are summed over the replicas: as soon as the stage's last weight gradient is done in
 // both replicas of a pair, in the first time in which neither of their devices computes for as long as the sum takes.
 // So sums of the later stages run while the earlier ones are still at their last backwards, and delay none of them.
+// Where replicas share the optimizer's state out, there has to be time for the update of a share behind the last sum.
 // What finds no such time, or exchanges nothing, comes behind the blocks. O(sums x (blocks after the stage's last + log
 // blocks)).
 #pragma once
@@ -19,6 +20,17 @@ namespace pipewright {
 /// How long two devices take to exchange a stage's gradients, each way over its link, or one after the other over one
 /// bus.
 Nanoseconds replicaSumTime(int stage, int device, int peer, const Costs& costs);
+
+/// What a replica keeps of `whole`, a stage's optimizer state, or of its parameters where these are shared out: whole
+/// parameters, of which a stage has as many as fp32 gradients; single bytes where the bytes are of no model.
+Bytes shareOfBytes(Bytes whole, const StageCosts& stage, int replica, int replicas);
+
+/// An update of a stage, or of a share of it.
+Nanoseconds updateTime(const PipelineShape& shape, const Costs& costs, int stage);
+
+/// Whether shares are updated as soon as their gradients are summed, so that they travel beside the blocks of earlier
+/// stages: where transfers hold no device up.
+bool updatesAmidTheBlocks(const PipelineShape& shape, const Costs& costs);
 
 /// Of a reduction: the replica of its root.
 int rootReplica(const Program& program, const Task& task);

@@ -1,9 +1,20 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // The end of a step without U blocks: reductions of shared parameters' gradients, sums over replicas, and one update
-// per stage and replica. O(stages x replicas x log replicas + shared parameters).
+// per stage and replica. O(stages x replicas x log replicas + shared parameters), and with shares of the optimizer's
+// state O(stages x replicas^2).
 #include "core/program/stepend.h"
 
 namespace pipewright {
+
+namespace {
+
+/// Where persistent buffers begin with those of each stage of each replica: parameters, gradients, optimizer state.
+BufferId gradientsOf(const Program& program, int stage, int replica)
+{
+    return static_cast<BufferId>(3 * (replica * program.stages() + stage) + 1);
+}
+
+} // namespace
 
 void StepEnd::write(std::vector<TaskId>& lastOnDevice)
 {
@@ -14,19 +25,112 @@ void StepEnd::write(std::vector<TaskId>& lastOnDevice)
                              lastOnDevice);
     while (m_next < m_sums.size())
         addSum(m_sums[m_next++], lastOnDevice);
+    if (m_costs.blockingTransfers)
+        for (int s = 0; s < m_program.stages(); ++s)
+            for (const ReplicaCopy& copy : replicaCopies(m_program.replicas()))
+                copySum({s, copy.from}, {s, copy.to}, lastOnDevice);
     for (int r = 0; r < m_program.replicas(); ++r)
-        for (int s = 0; s < m_program.stages(); ++s) {
-            const int device = deviceOf(s, r);
-            TaskId& last = lastOnDevice[device];
-            last = beginTask(TaskKind::Update, Op::U, s, 0, device, -1, last, none, r);
-            endReads();
-        }
+        for (int s = 0; s < m_program.stages(); ++s)
+            if (stateOf({s, r}).updated == none)
+                update({s, r}, lastOnDevice);
+    if (m_program.shardedOptimizer)
+        putSharesInPlace(lastOnDevice);
 }
 
 void StepEnd::addSum(const PlannedReplicaSum& sum, std::vector<TaskId>& lastOnDevice)
 {
     addReduction(TaskKind::ReplicaSum, {sum.stage, sum.pair.root}, {sum.stage, sum.pair.other},
                  m_costs.stages[sum.stage].gradients, lastOnDevice);
+    for (const int replica : {sum.pair.root, sum.pair.other}) {
+        State& state = stateOf({sum.stage, replica});
+        state.lastSum = static_cast<TaskId>(m_program.tasks.size() - 1);
+        --state.sumsLeft;
+    }
+    if (m_costs.blockingTransfers)
+        return;
+    const std::vector<ReplicaCopy> copies = replicaCopies(m_program.replicas());
+    for (const int replica : {sum.pair.root, sum.pair.other}) {
+        const Owner owner{sum.stage, replica};
+        if (stateOf(owner).sumsLeft > 0 || replica >= m_program.replicas() - static_cast<int>(copies.size()))
+            continue; // it has not the whole sum
+        for (const ReplicaCopy& copy : copies)
+            if (copy.from == replica)
+                copySum(owner, {sum.stage, copy.to}, lastOnDevice);
+        if (updatesAmidTheBlocks(m_program, m_costs))
+            update(owner, lastOnDevice);
+    }
+}
+
+TaskId StepEnd::beginTransfer(Owner from, Owner to, TaskId producer, std::vector<TaskId>& lastOnDevice)
+{
+    const int here = deviceOf(from.stage, from.replica), there = deviceOf(to.stage, to.replica);
+    const TaskId task = beginTask(TaskKind::Transfer, Op::U, from.stage, 0, here, there, none, producer, from.replica);
+    if (m_costs.blockingTransfers) { // part of both devices' orders
+        m_program.afterOnDevice[task] = lastOnDevice[here];
+        if (lastOnDevice[there] != none)
+            m_program.extraDependencies.push_back({task, lastOnDevice[there], 0});
+        lastOnDevice[here] = lastOnDevice[there] = task;
+    }
+    return task;
+}
+
+/// Into the other's gradients, which are in the sum already.
+void StepEnd::copySum(Owner from, Owner to, std::vector<TaskId>& lastOnDevice)
+{
+    const TaskId task = beginTransfer(from, to, stateOf(from).lastSum, lastOnDevice);
+    operand(gradientsOf(m_program, from.stage, from.replica));
+    endReads();
+    operand(gradientsOf(m_program, to.stage, to.replica));
+    stateOf(to).copied = task;
+}
+
+void StepEnd::update(Owner owner, std::vector<TaskId>& lastOnDevice)
+{
+    State& state = stateOf(owner);
+    const int device = deviceOf(owner.stage, owner.replica);
+    TaskId& last = lastOnDevice[device];
+    last = beginTask(TaskKind::Update, Op::U, owner.stage, 0, device, -1, last, state.copied, owner.replica);
+    state.updated = last;
+    if (state.copied != none)
+        operand(gradientsOf(m_program, owner.stage, owner.replica));
+    endReads();
+    if (m_program.shardedOptimizer)
+        sendShare(owner, lastOnDevice);
+}
+
+/// Of the update that was just begun.
+void StepEnd::sendShare(Owner owner, std::vector<TaskId>& lastOnDevice)
+{
+    const StageCosts& costs = m_costs.stages[owner.stage];
+    const Bytes bytes = shareOfBytes(costs.parameters, costs, owner.replica, m_program.replicas());
+    if (bytes == 0)
+        return;
+    const BufferId share = addBuffer(BufferKind::SentWeights, deviceOf(owner.stage, owner.replica), owner.stage, 1,
+                                     bytes, -1, false, owner.replica);
+    operand(share);
+    const TaskId updated = stateOf(owner).updated;
+    for (int step = 1; step < m_program.replicas(); ++step) { // each to the next first, so that none gets all at once
+        const Owner taker{owner.stage, (owner.replica + step) % m_program.replicas()};
+        const TaskId task = beginTransfer(owner, taker, updated, lastOnDevice);
+        operand(share);
+        endReads();
+        const BufferId received = addBuffer(BufferKind::ReceivedWeights, deviceOf(taker.stage, taker.replica),
+                                            owner.stage, 1, bytes, -1, false, owner.replica);
+        operand(received);
+        m_arriving.push_back({owner, taker, task, received});
+    }
+}
+
+void StepEnd::putSharesInPlace(std::vector<TaskId>& lastOnDevice)
+{
+    for (const Arriving& share : m_arriving) {
+        const int device = deviceOf(share.taker.stage, share.taker.replica);
+        TaskId& last = lastOnDevice[device];
+        last = beginTask(TaskKind::PutInPlace, Op::U, share.owner.stage, 0, device,
+                         deviceOf(share.owner.stage, share.owner.replica), last, share.transfer, share.taker.replica);
+        operand(share.buffer);
+        endReads();
+    }
 }
 
 void StepEnd::addReduction(TaskKind kind, Owner root, Owner other, Bytes bytes, std::vector<TaskId>& lastOnDevice)

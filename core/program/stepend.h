@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // What follows a stage's blocks where no schedule says otherwise: gradients of shared parameters and of replicas are
 // summed, and each stage is updated. Sums over replicas stand among the blocks of other stages, as replicasums.h has
-// it.
+// it. Where replicas share the optimizer's state out, so do the updates of their shares and the transfers of these to
+// the other replicas, which put them in place behind all blocks, when nobody reads the old weights any more.
 #pragma once
 
 #include "core/design/dataflow.h"
@@ -18,8 +19,12 @@ public:
     /// not for each microbatch. `sums` as planReplicaSums() makes them.
     StepEnd(Program& program, const Schedule& schedule, const Costs& costs, const Dataflow& dataflow, bool commuted,
             std::vector<PlannedReplicaSum> sums)
-        : TaskWriter(program, schedule, costs), m_dataflow(dataflow), m_commuted(commuted), m_sums(std::move(sums))
+        : TaskWriter(program, schedule, costs), m_dataflow(dataflow), m_commuted(commuted), m_sums(std::move(sums)),
+          m_states(static_cast<std::size_t>(program.replicas()) * static_cast<std::size_t>(program.stages()))
     {
+        for (const PlannedReplicaSum& sum : m_sums)
+            for (const int replica : {sum.pair.root, sum.pair.other})
+                ++stateOf({sum.stage, replica}).sumsLeft;
     }
 
     /// Those that begin before this time. `lastOnDevice`: each device's last task, taken further.
@@ -37,12 +42,39 @@ private:
         int stage = 0, replica = 0;
     };
     void addSum(const PlannedReplicaSum& sum, std::vector<TaskId>& lastOnDevice);
+    void copySum(Owner from, Owner to, std::vector<TaskId>& lastOnDevice);
+    void update(Owner owner, std::vector<TaskId>& lastOnDevice);
+    void sendShare(Owner owner, std::vector<TaskId>& lastOnDevice);
+    void putSharesInPlace(std::vector<TaskId>& lastOnDevice);
+    TaskId beginTransfer(Owner from, Owner to, TaskId producer, std::vector<TaskId>& lastOnDevice);
     void addReduction(TaskKind kind, Owner root, Owner other, Bytes bytes, std::vector<TaskId>& lastOnDevice);
+
+    /// How far a stage of a replica is.
+    struct State {
+        int sumsLeft = 0;
+        TaskId lastSum = none;
+        TaskId copied = none; ///< the transfer that brought it the whole sum
+        TaskId updated = none;
+        BufferId share = none; ///< what it sends to the other replicas
+    };
+    State& stateOf(Owner owner)
+    {
+        return m_states[static_cast<std::size_t>(owner.replica) * static_cast<std::size_t>(m_program.stages())
+                        + static_cast<std::size_t>(owner.stage)];
+    }
+    /// A share on its way.
+    struct Arriving {
+        Owner owner, taker;
+        TaskId transfer = none;
+        BufferId buffer = none;
+    };
 
     const Dataflow& m_dataflow;
     bool m_commuted;
     std::vector<PlannedReplicaSum> m_sums;
     std::size_t m_next = 0;
+    std::vector<State> m_states; ///< per replica and stage
+    std::vector<Arriving> m_arriving;
 };
 
 } // namespace pipewright

@@ -6,6 +6,7 @@
 
 #include "core/design/costs.h"
 #include "core/program/program.h"
+#include "core/program/replicasums.h"
 #include "core/schedule/schedule.h"
 
 #include <algorithm>
@@ -54,7 +55,9 @@ protected:
                 };
                 add(BufferKind::Parameters, costs.parameters);
                 add(BufferKind::Gradients, costs.gradients);
-                add(BufferKind::OptimizerState, costs.optimizerState);
+                add(BufferKind::OptimizerState, m_schedule.shardedOptimizer
+                                                    ? shareOfBytes(costs.optimizerState, costs, r, m_program.replicas())
+                                                    : costs.optimizerState);
                 if (!m_schedule.dataParallelDevices.empty() && !m_schedule.shardedStates)
                     addCopies(s, device);
             }

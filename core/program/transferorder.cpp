@@ -102,7 +102,7 @@ private:
                 for (const TaskId sent : std::exchange(sentSince[d], {}))
                     edges.push_back({sent, t});
             }
-            if (task.kind == TaskKind::Compute)
+            if (!isReduction(task.kind)) // those wait for their two devices
                 edges.push_back({m_program.afterData[t], t});
         }
         for (const Extra& extra : m_program.extraDependencies)

@@ -142,7 +142,7 @@ WeightTraffic weightTraffic(const Program& program)
         if (program.tasks[t].kind == TaskKind::Transfer)
             for (const BufferId id : program.reads(t)) {
                 const Buffer& buffer = program.buffers[id];
-                if (buffer.kind == BufferKind::PartialGradient)
+                if (buffer.kind == BufferKind::PartialGradient || buffer.kind == BufferKind::Gradients)
                     traffic.gradients += buffer.bytes;
                 else if (buffer.kind == BufferKind::SentWeights || buffer.kind == BufferKind::ReceivedWeights)
                     traffic.weights += buffer.bytes;

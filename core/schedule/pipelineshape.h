@@ -17,7 +17,7 @@ namespace pipewright {
 struct PipelineShape {
     int microbatches = 0;           ///< per step, over all replicas; with sequence pieces every piece counts as one
     std::vector<int> deviceOfStage; ///< placement: stage -> device; its size is the number of stages
-    /// Bidirectional pipelines: the placement of replica 1, 2, …; deviceOfStage is that of replica 0. Each
+    /// Bidirectional pipelines and copies: the placement of replica 1, 2, …; deviceOfStage is that of replica 0. Each
     /// microbatch belongs to one replica, see replicaOf().
     std::vector<std::vector<int>> replicaPlacements;
     /// Where the microbatches of a stage are worked on by several devices in turn (the workers of data parallel
@@ -32,6 +32,9 @@ struct PipelineShape {
     /// keeps its weights, gradients and optimizer state. What a block reads and the gradient sum hop from one block of
     /// the stage to the next, in the order of the cyclic timetable (weightrules.h).
     bool shardedStates = false;
+    /// Replicas share the optimizer's state of every stage out (ZeRO stage 1, arXiv 1910.02054): each keeps the state
+    /// of its share of the parameters, updates that and sends it to the others (replicas.h).
+    bool shardedOptimizer = false;
     /// Which weights blocks read where the order has U blocks. U2.5 applies the gradients of stage 2's backwards
     /// since its U before, the last of which is microbatch 5's. A schedule without U blocks updates once, at its end.
     WeightPolicy weightPolicy;

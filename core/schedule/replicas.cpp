@@ -9,6 +9,16 @@
 
 namespace pipewright {
 
+namespace {
+
+/// The largest power of two that is no more than this.
+int mostDoubling(int replicas)
+{
+    return static_cast<int>(std::bit_floor(static_cast<unsigned>(std::max(1, replicas))));
+}
+
+} // namespace
+
 Schedule withReplicas(const Schedule& one, int copies)
 {
     Schedule result = one;
@@ -54,16 +64,36 @@ int pipelinesOf(const PipelineShape& shape)
 
 std::vector<ReplicaPair> replicaPairs(int replicas)
 {
+    const int doubling = mostDoubling(replicas);
     std::vector<ReplicaPair> pairs;
-    for (int step = 1, round = 0; step < replicas; step *= 2, ++round)
-        for (int root = 0; root < replicas; ++root)
+    for (int other = doubling; other < replicas; ++other)
+        pairs.push_back({other - doubling, other, 0});
+    for (int step = 1, round = doubling < replicas ? 1 : 0; step < doubling; step *= 2, ++round)
+        for (int root = 0; root < doubling; ++root)
             if ((root & step) == 0)
                 pairs.push_back({root, root + step, round});
     return pairs;
 }
 
+std::vector<ReplicaCopy> replicaCopies(int replicas)
+{
+    const int doubling = mostDoubling(replicas);
+    std::vector<ReplicaCopy> copies;
+    for (int to = doubling; to < replicas; ++to)
+        copies.push_back({to - doubling, to});
+    return copies;
+}
+
+ReplicaShare shareOfReplica(std::int64_t count, int replica, int replicas)
+{
+    return {count / replicas * replica + count % replicas * replica / replicas,
+            count / replicas * (replica + 1) + count % replicas * (replica + 1) / replicas};
+}
+
 int rootOfPair(const PipelineShape& shape, int stage, int device, int other)
 {
+    if (const int doubling = mostDoubling(shape.replicas()); other >= doubling)
+        return other - doubling;
     for (int step = 1; step <= other; step *= 2)
         if ((other & step) != 0 && shape.placement(other - step)[static_cast<std::size_t>(stage)] == device)
             return other - step;
@@ -76,9 +106,24 @@ Diagnostics checkReplicas(const PipelineShape& shape)
     const auto bad = [&](std::string what, std::string hint) {
         diagnostics.push_back({Severity::Error, "schedule.replica_placements", std::move(what), std::move(hint)});
     };
-    if (!std::has_single_bit(static_cast<unsigned>(shape.replicas()))) {
-        bad(fmt::format("{} replicas", shape.replicas()), "gradients are summed in pairs: use 2, 4, 8, …");
-        return diagnostics;
+    if (shape.shardedOptimizer) {
+        const auto refuse = [&](std::string what, std::string hint) {
+            diagnostics.push_back({Severity::Error, "schedule.sharded_optimizer", std::move(what), std::move(hint)});
+        };
+        if (shape.replicas() == 1) {
+            refuse("one replica has nobody to share the optimizer's state with",
+                   "make the design with --replicas N, or leave \"sharded_optimizer\" out");
+            return diagnostics;
+        }
+        for (int stage = 0; stage < shape.stages(); ++stage) {
+            std::set<int> devices;
+            for (int replica = 0; replica < shape.replicas(); ++replica)
+                if (!devices.insert(shape.placement(replica)[static_cast<std::size_t>(stage)]).second) {
+                    refuse(fmt::format("two replicas have stage {} on one device, which would keep two shares", stage),
+                           "place them on different devices, or leave \"sharded_optimizer\" out");
+                    return diagnostics;
+                }
+        }
     }
     for (std::size_t stage = 0; shape.replicas() > 2 && stage < shape.deviceOfStage.size(); ++stage) {
         std::vector<std::pair<int, int>> holders; // device and replica

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Copies of whole pipelines that train side by side, each on devices of its own and with its share of the microbatches.
 // A step ends with every stage's gradients summed over all replicas: in rounds of pairs, in each of which both have the
-// sum of the two (recursive doubling). After log2(replicas) rounds all have the same sum, to the bit, since an addition
-// does not depend on which of the two comes first.
+// sum of the two (recursive doubling). With P the largest power of two among them, replica P + i is first added to
+// replica i, so that P are left; after log2(P) rounds these have the same sum, to the bit, since an addition does not
+// depend on which of the two comes first; and replica P + i is sent it by replica i.
 #pragma once
 
 #include "core/base/diagnostic.h"
@@ -26,8 +27,22 @@ struct ReplicaPair {
     int round = 0;
     bool operator==(const ReplicaPair&) const = default;
 };
-/// All of a stage, round after round. Of a power of two.
+/// All of a stage, round after round.
 std::vector<ReplicaPair> replicaPairs(int replicas);
+
+/// Behind the rounds: who sends the sum to whom. Nobody where the replicas are a power of two.
+struct ReplicaCopy {
+    int from = 0, to = 0;
+};
+std::vector<ReplicaCopy> replicaCopies(int replicas);
+
+/// Where the replicas share the optimizer's state out: of `count` values in a row those that are this replica's, from
+/// `begin` on and before `end`.
+struct ReplicaShare {
+    std::int64_t begin = 0, end = 0;
+    std::int64_t count() const { return end - begin; }
+};
+ReplicaShare shareOfReplica(std::int64_t count, int replica, int replicas);
 
 /// The root of the pair whose other replica this is and whose root's stage is on `device`. Unique where
 /// checkReplicas() finds nothing.

@@ -285,6 +285,9 @@ bool Actor::reduce(const PlannedInstruction& instruction)
         m_clock = start + m_run.options.durations[instruction.task];
         for (const BufferView& view : context.writes)
             m_run.bufferReady[view.id] = m_clock;
+        for (const BufferView* const sum : {&root, &other}) // it may be sent on
+            if (sum->description->device == m_device)
+                m_run.bufferReady[sum->id] = m_clock;
     }
     if (m_run.stopped.load(std::memory_order_relaxed))
         return false;

@@ -24,6 +24,21 @@ StageOptimizer::StageOptimizer(std::size_t count, std::vector<Range> ranges, con
 {
 }
 
+StageOptimizer StageOptimizer::part(std::size_t begin, std::size_t count) const
+{
+    std::vector<Range> ranges;
+    for (Range range : m_ranges) {
+        const std::size_t from = std::max(range.offset, begin),
+                          until = std::min(range.offset + range.count, begin + count);
+        if (from >= until)
+            continue;
+        range.offset = from - begin;
+        range.count = until - from;
+        ranges.push_back(range);
+    }
+    return {count, std::move(ranges), m_settings};
+}
+
 std::size_t StageOptimizer::stateElements() const
 {
     return static_cast<std::size_t>(factsOf(m_settings.kind).values) * m_count;

@@ -32,6 +32,9 @@ public:
     /// Of parameters that lie in other ways; `ranges` cover [0, count) in order.
     StageOptimizer(std::size_t count, std::vector<Range> ranges, const OptimizerSettings& settings);
 
+    /// Of `count` of the parameters, from `begin` on, which have a state of their own.
+    StageOptimizer part(std::size_t begin, std::size_t count) const;
+
     /// Floats of state. AdamW, Adam: all first moments, then all second moments. SGD: the momentum. RMSProp: the mean
     /// squares, then the last gradient. Starts as zeros.
     std::size_t stateElements() const;

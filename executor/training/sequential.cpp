@@ -278,6 +278,11 @@ void SequentialTrainer::reduceReplicas()
             kernels::run(kernels::Add{root, other});
             kernels::run(kernels::copyOf<float>(root, other));
         }
+    for (const ReplicaCopy& copy : replicaCopies(static_cast<int>(m_stages.front().gradients.size())))
+        for (Stage& stage : m_stages)
+            kernels::run(
+                kernels::copyOf<float>(std::span<const float>(stage.gradients[static_cast<std::size_t>(copy.from)]),
+                                       std::span<float>(stage.gradients[static_cast<std::size_t>(copy.to)])));
 }
 
 } // namespace pipewright

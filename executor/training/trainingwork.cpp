@@ -138,18 +138,21 @@ void TrainingWork::checkSize(const Buffer& buffer) const
 {
     const Stage& stage = at(buffer.stage);
     const std::size_t count = stage.maths.parameters().count();
+    const auto share = static_cast<std::size_t>(shareOf(buffer.stage, buffer.replica).count());
     auto expected = static_cast<std::size_t>(buffer.bytes);
     switch (buffer.kind) {
     case BufferKind::Parameters:
     case BufferKind::WeightVersion:
-    case BufferKind::PredictedWeights:
+    case BufferKind::PredictedWeights: expected = static_cast<std::size_t>(stage.maths.parameterBytes()); break;
     case BufferKind::SentWeights:
-    case BufferKind::ReceivedWeights: expected = static_cast<std::size_t>(stage.maths.parameterBytes()); break;
+    case BufferKind::ReceivedWeights:
+        expected = static_cast<std::size_t>(stage.maths.parameterBytes()) / count * share;
+        break;
     case BufferKind::Gradients:
     case BufferKind::PartialGradient:
     case BufferKind::ReceivedPartialGradient: expected = count * sizeof(float); break;
     case BufferKind::OptimizerState:
-        expected = (stage.optimizer.stateElements() + masters(stage)) * sizeof(float);
+        expected = (stage.optimizer.stateElements() + masters(stage)) / count * share * sizeof(float);
         break;
     case BufferKind::SavedUntilInputGrad:
     case BufferKind::SavedUntilWeightGrad:
@@ -218,7 +221,9 @@ void TrainingWork::bindCopies(std::span<const Region> regions)
         case BufferKind::Gradients: copy.gradients = floats(regions[b]); break;
         case BufferKind::OptimizerState: {
             const std::span<float> all = floats(regions[b]);
-            const std::size_t count = std::min(all.size(), masters(at(buffer.stage)));
+            const bool hasMasters = masters(at(buffer.stage)) > 0;
+            const auto share = static_cast<std::size_t>(shareOf(buffer.stage, buffer.replica).count());
+            const std::size_t count = std::min(all.size(), hasMasters ? share : 0);
             if (all.data()) // else another process has it
                 copy.state = all.subspan(count);
             if (count > 0)
@@ -273,7 +278,8 @@ void TrainingWork::initialise(std::size_t index)
         else
             layout.initialise(values, m_seed);
     };
-    if (place.onHost && !copy.parameters.empty()) {
+    const bool hasShare = !copy.parameters.empty() && copy.parameters.size() < layout.count();
+    if (place.onHost && !copy.parameters.empty() && !hasShare) {
         fill(copy.parameters);
     } else {
         std::vector<float> values(layout.count());
@@ -284,15 +290,18 @@ void TrainingWork::initialise(std::size_t index)
             else
                 place.device->write(*place.stream, {to.data(), static_cast<Bytes>(to.size())}, from);
         };
-        if (copy.parameters.empty()) { // the master copies are on the device that updates
+        if (copy.parameters.empty() || hasShare) { // the master copies are on the devices that update
             std::vector<std::byte> stored(copy.stored.size());
             maths.store(kernels::hostOperations(), values, stored);
             write(copy.stored, stored.data());
-        } else {
-            write(std::as_writable_bytes(copy.parameters), values.data());
+        }
+        if (!copy.parameters.empty()) {
+            const auto replica = static_cast<int>(index / m_stages.size());
+            const auto begin = hasShare ? shareOf(static_cast<int>(index % m_stages.size()), replica).begin : 0;
+            write(std::as_writable_bytes(copy.parameters), values.data() + begin);
         }
     }
-    if (maths.isWidened() && !copy.parameters.empty())
+    if (maths.isWidened() && !copy.parameters.empty() && !hasShare)
         maths.store(on, copy.parameters, copy.stored);
     on.run(kernels::Fill{copy.gradients, 0});
     on.run(kernels::Fill{copy.state, 0});
@@ -433,32 +442,14 @@ void TrainingWork::update(const TaskContext& context)
         m_versions.update(context, copy, stage.maths, stage.optimizer);
         return;
     }
+    if (m_program->shardedOptimizer) {
+        updateShare(context, copy);
+        return;
+    }
     sumTiedGradients(*context.operations, stage.maths.parameters(), copy.gradients);
     stage.optimizer.update(*context.operations, context.step + 1, copy.parameters, copy.gradients, copy.state);
     if (stage.maths.isWidened())
         stage.maths.store(*context.operations, copy.parameters, copy.stored);
-}
-
-Region TrainingWork::sharedPart(const Task& reduce, const BufferView& gradients)
-{
-    if (reduce.kind == TaskKind::ReplicaSum)
-        return gradients.region;
-    const ParameterLayout& layout = at(gradients.description.stage).maths.parameters();
-    const bool isRoot = gradients.description.stage == reduce.stage;
-    const Parameter* matrix = isRoot ? layout.embeddingMatrix() : layout.headMatrix();
-    if (!matrix)
-        throw Error(fmt::format("stage {}", gradients.description.stage), "holds no shared parameter",
-                    "the dataflow must name the stages of embedding and head");
-    std::byte* data = gradients.region.data; // null on another process's device
-    return {data ? data + matrix->offset * sizeof(float) : nullptr,
-            static_cast<Bytes>(matrix->count() * sizeof(float))};
-}
-
-void TrainingWork::reduce(const TaskContext& context, Region own, Region theirs, bool both)
-{
-    context.operations->run(kernels::Add{floats(own), floats(theirs)});
-    if (both)
-        context.operations->copy(floats(own), floats(theirs));
 }
 
 Region TrainingWork::mirrorOf(BufferId buffer)

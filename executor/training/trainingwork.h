@@ -4,9 +4,11 @@
 // Sums are made in the order of each device's list and nowhere else, which is why every synchronous
 // schedule gives the bits of the sequential reference for that order. On a device whose memory the host cannot touch,
 // text goes there and losses come back between steps, and what the host wants to see is fetched into mirrors. Where the
-// schedule has replicas, each has parameters, gradients and optimizer state of its own, and they stay the same bits.
+// schedule has replicas, each has parameters, gradients and optimizer state of its own, and they stay the same bits; or
+// of the optimizer's state its share, and the parameters that others updated are put in place.
 #pragma once
 
+#include "core/schedule/replicas.h"
 #include "executor/runtime/stagework.h"
 #include "executor/training/keptchoices.h"
 #include "executor/training/optimizer.h"
@@ -92,11 +94,13 @@ public:
     /// In fp32, whatever is stored.
     std::span<const float> parameters(int stage, int replica = 0) const
     {
+        if (m_program->shardedOptimizer && kindOfParameters() == BufferKind::OptimizerState)
+            return wholeMasters(stage);
         const std::span<const float> found =
             onHost(copyOf(stage, replica).parameters, stage, replica, kindOfParameters());
         return found.first(std::min(found.size(), at(stage).maths.parameters().count()));
     }
-    /// Without master copies.
+    /// Without master copies. Of programs with versions of weights, which share no state out.
     std::span<const float> optimizerState(int stage) const
     {
         const std::span<const float> found = onHost(copyOf(stage, 0).state, stage, 0, BufferKind::OptimizerState);
@@ -138,6 +142,11 @@ private:
         return stage.maths.isWidened() ? stage.maths.parameters().count() : 0;
     }
     void initialise(std::size_t copy);
+    /// Of a stage's parameters what a replica updates.
+    ReplicaShare shareOf(int stage, int replica) const;
+    /// What the replicas keep of a stage's master copies, one behind the other.
+    std::span<const float> wholeMasters(int stage) const;
+    void updateShare(const TaskContext& context, StageCopy& copy) const;
     bool isLocal(int device) const { return !m_backend || m_backend->isLocal(device); }
     const Place& placeOf(int device) const { return m_places[device]; }
     Region textOn(const Place& place, std::size_t microbatch, bool targets) const;
@@ -173,7 +182,8 @@ private:
     std::vector<Region> m_regions;   ///< per buffer
     std::vector<int> m_deviceOfCopy; ///< -1: there is none
     std::map<BufferId, std::vector<std::byte>> m_mirrors;
-    std::vector<StageCopy> m_copies; ///< replica 0's stage 0, stage 1, …, replica 1's …
+    mutable std::map<int, std::vector<float>> m_wholeMasters; ///< per stage, made when asked for
+    std::vector<StageCopy> m_copies;                          ///< replica 0's stage 0, stage 1, …, replica 1's …
     int m_sequencePieces;
     std::uint64_t m_seed;
     const TrainingData& m_data;

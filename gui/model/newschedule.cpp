@@ -16,6 +16,7 @@
 
 #include <fmt/format.h>
 
+#include <QCheckBox>
 #include <QComboBox>
 #include <QDialogButtonBox>
 #include <QFileInfo>
@@ -122,6 +123,7 @@ NewScheduleDialog::NewScheduleDialog(QWidget* parent)
     for (QSpinBox* spin :
          {m_sequence, m_microbatchSize, m_devices, m_microbatches, m_replicas, m_chunks, m_group, m_pieces, m_workers})
         connect(spin, &QSpinBox::valueChanged, this, &NewScheduleDialog::request);
+    connect(m_shardOptimizer, &QCheckBox::toggled, this, &NewScheduleDialog::request);
     takeModel();
     takeFamily();
     // Create is off until there is a prediction: the keys would go on to Cancel.
@@ -166,7 +168,11 @@ QWidget* NewScheduleDialog::buildForm()
     m_microbatches = makeSpin(1, maxMicrobatches, 8, tr("Microbatches"), widget);
     m_replicas = makeSpin(1, maxDevices, 1, tr("Replicas"), widget);
     m_replicas->setToolTip(tr("Copies of the pipeline, which share out the devices and the microbatches and sum their "
-                              "gradients: 1, 2, 4, …"));
+                              "gradients"));
+    m_shardOptimizer = new QCheckBox(tr("share optimizer state"), widget);
+    m_shardOptimizer->setAccessibleName(tr("Replicas share the optimizer state"));
+    m_shardOptimizer->setToolTip(tr("Each replica keeps the optimizer state of its share of the parameters, updates "
+                                    "that share and sends it to the others (ZeRO stage 1)"));
     m_chunks = makeSpin(0, 64, 0, tr("Chunks per device"), widget);
     m_chunks->setSpecialValueText(tr("the family's own"));
     m_group = makeSpin(0, maxMicrobatches, 0, tr("Group"), widget);
@@ -207,6 +213,7 @@ QWidget* NewScheduleDialog::buildForm()
     form->addRow(nullptr, m_description);
     addRow(form, tr("Microbatches"), m_microbatches);
     addRow(form, tr("Replicas"), m_replicas);
+    form->addRow(QString(), m_shardOptimizer);
     addRow(form, tr("Chunks per device"), m_chunks);
     addRow(form, tr("Group"), m_group);
     addRow(form, tr("Pieces"), m_pieces);
@@ -304,6 +311,7 @@ NewScheduleDialog::Choice NewScheduleDialog::choice() const
     choice.family = chosen(m_family);
     choice.microbatches = m_microbatches->value();
     choice.replicas = m_replicas->value();
+    choice.shardOptimizer = m_shardOptimizer->isChecked();
     if (m_chunks->value() > 0)
         choice.chunks = m_chunks->value();
     if (m_group->value() > 0)

@@ -13,6 +13,7 @@
 #include <atomic>
 #include <memory>
 
+class QCheckBox;
 class QComboBox;
 class QDialogButtonBox;
 class QFormLayout;
@@ -73,6 +74,7 @@ private:
     QLabel* m_description;
     QSpinBox* m_microbatches;
     QSpinBox* m_replicas;
+    QCheckBox* m_shardOptimizer;
     QSpinBox* m_chunks;
     QSpinBox* m_group;
     QSpinBox* m_pieces;

@@ -89,8 +89,8 @@ private Q_SLOTS:
                                                    << "moves nothing";
         QTest::newRow("replicas of updates") << "predict pipedream-2bw --devices 4 --microbatches 8 --replicas 2"
                                              << "updates its stages amid the step";
-        QTest::newRow("three replicas") << "predict 1f1b --devices 6 --microbatches 6 --replicas 3"
-                                        << "use 1, 2, 4, 8";
+        QTest::newRow("shares of one replica") << "predict 1f1b --devices 6 --microbatches 6 --shard-optimizer"
+                                               << "give --replicas N";
         QTest::newRow("replicas of no whole devices") << "predict 1f1b --devices 5 --microbatches 8 --replicas 2"
                                                       << "use multiples";
         QTest::newRow("more devices than nodes")

@@ -248,7 +248,10 @@ Calibration calibrate(const Design& design, const std::vector<NamedTrace>& trace
                     if (pairs.ranTogether(timeline, id))
                         continue;
                     const Nanoseconds duration = timeline.end[id] - timeline.start[id];
-                    if (!isReduction(task.kind))
+                    if (program.shardedOptimizer && isUpdate(task.kind)) {
+                        if (task.kind == TaskKind::Update) // of a share
+                            stages[task.stage].ofOp[indexOf(task.op)].push_back(duration * program.replicas());
+                    } else if (!isReduction(task.kind))
                         stages[task.stage].ofOp[indexOf(task.op)].push_back(
                             ofUsualMicrobatch(design.costs, task, duration));
                     else if (task.kind == TaskKind::Reduce) // over replicas a sum takes its links' time

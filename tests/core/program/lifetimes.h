@@ -35,6 +35,8 @@ inline QString checkLifetimes(const Program& program)
         for (const Instruction& i : program.devices[d].instructions) {
             Bytes workspace = 0;
             const auto define = [&](BufferId b) -> QString {
+                if (isPersistent(program.buffers[b].kind))
+                    return {}; // a sum of gradients that another replica sent
                 // An overlapped pair's first block needs its workspace until the second has run.
                 if (program.buffers[b].kind == BufferKind::Workspace && overlapsWith(program, i.task) == none
                     && !read.contains(b)) {
@@ -57,7 +59,7 @@ inline QString checkLifetimes(const Program& program)
             case InstructionKind::Reload:
             case InstructionKind::Send:
                 for (const BufferId b : program.reads(i.task))
-                    if (!live.count(b) || !live[b])
+                    if (!isPersistent(program.buffers[b].kind) && (!live.count(b) || !live[b]))
                         return QString("%1 reads dead %2").arg(QString::fromStdString(program.label(i.task)), name(b));
                 if (i.kind == InstructionKind::Send || i.kind == InstructionKind::Offload)
                     posted.insert(i.task);

@@ -10,6 +10,7 @@
 #include <QTest>
 
 #include <algorithm>
+#include <map>
 
 using namespace pipewright;
 
@@ -50,7 +51,7 @@ private Q_SLOTS:
         QTest::addColumn<QByteArray>("family");
         QTest::addColumn<int>("replicas");
         for (const char* family : {"1f1b", "zb-h1", "interleaved-1f1b", "v-half", "gpipe", "seq1f1b", "chimera"})
-            for (const int replicas : {2, 4})
+            for (const int replicas : {2, 3, 4})
                 QTest::addRow("%s, %d", family, replicas) << QByteArray(family) << replicas;
     }
     void sumsBeginWithTheLastGradientAndDelayNoBlock()
@@ -142,6 +143,109 @@ private Q_SLOTS:
         QCOMPARE(timeOf(TaskKind::Compute, Op::B, 0).first, timeOf(TaskKind::Compute, Op::B, 1).second);
         const QString fault = test::checkLifetimes(prediction.program);
         QVERIFY2(fault.isEmpty(), qPrintable(fault));
+    }
+
+    /// Replica 2 of 3 gives its gradients to replica 0 and gets the sum of all back.
+    void whoIsLeftOverIsSentTheSum()
+    {
+        const Program program = predict(copies("1f1b", 3, 100'000)).program;
+        int copied = 0;
+        for (TaskId t = 0; t < program.tasks.size(); ++t) {
+            const Task& task = program.tasks[t];
+            if (task.kind != TaskKind::Transfer || task.op != Op::U)
+                continue;
+            ++copied;
+            QCOMPARE(program.tasks[program.afterData[t]].kind, TaskKind::ReplicaSum);
+            const Buffer& from = program.buffers[program.reads(t).front()];
+            const Buffer& to = program.buffers[program.writes(t).front()];
+            QVERIFY(from.kind == BufferKind::Gradients && to.kind == BufferKind::Gradients);
+            QCOMPARE(from.replica, std::uint16_t{0});
+            QCOMPARE(to.replica, std::uint16_t{2});
+            const auto waits = [&](TaskId update) {
+                return program.tasks[update].kind == TaskKind::Update && program.afterData[update] == t;
+            };
+            int waiting = 0;
+            for (TaskId u = t; u < program.tasks.size(); ++u)
+                waiting += waits(u);
+            QCOMPARE(waiting, 1);
+        }
+        QCOMPARE(copied, program.stages());
+    }
+
+    void sharesOfTheOptimizerAreUpdatedAndSentWhileEarlierStagesCompute_data()
+    {
+        QTest::addColumn<QByteArray>("family");
+        QTest::addColumn<int>("replicas");
+        for (const char* family : {"1f1b", "interleaved-1f1b", "chimera", "zb-h1"})
+            for (const int replicas : {2, 3, 4})
+                QTest::addRow("%s, %d", family, replicas) << QByteArray(family) << replicas;
+    }
+    void sharesOfTheOptimizerAreUpdatedAndSentWhileEarlierStagesCompute()
+    {
+        QFETCH(QByteArray, family);
+        QFETCH(int, replicas);
+        Design design = copies(family.toStdString(), replicas, 4 * 25'000);
+        for (StageCosts& stage : design.costs.stages) {
+            stage.parameters = 50'000;
+            stage.optimizerState = 200'000;
+            stage.update = 120'000;
+        }
+        for (const bool blocking : {false, true}) {
+            design.costs.blockingTransfers = blocking;
+            design.schedule.shardedOptimizer = false;
+            const Prediction whole = predict(design);
+            design.schedule.shardedOptimizer = true;
+            const Prediction prediction = predict(design);
+            const Program& program = prediction.program;
+            const QString fault = test::checkLifetimes(program);
+            QVERIFY2(fault.isEmpty(), qPrintable(fault));
+            QVERIFY(checkDeadlock(program, Communication::Overlapped).empty());
+            QCOMPARE(endOfBlocks(prediction), endOfBlocks(whole));
+            const int all = program.replicas();
+            Bytes state = 0;
+            std::map<int, Bytes> put; // per replica: what others updated
+            int updates = 0, amid = 0;
+            for (const Buffer& buffer : program.buffers)
+                state += buffer.kind == BufferKind::OptimizerState ? buffer.bytes : 0;
+            QCOMPARE(state, Bytes{200'000} * program.stages());
+            for (TaskId t = 0; t < program.tasks.size(); ++t) {
+                const Task& task = program.tasks[t];
+                if (task.kind == TaskKind::Update) {
+                    ++updates;
+                    amid += prediction.timeline.end[t] <= endOfBlocks(prediction);
+                    QCOMPARE(prediction.timeline.end[t] - prediction.timeline.start[t], Nanoseconds{120'000 / all});
+                } else if (task.kind == TaskKind::PutInPlace) {
+                    put[task.replica] += program.buffers[program.reads(t).front()].bytes;
+                    QVERIFY(prediction.timeline.start[t] >= prediction.timeline.end[program.afterData[t]]);
+                }
+            }
+            QCOMPARE(updates, all * program.stages());
+            QCOMPARE(put.size(), static_cast<std::size_t>(all));
+            for (const auto& [replica, bytes] : put) {
+                Bytes own = 0;
+                for (int stage = 0; stage < program.stages(); ++stage)
+                    own += shareOfBytes(50'000, design.costs.stages[std::size_t(stage)], replica, all);
+                QCOMPARE(bytes + own, Bytes{50'000} * program.stages());
+            }
+            QVERIFY(blocking || amid > 0 || family == "zb-h1");
+        }
+    }
+
+    /// Pairs of a stated order leave what is put in place behind its arrival.
+    void transfersOfSharesMayBeReordered()
+    {
+        Design design = copies("1f1b", 2, 4'000);
+        for (StageCosts& stage : design.costs.stages)
+            stage.parameters = 4'000;
+        design.schedule.shardedOptimizer = true;
+        design.schedule.transferOrder = {{*parseTransfer("F0.2 to 1"), *parseTransfer("F0.1 to 1")}};
+        const Program program = predict(design).program;
+        for (TaskId t = 0; t < program.tasks.size(); ++t)
+            if (program.tasks[t].kind == TaskKind::PutInPlace)
+                QVERIFY(program.afterData[t] < t && program.tasks[program.afterData[t]].kind == TaskKind::Transfer);
+        const QString fault = test::checkLifetimes(program);
+        QVERIFY2(fault.isEmpty(), qPrintable(fault));
+        QVERIFY(checkDeadlock(program, Communication::Overlapped).empty());
     }
 
     void gradientsOfSharedParametersAreSummedWithinAReplicaFirst()

@@ -48,7 +48,7 @@ private Q_SLOTS:
     {
         QFETCH(QByteArray, family);
         const Schedule one = test::possibleSchedule(family.toStdString(), 4, 8);
-        for (const int replicas : {2, 4}) {
+        for (const int replicas : {2, 3, 4}) {
             const int microbatches = one.microbatches / one.sequencePieces;
             const Schedule all =
                 copies(family.toStdString(), replicas * one.devices(), replicas * microbatches, replicas);
@@ -76,7 +76,6 @@ private Q_SLOTS:
 
     void whatCannotBeCopiedIsRefused()
     {
-        QCOMPARE(refusal("1f1b", 6, 6, 3), std::string("--replicas: 3 replicas"));
         QCOMPARE(refusal("1f1b", 4, 4, 0), std::string("--replicas: 0 replicas"));
         QVERIFY(refusal("1f1b", 5, 8, 2).starts_with("--replicas: 2 replicas of 5 devices"));
         QVERIFY(refusal("1f1b", 4, 7, 2).starts_with("--replicas: "));
@@ -91,15 +90,51 @@ private Q_SLOTS:
         const Diagnostics shared = checkReplicas(schedule);
         QVERIFY(hasErrors(shared));
         QCOMPARE(QString::fromStdString(shared.front().what), QString("stage 0 of replicas 1 and 3 is on device 2"));
-        schedule = copies("1f1b", 8, 8, 4);
-        schedule.replicaPlacements.pop_back();
-        QCOMPARE(QString::fromStdString(checkReplicas(schedule).front().what), QString("3 replicas"));
-        QVERIFY(hasErrors(validate(schedule)));
+        schedule = copies("1f1b", 6, 6, 3);
+        QVERIFY(checkReplicas(schedule).empty());
+        schedule.replicaPlacements[1] = schedule.deviceOfStage; // the third beside the first
+        QVERIFY(hasErrors(checkReplicas(schedule)));
+    }
+
+    void theOptimizersStateIsSharedByReplicasOfTheirOwnDevices()
+    {
+        FamilyParameters parameters = test::sized(6, 6);
+        parameters.replicas = 3;
+        parameters.shardOptimizer = true;
+        Schedule schedule = makeSchedule("1f1b", parameters);
+        QVERIFY(schedule.shardedOptimizer && !hasErrors(validate(schedule)));
+        parameters.replicas = 1;
+        QVERIFY_THROWS_EXCEPTION(Error, (void)makeSchedule("1f1b", parameters));
+        QVERIFY(makeSchedule("chimera", parameters).shardedOptimizer); // has two replicas by itself
+        schedule.replicaPlacements.clear();
+        const Diagnostics alone = checkReplicas(schedule);
+        QVERIFY(hasErrors(alone));
+        QCOMPARE(alone.front().where, std::string("schedule.sharded_optimizer"));
+        Schedule together = test::schedule(2, {0, 0}, {"F0.0 F1.0 B1.0 B0.0"});
+        together.replicaPlacements = {{0, 0}};
+        QVERIFY(checkReplicas(together).empty());
+        together.shardedOptimizer = true;
+        QVERIFY(hasErrors(checkReplicas(together)));
+    }
+
+    void sharesCoverAllAndDifferByOne()
+    {
+        for (const std::int64_t count : {0, 1, 7, 12, 1'000'003})
+            for (const int replicas : {1, 2, 3, 5, 8}) {
+                std::int64_t end = 0;
+                for (int replica = 0; replica < replicas; ++replica) {
+                    const ReplicaShare share = shareOfReplica(count, replica, replicas);
+                    QCOMPARE(share.begin, end);
+                    end = share.end;
+                    QVERIFY(share.count() == count / replicas || share.count() == count / replicas + 1);
+                }
+                QCOMPARE(end, count);
+            }
     }
 
     void allReplicasMeetInRoundsOfPairs()
     {
-        for (const int replicas : {1, 2, 4, 8}) {
+        for (const int replicas : {1, 2, 3, 4, 5, 6, 7, 8, 11}) {
             std::vector<std::vector<int>> has; // of each: whose gradients are in its sum
             for (int r = 0; r < replicas; ++r)
                 has.push_back({r});
@@ -111,6 +146,8 @@ private Q_SLOTS:
                 root.insert(root.end(), other.begin(), other.end());
                 other = root;
             }
+            for (const ReplicaCopy& copy : replicaCopies(replicas))
+                has[std::size_t(copy.to)] = has[std::size_t(copy.from)];
             for (std::vector<int>& each : has) {
                 std::sort(each.begin(), each.end());
                 QCOMPARE(each.size(), std::size_t(replicas));
@@ -122,11 +159,13 @@ private Q_SLOTS:
     void theRootOfAPairIsFoundByItsDevice()
     {
         for (const char* family : {"1f1b", "chimera", "v-half"}) {
-            const Schedule all = copies(family, 16, 64, 4);
-            for (const ReplicaPair& pair : replicaPairs(all.replicas()))
-                for (int stage = 0; stage < all.stages(); ++stage)
-                    QCOMPARE(rootOfPair(all, stage, all.placement(pair.root)[std::size_t(stage)], pair.other),
-                             pair.root);
+            for (const int replicas : {3, 4, 6}) {
+                const Schedule all = copies(family, 4 * replicas, 16 * replicas, replicas);
+                for (const ReplicaPair& pair : replicaPairs(all.replicas()))
+                    for (int stage = 0; stage < all.stages(); ++stage)
+                        QCOMPARE(rootOfPair(all, stage, all.placement(pair.root)[std::size_t(stage)], pair.other),
+                                 pair.root);
+            }
         }
     }
 
@@ -136,6 +175,10 @@ private Q_SLOTS:
         const Schedule other = withFamily(design, *findFamily("zb-h1")).schedule;
         QCOMPARE(other, copies("zb-h1", 8, 16, 2));
         QCOMPARE(withFamily(design, *findFamily("pipedream-2bw")).schedule.replicas(), 1);
+        Design sharded = design;
+        sharded.schedule.shardedOptimizer = true;
+        QVERIFY(withFamily(sharded, *findFamily("zb-h1")).schedule.shardedOptimizer);
+        QVERIFY(!withFamily(sharded, *findFamily("pipedream-2bw")).schedule.shardedOptimizer);
     }
 };
 

@@ -78,6 +78,8 @@ private slots:
         row("NCCL, two replicas' gradients", "chimera", 4, nccl, true, 1);
         row("two copies of a pipeline, captured", "zb-h1", 4, copy, true, 2);
         row("NCCL, four copies of one device", "1f1b", 4, nccl, false, 4);
+        row("three copies, shared optimizer state", "1f1b", 6, copy, false, 3);
+        row("NCCL, three copies, shared optimizer state, captured", "1f1b", 3, nccl, true, 3);
         row("NCCL, four devices on two GPUs, captured", "interleaved-1f1b", 4, nccl, true, 1);
     }
     void trainsToTheReference()
@@ -89,6 +91,7 @@ private slots:
         QFETCH(int, replicas);
         Design design = smallGpt(family.toStdString(), devices / replicas, devices);
         design.schedule = withReplicas(design.schedule, replicas);
+        design.schedule.shardedOptimizer = replicas == 3;
         test::collectivesAsked = 0;
         RunOptions options = onStandInGpus(CudaTransport(transport), test::countingTable());
         options.runtime.captureBlocks = graphs;

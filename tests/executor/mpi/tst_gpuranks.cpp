@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Several ranks in one process, each with the real plugin and a GPU of its own, which stands in.
 #include "core/predict/predict.h"
+#include "core/schedule/replicas.h"
 #include "executor/cuda/standingpus.h"
 #include "executor/mpi/onall.h"
 #include "executor/mpi/rankbackend.h"
@@ -127,6 +128,7 @@ private slots:
         QTest::newRow("1f1b") << QByteArray("1f1b") << 2 << false;
         QTest::newRow("split backward, rings") << QByteArray("zb-v") << 3 << false;
         QTest::newRow("two replicas, captured") << QByteArray("chimera") << 4 << true;
+        QTest::newRow("three copies, shared optimizer state") << QByteArray("gpipe") << 3 << false;
         QTest::newRow("weights handed on") << QByteArray("cdp-v2") << 3 << false;
     }
     void ranksTrainOnAGpuEach()
@@ -134,7 +136,10 @@ private slots:
         QFETCH(QByteArray, family);
         QFETCH(int, devices);
         QFETCH(bool, graphs);
-        const Design design = test::smallGpt(family.toStdString(), devices, devices);
+        const int copies = family == "gpipe" ? devices : 1;
+        Design design = test::smallGpt(family.toStdString(), devices / copies, devices);
+        design.schedule = withReplicas(design.schedule, copies);
+        design.schedule.shardedOptimizer = copies > 1;
         RunOptions options;
         options.steps = 2;
         const RunResult threads = run(design, options);

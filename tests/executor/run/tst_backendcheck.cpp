@@ -8,6 +8,7 @@
 #include "core/predict/designcheck.h"
 #include "core/predict/evaluator.h"
 #include "core/program/compile.h"
+#include "core/schedule/replicas.h"
 #include "core/sharding/statedplan.h"
 #include "executor/run/backendcheck.h"
 #include "executor/run/grouprun.h"
@@ -222,6 +223,15 @@ Design offloading()
     return withOffload(design, {true, true, false, false});
 }
 
+/// Three copies of a pipeline that keep a third of the optimizer's state each.
+Design sharedOptimizer()
+{
+    Design design = trainableDesign(test::tinyGpt("1f1b", 2, 2));
+    design.schedule = withReplicas(design.schedule, 3);
+    design.schedule.shardedOptimizer = true;
+    return design;
+}
+
 /// Two groups, whose plans are stated, with costs, transfers and pins of their own.
 Design groupsWithPlans()
 {
@@ -267,6 +277,7 @@ private Q_SLOTS:
         QTest::newRow("pairs with parts") << QByteArray("parts");
         QTest::newRow("groups with plans") << QByteArray("groups");
         QTest::newRow("offload") << QByteArray("offload");
+        QTest::newRow("shared optimizer state") << QByteArray("shares");
     }
     void everyFieldIsExecutedOrRefused()
     {
@@ -274,6 +285,7 @@ private Q_SLOTS:
         const Design design = family.isEmpty()      ? everything()
                               : family == "groups"  ? groupsWithPlans()
                               : family == "offload" ? offloading()
+                              : family == "shares"  ? sharedOptimizer()
                               : family == "parts"   ? withParts(trainableDesign(test::tinyGpt("dualpipe", 4, 8)))
                                                     : trainableDesign(test::tinyGpt(family.toStdString(), 4, 8));
         const json document = json::parse(designToJson(design));

@@ -3,11 +3,16 @@
 // were predicted, and on the virtual clock in the time that was predicted.
 #include "core/design/redesign.h"
 #include "core/predict/predict.h"
+#include "core/program/compile.h"
+#include "core/workload/transformer.h"
 #include "executor/run/run.h"
+#include "executor/run/trainabledesign.h"
 #include "makers/designs.h"
 #include "makers/models.h"
 #include "testmain.h"
 
+#include <QFile>
+#include <QTemporaryDir>
 #include <QTest>
 
 #include <numeric>
@@ -63,6 +68,9 @@ private Q_SLOTS:
                 QTest::addRow("two of %s", family.name.data()) << QByteArray(family.name.data()) << 2;
         for (const char* family : {"1f1b", "zb-h1", "interleaved-1f1b", "v-half"})
             QTest::addRow("four of %s", family) << QByteArray(family) << 4;
+        for (const char* family : {"1f1b", "zb-h1", "chimera"})
+            QTest::addRow("three of %s", family) << QByteArray(family) << 3;
+        QTest::addRow("seven of one device") << QByteArray("gpipe") << 7;
     }
     void everySynchronousFamilyTrainsToTheBitsOfASequentialRun()
     {
@@ -91,6 +99,63 @@ private Q_SLOTS:
         }
     }
 
+    /// Each replica's share of the state, and to the bit what whole updates lead to.
+    void sharesOfTheOptimizersStateEndWithTheSameParameters_data()
+    {
+        QTest::addColumn<QByteArray>("family");
+        QTest::addColumn<int>("replicas");
+        QTest::addColumn<bool>("narrow");
+        for (const char* family : {"1f1b", "zb-h1", "interleaved-1f1b", "v-half", "chimera"})
+            for (const bool narrow : {false, true})
+                QTest::addRow("two of %s%s", family, narrow ? ", bf16" : "") << QByteArray(family) << 2 << narrow;
+        QTest::addRow("three of 1f1b") << QByteArray("1f1b") << 3 << false;
+        QTest::addRow("four of gpipe, bf16") << QByteArray("gpipe") << 4 << true;
+    }
+    void sharesOfTheOptimizersStateEndWithTheSameParameters()
+    {
+        QFETCH(QByteArray, family);
+        QFETCH(int, replicas);
+        QFETCH(bool, narrow);
+        Design design = tinyCopies(family.toStdString(), replicas);
+        if (narrow) {
+            ModelShape shape = design.workload->shape;
+            shape.dataType = DataType::Bf16;
+            shape.widened = true;
+            design.workload = makeWorkload(shape, design.workload->optimizer, "test");
+        }
+        const QTemporaryDir folder;
+        std::vector<std::string> dumps;
+        std::vector<RunResult> results;
+        for (const bool sharded : {false, true}) {
+            design.schedule.shardedOptimizer = sharded;
+            RunOptions options;
+            options.steps = 4;
+            options.maths = RunOptions::Maths::Training;
+            options.runtime.checkMemory = true;
+            options.saveWeights = folder.filePath(sharded ? "shares" : "whole").toStdString();
+            results.push_back(run(design, options));
+            QVERIFY(results.back().gradients && results.back().gradients->bitEqual);
+            QCOMPARE(results.back().peakBytes, results.back().predictedPeakBytes);
+            for (std::size_t d = 0; d < results.back().heldBytes.size(); ++d)
+                QCOMPARE(results.back().heldBytes[d], results.back().memory[d].total());
+            QFile file(QString::fromStdString(options.saveWeights));
+            QVERIFY(file.open(QIODevice::ReadOnly));
+            dumps.push_back(file.readAll().toStdString());
+        }
+        QCOMPARE(results[1].losses, results[0].losses);
+        QVERIFY(results[0].losses[3] != results[0].losses[0]);
+        QVERIFY(dumps[0].size() > 1000 && dumps[0] == dumps[1]);
+        const Design trains = trainableDesign(design);
+        const Program program = compile(trains.schedule, trains.costs, trains.dataflow);
+        Bytes state = 0, whole = 0;
+        for (const Buffer& buffer : program.buffers)
+            state += buffer.kind == BufferKind::OptimizerState ? buffer.bytes : 0;
+        for (const StageCosts& stage : trains.costs.stages)
+            whole += stage.optimizerState;
+        QVERIFY(whole > 0);
+        QCOMPARE(state, whole); // once in all replicas together
+    }
+
     void copiesRecomputeAndOffloadToo()
     {
         Design design = tinyCopies("1f1b", 2);
@@ -111,18 +176,26 @@ private Q_SLOTS:
     {
         QTest::addColumn<QByteArray>("family");
         QTest::addColumn<int>("replicas");
+        QTest::addColumn<bool>("sharded");
         for (const char* family : {"1f1b", "zb-h1", "interleaved-1f1b", "v-half", "chimera"})
-            for (const int replicas : {2, 4})
-                QTest::addRow("%d of %s", replicas, family) << QByteArray(family) << replicas;
+            for (const int replicas : {2, 3, 4})
+                for (const bool sharded : {false, true})
+                    QTest::addRow("%d of %s%s", replicas, family, sharded ? ", shared optimizer state" : "")
+                        << QByteArray(family) << replicas << sharded;
     }
     void theVirtualClockTakesWhatIsPredicted()
     {
         QFETCH(QByteArray, family);
         QFETCH(int, replicas);
+        QFETCH(bool, sharded);
         Design design = test::evenDesign({.transfer = 1000, .saved = 1 << 20, .savedForWeightGrad = 1 << 19},
                                          copies(family.toStdString(), replicas, 4, 8));
-        for (StageCosts& stage : design.costs.stages)
-            stage.gradients = 4 << 10;
+        design.schedule.shardedOptimizer = sharded;
+        for (StageCosts& stage : design.costs.stages) {
+            stage.gradients = stage.parameters = 4 << 10;
+            stage.optimizerState = 8 << 10;
+            stage.update = 50'000;
+        }
         design.costs.link = {1000, 1e8};
         RunOptions options;
         options.steps = 2;

@@ -6,6 +6,7 @@
 #include "core/predict/evaluator.h"
 #include "core/program/compile.h"
 #include "core/program/memberprogram.h"
+#include "core/schedule/replicas.h"
 #include "executor/host/hostbackend.h"
 #include "executor/run/grouprun.h"
 #include "executor/runtime/runtime.h"
@@ -226,6 +227,24 @@ private Q_SLOTS:
             groupDesign("chimera", {{1e9, 5e8}, {1e9, 7e8, 3e8}}, 4, tied ? groupGemma(4) : groupShape());
         QCOMPARE(design.schedule.replicas(), 2);
         verify(trained(design));
+    }
+
+    void fourCopiesOfAPipelineOfGroupsTrain()
+    {
+        for (const char* family : {"1f1b", "zb-h1"}) {
+            Design design = groupDesign(family, {{1e9, 5e8}, {1e9, 7e8, 3e8}}, 2, groupShape());
+            design.schedule = withReplicas(design.schedule, 4);
+            const std::vector<DeviceSpec> devices = design.cluster.devices;
+            for (int copy = 1; copy < 4; ++copy)
+                design.cluster.devices.insert(design.cluster.devices.end(), devices.begin(), devices.end());
+            QVERIFY(whyNoMembers(design).empty());
+            verify(trained(design));
+            design.schedule.shardedOptimizer = true; // for copies of single devices
+            QCOMPARE(whyNoMembers(design).front().where, std::string("schedule.sharded_optimizer"));
+            design.schedule.shardedOptimizer = false;
+            design.schedule.replicaPlacements.pop_back();
+            QCOMPARE(whyNoMembers(design).front().where, std::string("schedule.replica_placements"));
+        }
     }
 
     void theReferenceIsTheModelThatSingleDevicesTrain_data()

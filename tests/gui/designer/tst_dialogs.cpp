@@ -11,6 +11,7 @@
 
 #include <QAction>
 #include <QApplication>
+#include <QCheckBox>
 #include <QComboBox>
 #include <QDialogButtonBox>
 #include <QFile>
@@ -87,6 +88,23 @@ private Q_SLOTS:
         QCOMPARE(dialog.design().schedule.microbatches, 12);
         QCOMPARE(dialog.design().schedule.devices(), 4);
         QVERIFY(dialog.design().workload);
+    }
+
+    void replicasShareTheOptimizersState()
+    {
+        NewScheduleDialog dialog;
+        dialog.show();
+        auto* family = named<QComboBox>(dialog, "Family");
+        family->setCurrentIndex(family->findData(QStringLiteral("1f1b")));
+        auto* share = named<QCheckBox>(dialog, "Replicas share the optimizer state");
+        QPushButton* create = button(dialog, QStringLiteral("Create"));
+        share->setChecked(true);
+        QTRY_VERIFY(!named<QLabel>(dialog, "What is wrong")->text().isEmpty()); // with whom?
+        QVERIFY(!create->isEnabled());
+        named<QSpinBox>(dialog, "Replicas")->setValue(2);
+        QTRY_VERIFY(create->isEnabled());
+        QCOMPARE(dialog.design().schedule.replicas(), 2);
+        QVERIFY(dialog.design().schedule.shardedOptimizer);
     }
 
     void workersArePlacedInEveryWay()
