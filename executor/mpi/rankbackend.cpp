@@ -50,6 +50,7 @@ public:
     {
         m_device.fetch(stream, to, m_device, from);
     }
+    std::unique_ptr<HostStore> createHostStore(Bytes bytes) override { return m_device.createHostStore(bytes); }
     bool reaches(const Device& other) const override { return m_local && &other == this; }
 
 private:

@@ -64,7 +64,7 @@ private:
 
 /// What a process tells at the end.
 struct RankSummary {
-    Bytes peak = 0, held = 0;
+    Bytes peak = 0, held = 0, hostPeak = 0;
     HeldMemory memory{};
     std::int64_t dropped = 0;
     RecorderCost recorder{};

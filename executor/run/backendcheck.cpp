@@ -166,12 +166,6 @@ BackendCheck checkForBackend(const Design& design, const RunMeans& means)
                  fmt::format("a stage stands for {} devices ({}), which is predicted and cannot be run here",
                              parallel.devicesPerStage(), textOf(parallel)),
                  "make the design without degrees of parallelism to run it"});
-    const std::vector<bool>& offload = design.schedule.offload;
-    if (means.backend == "mpi" && std::find(offload.begin(), offload.end(), true) != offload.end())
-        check.found.push_back(
-            {Severity::Error, "schedule.offload",
-             fmt::format("the {} backend does not copy activations to the host's memory", means.backend),
-             "use --backend host or cuda, or a design made with --offload none"});
     const bool wantsTimes =
         means.maths == RunOptions::Maths::Timed || means.maths == RunOptions::Maths::Synthetic || means.virtualClock;
     if (!wantsTimes) {

@@ -315,7 +315,8 @@ private:
         if (m_dump)
             fetchBuffers(BufferKind::Gradients);
         const std::size_t self = m_peers->self();
-        postSummary(*m_peers, {m_result.peakBytes[self], m_result.heldBytes[self], m_result.memory[self],
+        postSummary(*m_peers, {m_result.peakBytes[self], m_result.heldBytes[self],
+                               m_result.hostBytes.empty() ? 0 : m_result.hostBytes[self], m_result.memory[self],
                                m_result.droppedRecords, m_result.recorder});
         m_peers->barrier();
         if (!m_result.speaks)
@@ -326,6 +327,8 @@ private:
         for (const auto& [from, summary] : m_summaries) {
             m_result.peakBytes[from] = summary.peak;
             m_result.heldBytes[from] = summary.held;
+            if (!m_result.hostBytes.empty())
+                m_result.hostBytes[from] = summary.hostPeak;
             m_result.memory[from] = summary.memory;
             m_result.droppedRecords += summary.dropped;
             m_result.recorder.add(summary.recorder);

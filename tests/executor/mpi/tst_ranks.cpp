@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Several ranks in one process, with sockets between them: barriers, failures, lost ranks, whole runs on the host.
+#include "core/design/redesign.h"
 #include "core/predict/predict.h"
 #include "core/schedule/replicas.h"
 #include "core/workload/transformer.h"
@@ -138,11 +139,14 @@ private slots:
         QTest::addColumn<int>("devices");
         QTest::addColumn<bool>("narrow");
         QTest::addColumn<int>("replicas");
+        QTest::addRow("1f1b that offloads") << QByteArray("1f1b") << 4 << false << 1;
         for (const int devices : {2, 4})
             for (const char* family : {"1f1b", "zb-h1", "interleaved-1f1b", "chimera", "gpipe"})
                 QTest::addRow("%s, %d ranks", family, devices) << QByteArray(family) << devices << false << 1;
         for (const char* family : {"1f1b", "v-half"})
             QTest::addRow("two copies of %s", family) << QByteArray(family) << 4 << false << 2;
+        for (const bool narrow : {false, true}) // with shared optimizer state
+            QTest::addRow("three copies of gpipe%s", narrow ? ", bf16" : "") << QByteArray("gpipe") << 6 << narrow << 3;
         for (const char* family : {"1f1b", "pipeoptim", "cdp-v2"})
             QTest::addRow("%s, bf16", family) << QByteArray(family) << 2 << true << 1;
     }
@@ -154,11 +158,17 @@ private slots:
         QFETCH(int, replicas);
         Design design = test::tinyGpt(family.toStdString(), devices / replicas, 8);
         design.schedule = withReplicas(design.schedule, replicas);
+        design.schedule.shardedOptimizer = replicas > 2;
         if (narrow) {
             ModelShape shape = design.workload->shape;
             shape.dataType = DataType::Bf16;
             shape.widened = true;
             design.workload = makeWorkload(shape, design.workload->optimizer, "test");
+        }
+        const bool offloads = QString(QTest::currentDataTag()).contains("offloads");
+        if (offloads) {
+            design.costs.hostLink = LinkCosts{1000, 1e12};
+            design = withOffload(design, std::vector<bool>(static_cast<std::size_t>(design.schedule.stages()), true));
         }
         RunOptions options;
         options.steps = 4;
@@ -181,6 +191,10 @@ private slots:
         QCOMPARE(ranks.losses, threads.losses); // to the bit: every step depends on all before
         QVERIFY(ranks.gradients && ranks.gradients->bitEqual && threads.gradients->bitEqual);
         QCOMPARE(ranks.peakBytes, threads.peakBytes);
+        QCOMPARE(ranks.hostBytes, threads.hostBytes);
+        QCOMPARE(ranks.hostBytes, ranks.predictedHostBytes);
+        QCOMPARE(std::any_of(ranks.hostBytes.begin(), ranks.hostBytes.end(), [](Bytes bytes) { return bytes > 0; }),
+                 offloads);
         for (std::size_t d = 0; d < std::size_t(devices); ++d) {
             QCOMPARE(ranks.heldBytes.at(d), ranks.memory.at(d).total());
             QCOMPARE(ranks.memory[d].links > 0, d % 2 == 1); // as its own process has it
