@@ -101,6 +101,7 @@ struct ExpertsForward {
     std::span<float> output;
     std::span<const float> bias = {};
     std::int64_t biasStride = 0;
+    Bf16Factors bf16 = {};
 };
 struct ExpertsInputGrad {
     ExpertsShape shape;
@@ -108,6 +109,7 @@ struct ExpertsInputGrad {
     std::span<const float> outputGrad, weight;
     std::span<float> inputGrad;
     Store store;
+    Bf16Factors bf16 = {};
 };
 /// Adds to the weights' gradients, and where there are biases to theirs.
 struct ExpertsWeightGrad {
@@ -115,8 +117,9 @@ struct ExpertsWeightGrad {
     std::span<const std::int32_t> begin;
     std::span<const float> input, outputGrad;
     std::span<float> weightGrad;
-    std::span<float> biasGrad = {};
+    std::span<float> biasGrad = {}; ///< the sums of outputGrad, which it then looks into as fp32
     std::int64_t biasStride = 0;
+    Bf16Factors bf16 = {};
 };
 
 } // namespace pipewright::kernels

@@ -237,16 +237,18 @@ template<class Call>
 void RoundingOperations::runKnown(Call call) const
 {
     bool readsStored = false;
-    if constexpr (std::is_same_v<Call, LinearForward>)
+    if constexpr (std::is_same_v<Call, LinearForward> || std::is_same_v<Call, ExpertsForward>)
         call.bf16 = factors(call.input, call.weight);
-    else if constexpr (std::is_same_v<Call, LinearInputGrad>)
+    else if constexpr (std::is_same_v<Call, LinearInputGrad> || std::is_same_v<Call, ExpertsInputGrad>)
         call.bf16 = factors(call.outputGrad, call.weight);
-    else if constexpr (std::is_same_v<Call, LinearWeightGrad>)
+    else if constexpr (std::is_same_v<Call, LinearWeightGrad> || std::is_same_v<Call, ExpertsWeightGrad>)
         call.bf16 = factors(call.input, call.outputGrad);
     else if constexpr (requires { call.bf16; })
         call.bf16 = m_exact.multipliesBf16();
     if constexpr (std::is_same_v<Call, LinearWeightGrad>)
         readsStored = call.bf16.areStored();
+    if constexpr (std::is_same_v<Call, ExpertsWeightGrad>)
+        readsStored = call.bf16.areStored() && call.biasGrad.empty();
     if (!readsStored)
         widenAll();
     m_exact.run(call);

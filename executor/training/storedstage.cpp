@@ -61,8 +61,10 @@ void widenSum(const kernels::Operations& on, std::span<const std::byte> values,
 bool isOfProducts(const Parameter& parameter)
 {
     const std::string_view name = std::string_view(parameter.name).substr(parameter.name.find('/') + 1);
-    constexpr std::array<std::string_view, 6> names{"qkv.weight", "projection.weight",  "fc1.weight",
-                                                    "fc2.weight", "queryLatent.weight", "keyValueLatent.weight"};
+    constexpr std::array<std::string_view, 10> names{
+        "qkv.weight",         "projection.weight",     "fc1.weight",         "fc2.weight",
+        "queryLatent.weight", "keyValueLatent.weight", "experts.fc1.weight", "experts.fc2.weight",
+        "shared.fc1.weight",  "shared.fc2.weight"};
     return std::find(names.begin(), names.end(), name) != names.end();
 }
 

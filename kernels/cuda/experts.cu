@@ -1,31 +1,14 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Copies of tokens to and from their experts, a thread per element, and the products of all experts in one launch, in
-// tiles of 64 x 64. How many rows an expert has is known on the GPU only, so there are as many blocks as tiles could
-// come to, and those without one leave. In fp32, without tensor cores.
+// tiles of 64 x 64 (experts.cuh). In fp32, without tensor cores.
 #include "kernels/cuda/columns.cuh"
+#include "kernels/cuda/experts.cuh"
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/tiles.cuh"
 
 namespace pipewright::kernels::cuda {
 
 namespace {
-
-/// A tile of an expert's rows.
-struct RowTile {
-    int expert; ///< -1: none
-    int begin, rows, first;
-};
-
-__device__ RowTile rowTile(int experts, const std::int32_t* begin, int number)
-{
-    for (int e = 0; e < experts; ++e) {
-        const int rows = begin[e + 1] - begin[e], tiles = (rows + tile - 1) / tile;
-        if (number < tiles)
-            return {e, begin[e], rows, number * tile};
-        number -= tiles;
-    }
-    return {-1, 0, 0, 0};
-}
 
 /// output[rows][columns] = or += input[rows][terms] · factor, whose column c and term t lie at c · column + t · term.
 /// Blocks: tiles of columns, tiles of rows.
@@ -34,7 +17,7 @@ __global__ void rowProducts(ExpertsShape shape, const std::int32_t* begin, const
                             std::int64_t biasStride, int columns, bool add, float* output)
 {
     __shared__ Strip strips[2];
-    const RowTile of = rowTile(shape.experts, begin, int(blockIdx.y));
+    const RowTile of = rowTile(shape.experts, begin, int(blockIdx.y), tile);
     if (of.expert < 0)
         return; // as all threads of the block do
     const int firstColumn = int(blockIdx.x) * tile;
@@ -81,12 +64,6 @@ __global__ void biasGradient(ExpertsShape shape, const std::int32_t* begin, cons
         [=](std::int64_t column, float sum) { to[column] += sum; });
 }
 
-/// As many tiles of rows as there can be: every expert may have one that is not full.
-dim3 rowBlocks(int columns, std::size_t copies, int experts)
-{
-    return {tilesOf(columns), unsigned(copies / tile + std::size_t(experts)), 1};
-}
-
 } // namespace
 
 void run(const Context& context, const CopyToExperts& call)
@@ -119,8 +96,13 @@ void run(const Context& context, const ExpertsForward& call)
 {
     const ExpertsShape& shape = call.shape;
     const std::size_t copies = call.input.size() / std::size_t(shape.inputs);
-    if (copies > 0)
-        rowProducts<<<rowBlocks(shape.outputs, copies, shape.experts), blockSize, 0, context.stream>>>(
+    if (copies == 0)
+        return;
+    const dim3 blocks(tilesOf(shape.outputs), rowTilesOf(copies, shape.experts, tile));
+    if (call.bf16.exact)
+        launchOnTensorCores(context, call);
+    else
+        rowProducts<<<blocks, blockSize, 0, context.stream>>>(
             shape, call.begin.data(), call.input.data(), shape.inputs, call.weight.data(), shape.inputs, 1,
             call.bias.empty() ? nullptr : call.bias.data(), call.biasStride, shape.outputs, false, call.output.data());
 }
@@ -129,8 +111,13 @@ void run(const Context& context, const ExpertsInputGrad& call)
 {
     const ExpertsShape& shape = call.shape;
     const std::size_t copies = call.outputGrad.size() / std::size_t(shape.outputs);
-    if (copies > 0)
-        rowProducts<<<rowBlocks(shape.inputs, copies, shape.experts), blockSize, 0, context.stream>>>(
+    if (copies == 0)
+        return;
+    const dim3 blocks(tilesOf(shape.inputs), rowTilesOf(copies, shape.experts, tile));
+    if (call.bf16.exact)
+        launchOnTensorCores(context, call);
+    else
+        rowProducts<<<blocks, blockSize, 0, context.stream>>>(
             shape, call.begin.data(), call.outputGrad.data(), shape.outputs, call.weight.data(), 1, shape.inputs,
             nullptr, 0, shape.inputs, call.store == Store::Add, call.inputGrad.data());
 }
@@ -139,8 +126,11 @@ void run(const Context& context, const ExpertsWeightGrad& call)
 {
     const ExpertsShape& shape = call.shape;
     const dim3 blocks(tilesOf(shape.inputs), tilesOf(shape.outputs), unsigned(shape.experts));
-    weightProducts<<<blocks, blockSize, 0, context.stream>>>(shape, call.begin.data(), call.input.data(),
-                                                             call.outputGrad.data(), call.weightGrad.data());
+    if (call.bf16.exact)
+        launchOnTensorCores(context, call);
+    else
+        weightProducts<<<blocks, blockSize, 0, context.stream>>>(shape, call.begin.data(), call.input.data(),
+                                                                 call.outputGrad.data(), call.weightGrad.data());
     if (!call.biasGrad.empty())
         biasGradient<<<dim3(columnBlocks(std::size_t(shape.outputs)), unsigned(shape.experts)), blockSize, 0,
                        context.stream>>>(shape, call.begin.data(), call.outputGrad.data(), call.biasGrad.data(),

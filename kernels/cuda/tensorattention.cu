@@ -17,15 +17,6 @@ namespace {
 constexpr int warps = 4, threads = 32 * warps, rowsOfWarp = 16, rowsOfBlock = warps * rowsOfWarp;
 constexpr int sliceWidth = 64; ///< heads are padded to a multiple of it
 
-__device__ int laneRow() ///< g of tensorcores.cuh
-{
-    return int(threadIdx.x) % 32 / 4;
-}
-__device__ int laneColumn() ///< 2 t
-{
-    return int(threadIdx.x) % 4 * 2;
-}
-
 /// What passes by a block: rows of `width` elements, two in a word. The pad of four words lets the lanes of a warp read
 /// different banks.
 template<int slices>
@@ -141,6 +132,33 @@ __device__ float combineLanes(float value, Combine combine)
     return value;
 }
 
+/// Of a block: its first query, the head of its keys and values, and the sequence.
+struct Queries {
+    int first, group, sequence;
+};
+
+/// use(piece, first key) for every tile of keys and values of which these queries see any, once it is in shared memory.
+template<int slices, typename Pass, typename Use>
+__device__ void forKeysAndValues(const Problem& of, const Pass& with, Queries queries, Tile<slices>& keys,
+                                 Tile<slices>& values, Use use)
+{
+    constexpr int rows = Tile<slices>::rows;
+    const GroupedAttentionShape& shape = of.shape;
+    const std::int64_t token = std::int64_t(queries.sequence) * shape.length;
+    for (int piece = 0; piece <= of.earlier.count; ++piece)
+        for (int at = 0; at < shape.length; at += rows) {
+            if (of.seesNothing(of.queryPosition(queries.first), rowsOfBlock, of.keyPosition(piece, at), rows))
+                continue;
+            __syncthreads(); // what was in the tiles is used
+            load(keys, of.earlier.keys(piece, with.key) + token * of.keyRow() + queries.group * shape.querySize,
+                 of.keyRow(), at, shape.length, shape.querySize);
+            load(values, of.earlier.values(piece, with.value) + token * of.valueRow() + queries.group * shape.valueSize,
+                 of.valueRow(), at, shape.length, shape.valueSize);
+            __syncthreads();
+            use(piece, at);
+        }
+}
+
 /// Blocks: 64 queries, heads, sequences.
 template<int slices>
 __global__ void tensorForward(Problem of, AttentionForwardPass with)
@@ -161,53 +179,44 @@ __global__ void tensorForward(Problem of, AttentionForwardPass with)
         largest[half] = with.sinks ? with.sinks[head] : -INFINITY;
         weight[half] = with.sinks ? 1.0f : 0.0f; // what takes part without a key
     }
-    for (int piece = 0; piece <= of.earlier.count; ++piece)
-        for (int at = 0; at < shape.length; at += Rows::rows) {
-            if (of.seesNothing(of.queryPosition(block), rowsOfBlock, of.keyPosition(piece, at), Rows::rows))
-                continue;
-            __syncthreads(); // what was in the tiles is used
-            load(keys, of.earlier.keys(piece, with.key) + token * of.keyRow() + group * shape.querySize, of.keyRow(),
-                 at, shape.length, shape.querySize);
-            load(values, of.earlier.values(piece, with.value) + token * of.valueRow() + group * shape.valueSize,
-                 of.valueRow(), at, shape.length, shape.valueSize);
-            __syncthreads();
-            float scores[groups][4] = {};
-            multiplyByRows(scores, queries, keys);
+    forKeysAndValues(of, with, {block, group, sequence}, keys, values, [&](int piece, int at) {
+        float scores[groups][4] = {};
+        multiplyByRows(scores, queries, keys);
 #pragma unroll
-            for (int half = 0; half < 2; ++half) {
-                const int position = of.queryPosition(first + laneRow() + half * 8);
-                float most = -INFINITY;
+        for (int half = 0; half < 2; ++half) {
+            const int position = of.queryPosition(first + laneRow() + half * 8);
+            float most = -INFINITY;
 #pragma unroll
-                for (int n = 0; n < groups; ++n)
+            for (int n = 0; n < groups; ++n)
 #pragma unroll
-                    for (int j = 0; j < 2; ++j) {
-                        const int k = at + n * 8 + laneColumn() + j;
-                        float& score = scores[n][2 * half + j];
-                        const bool seen = k < shape.length && of.sees(position, of.keyPosition(piece, k));
-                        score = seen ? of.capped(shape.scale * score) : -INFINITY;
-                        most = fmaxf(most, score);
-                    }
-                most = fmaxf(largest[half], combineLanes(most, [](float a, float b) { return fmaxf(a, b); }));
-                const float shrink = largest[half] == -INFINITY ? 0.0f : expf(largest[half] - most);
-                float sum = 0;
+                for (int j = 0; j < 2; ++j) {
+                    const int k = at + n * 8 + laneColumn() + j;
+                    float& score = scores[n][2 * half + j];
+                    const bool seen = k < shape.length && of.sees(position, of.keyPosition(piece, k));
+                    score = seen ? of.capped(shape.scale * score) : -INFINITY;
+                    most = fmaxf(most, score);
+                }
+            most = fmaxf(largest[half], combineLanes(most, [](float a, float b) { return fmaxf(a, b); }));
+            const float shrink = largest[half] == -INFINITY ? 0.0f : expf(largest[half] - most);
+            float sum = 0;
 #pragma unroll
-                for (int n = 0; n < groups; ++n)
+            for (int n = 0; n < groups; ++n)
 #pragma unroll
-                    for (int j = 0; j < 2; ++j) {
-                        float& score = scores[n][2 * half + j];
-                        score = score == -INFINITY ? 0.0f : expf(score - most);
-                        sum += score;
-                    }
-                weight[half] = weight[half] * shrink + combineLanes(sum, [](float a, float b) { return a + b; });
-                largest[half] = most;
+                for (int j = 0; j < 2; ++j) {
+                    float& score = scores[n][2 * half + j];
+                    score = score == -INFINITY ? 0.0f : expf(score - most);
+                    sum += score;
+                }
+            weight[half] = weight[half] * shrink + combineLanes(sum, [](float a, float b) { return a + b; });
+            largest[half] = most;
 #pragma unroll
-                for (int n = 0; n < Rows::width / 8; ++n)
+            for (int n = 0; n < Rows::width / 8; ++n)
 #pragma unroll
-                    for (int j = 0; j < 2; ++j)
-                        sums[n][2 * half + j] *= shrink;
-            }
-            addWeighted(sums, scores, values);
+                for (int j = 0; j < 2; ++j)
+                    sums[n][2 * half + j] *= shrink;
         }
+        addWeighted(sums, scores, values);
+    });
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
         const int query = first + laneRow() + half * 8;
@@ -246,30 +255,21 @@ __global__ void tensorQueryGradient(Problem of, AttentionBackwardPass with)
             dot[half] = with.dots[numbers + query];
         }
     float sums[Rows::width / 8][4] = {};
-    for (int piece = 0; piece <= of.earlier.count; ++piece)
-        for (int at = 0; at < shape.length; at += Rows::rows) {
-            if (of.seesNothing(of.queryPosition(block), rowsOfBlock, of.keyPosition(piece, at), Rows::rows))
-                continue;
-            __syncthreads(); // what was in the tiles is used
-            load(keys, of.earlier.keys(piece, with.key) + token * of.keyRow() + group * shape.querySize, of.keyRow(),
-                 at, shape.length, shape.querySize);
-            load(values, of.earlier.values(piece, with.value) + token * of.valueRow() + group * shape.valueSize,
-                 of.valueRow(), at, shape.length, shape.valueSize);
-            __syncthreads();
-            float scores[groups][4] = {}, ofScores[groups][4] = {};
-            multiplyByRows(scores, queries, keys);
-            multiplyByRows(ofScores, grads, values);
+    forKeysAndValues(of, with, {block, group, sequence}, keys, values, [&](int piece, int at) {
+        float scores[groups][4] = {}, ofScores[groups][4] = {};
+        multiplyByRows(scores, queries, keys);
+        multiplyByRows(ofScores, grads, values);
 #pragma unroll
-            for (int n = 0; n < groups; ++n)
+        for (int n = 0; n < groups; ++n)
 #pragma unroll
-                for (int i = 0; i < 4; ++i) {
-                    const int q = first + laneRow() + i / 2 * 8, k = at + n * 8 + laneColumn() + i % 2;
-                    const bool seen =
-                        q < shape.length && k < shape.length && of.sees(of.queryPosition(q), of.keyPosition(piece, k));
-                    scoreGradient(of, {seen, logSum[i / 2], dot[i / 2]}, scores[n][i], ofScores[n][i]);
-                }
-            addWeighted(sums, ofScores, keys);
-        }
+            for (int i = 0; i < 4; ++i) {
+                const int q = first + laneRow() + i / 2 * 8, k = at + n * 8 + laneColumn() + i % 2;
+                const bool seen =
+                    q < shape.length && k < shape.length && of.sees(of.queryPosition(q), of.keyPosition(piece, k));
+                scoreGradient(of, {seen, logSum[i / 2], dot[i / 2]}, scores[n][i], ofScores[n][i]);
+            }
+        addWeighted(sums, ofScores, keys);
+    });
 #pragma unroll
     for (int half = 0; half < 2; ++half)
         if (const int query = first + laneRow() + half * 8; query < shape.length) {

@@ -10,6 +10,15 @@
 
 namespace pipewright::kernels::cuda {
 
+__device__ inline int laneRow() ///< g
+{
+    return int(threadIdx.x) % 32 / 4;
+}
+__device__ inline int laneColumn() ///< 2 t
+{
+    return int(threadIdx.x) % 4 * 2;
+}
+
 /// To bf16, each to the nearest, of two equally near to the even one.
 __device__ inline std::uint32_t bf16Pair(float low, float high)
 {

@@ -134,15 +134,21 @@ inline void checkCopies()
 }
 
 /// Experts of no, few and many rows, with other values between their weights.
-inline void checkExpertProducts()
+/// On tensor cores values are what bf16 can hold, and where they are stored as bf16 nobody looks at another copy.
+enum class ExpertFactors { Fp32, HeldByBf16, StoredAsBf16 };
+
+inline void checkExpertProducts(const std::string& name, ExpertFactors kind, int inputs, int outputs)
 {
     namespace gpu = kernels::cuda;
-    const int inputs = 40, outputs = 70, experts = 4;
+    const int experts = 4;
+    const bool bf16 = kind != ExpertFactors::Fp32, stored = kind == ExpertFactors::StoredAsBf16;
     const std::int64_t stride = inputs * outputs + 7, biasStride = outputs + 3;
     const std::vector<std::int32_t> begins{0, 3, 3, small ? 73 : 203, small ? 80 : 300};
     const auto rows = std::size_t(begins.back());
-    const Values x = someValues(rows * inputs, 1), w = someValues(std::size_t(experts * stride), 2),
-                 b = someValues(std::size_t(experts * biasStride), 3), dy = someValues(rows * outputs, 4);
+    const Values x = valuesFor(bf16, someValues(rows * std::size_t(inputs), 1)),
+                 w = valuesFor(bf16, someValues(std::size_t(experts * stride), 2)),
+                 b = someValues(std::size_t(experts * biasStride), 3),
+                 dy = valuesFor(bf16, someValues(rows * std::size_t(outputs), 4));
     Values plainOutputs, biased, inputGrads, weightGrads(w.size(), 0.25), biasGrads(b.size(), 0.25);
     for (int e = 0; e < experts; ++e) {
         const auto part = [&](const Values& all, int width) {
@@ -165,26 +171,36 @@ inline void checkExpertProducts()
     }
     const kernels::ExpertsShape shape{experts, inputs, outputs, stride};
     Memory<std::int32_t> begin(begins);
-    Floats input(single(x)), weight(single(w)), bias(single(b)), grad(single(dy));
-    check("experts forward", joined({plainOutputs, biased}), sumError, [&] {
+    const auto floats = [&](const Values& of) { return stored ? std::vector<float>(of.size(), NAN) : single(of); };
+    Floats input(floats(x)), weight(floats(w)), bias(single(b)), grad(floats(dy)), wideGrad(single(dy));
+    Memory<std::uint16_t> storedInput(Bf16Values(x).patterns), storedWeight(Bf16Values(w).patterns),
+        storedGrad(Bf16Values(dy).patterns);
+    const auto factors = [&](Memory<std::uint16_t>& left, Memory<std::uint16_t>& right) {
+        return stored ? kernels::Bf16Factors{true, left.span().data(), right.span().data()}
+                      : kernels::Bf16Factors{.exact = bf16};
+    };
+    check("experts forward, " + name, joined({plainOutputs, biased}), sumError, [&] {
         Floats y(dy.size()), withBias(dy.size());
-        gpu::run({}, kernels::ExpertsForward{shape, begin.span(), input.span(), weight.span(), y.span()});
+        gpu::run(
+            {},
+            kernels::ExpertsForward{
+                shape, begin.span(), input.span(), weight.span(), y.span(), {}, 0, factors(storedInput, storedWeight)});
         gpu::run({}, kernels::ExpertsForward{shape, begin.span(), input.span(), weight.span(), withBias.span(),
-                                             bias.span(), biasStride});
+                                             bias.span(), biasStride, factors(storedInput, storedWeight)});
         return readAll({&y, &withBias});
     });
-    check("experts input grad", joined({inputGrads, plus(inputGrads, 0.5)}), sumError, [&] {
+    check("experts input grad, " + name, joined({inputGrads, plus(inputGrads, 0.5)}), sumError, [&] {
         Floats dx(x.size()), added(std::vector<float>(x.size(), 0.5f));
-        gpu::run({},
-                 kernels::ExpertsInputGrad{shape, begin.span(), grad.span(), weight.span(), dx.span(), Store::Replace});
-        gpu::run({},
-                 kernels::ExpertsInputGrad{shape, begin.span(), grad.span(), weight.span(), added.span(), Store::Add});
+        gpu::run({}, kernels::ExpertsInputGrad{shape, begin.span(), grad.span(), weight.span(), dx.span(),
+                                               Store::Replace, factors(storedGrad, storedWeight)});
+        gpu::run({}, kernels::ExpertsInputGrad{shape, begin.span(), grad.span(), weight.span(), added.span(),
+                                               Store::Add, factors(storedGrad, storedWeight)});
         return readAll({&dx, &added});
     });
-    check("experts weight grad", joined({weightGrads, biasGrads}), sumError, [&] {
+    check("experts weight grad, " + name, joined({weightGrads, biasGrads}), sumError, [&] {
         Floats dw(std::vector<float>(w.size(), 0.25f)), db(std::vector<float>(b.size(), 0.25f));
-        gpu::run({}, kernels::ExpertsWeightGrad{shape, begin.span(), input.span(), grad.span(), dw.span(), db.span(),
-                                                biasStride});
+        gpu::run({}, kernels::ExpertsWeightGrad{shape, begin.span(), input.span(), wideGrad.span(), dw.span(),
+                                                db.span(), biasStride, factors(storedInput, storedGrad)});
         return readAll({&dw, &db});
     });
 }
@@ -202,7 +218,12 @@ inline void checkExperts()
     checkRouting("many copies", {4, 3, 1, 1, RouterKind::Softmax, true, 1}, 200, 0, false);
     checkRouting("many experts", {260, 2, 1, 1, RouterKind::Softmax, true, 1}, 2, 0, false);
     checkCopies();
-    checkExpertProducts();
+    checkExpertProducts("fp32", ExpertFactors::Fp32, 40, 70);
+    if (!multipliesBf16())
+        return;
+    // With more terms than a slice, and more lines than a square.
+    checkExpertProducts("bf16", ExpertFactors::HeldByBf16, 40, 70);
+    checkExpertProducts("stored as bf16", ExpertFactors::StoredAsBf16, small ? 71 : 171, small ? 132 : 202);
 }
 
 } // namespace pipewright::test
