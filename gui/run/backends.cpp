@@ -31,12 +31,15 @@ QString describe(const nlohmann::ordered_json& entry)
         words << name;
     if (const auto threads = entry.find("threads"); threads != entry.end() && threads->is_number_integer())
         words << QCoreApplication::translate("RunSettings", "%1 threads").arg(threads->get<int>());
-    if (const auto devices = entry.find("devices"); devices != entry.end() && devices->is_array()) {
-        for (const auto& device : *devices)
-            words << (device.is_string()   ? QString::fromStdString(device.get<std::string>())
-                      : device.is_object() ? textOf(device, "name")
-                                           : QString());
-    }
+    QStringList names;
+    if (const auto gpus = entry.find("gpus"); gpus != entry.end() && gpus->is_array())
+        for (const auto& gpu : *gpus)
+            names << (gpu.is_object() ? textOf(gpu, "name") : QString());
+    for (int first = 0; first < names.size(); ++first)
+        if (names.indexOf(names[first]) == first) {
+            const auto same = names.count(names[first]);
+            words << (same > 1 ? QStringLiteral("%1 × %2").arg(same).arg(names[first]) : names[first]);
+        }
     return words.join(QStringLiteral(", "));
 }
 

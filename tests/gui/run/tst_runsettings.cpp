@@ -100,6 +100,7 @@ private Q_SLOTS:
         const QByteArray devices = "{\"cuda\":{\"available\":true,\"gpus\":[{\"name\":\"GPU\",\"multiprocessors\":132,"
                                    "\"compute_capability\":\"9.0\"}]}}";
         const BackendChoice cuda = parseBackends(devices).at(0);
+        QCOMPARE(cuda.description, QString("GPU"));
         QCOMPARE(cuda.gpus.size(), std::size_t{1});
         Design design = exampleDesign();
         const auto each = [&](int multiprocessors) {
@@ -107,7 +108,7 @@ private Q_SLOTS:
             return forDesign(cuda, design);
         };
         QVERIFY(forDesign(cuda, design).available);
-        QVERIFY(each(8).available && each(8).description.isEmpty());
+        QVERIFY(each(8).available && each(8).description == cuda.description);
         const BackendChoice refused = each(132);
         QVERIFY(!refused.available);
         QVERIFY2(

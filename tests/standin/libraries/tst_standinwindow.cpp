@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // The designer over a run of the program's real plugin on stand-in GPUs: what CUPTI recorded lies under the blocks that
-// launched it, the inspector lists it by group, and it opens as lanes of its own.
+// launched it, the inspector lists it by group, and it opens as lanes of its own; and the model window measures such
+// GPUs as the cluster of a design.
 #include "core/files/designfile.h"
 #include "gui/designer/mainwindowfixture.h"
 #include "gui/designer/windowactions.h"
 #include "gui/document/timelinelayout.h"
 #include "gui/inspector/inspector.h"
 #include "gui/inspector/kernellist.h"
+#include "gui/model/modelwindow.h"
+#include "gui/model/thismachine.h"
 #include "gui/timeline/lanestrip.h"
 #include "gui/timeline/timelineview.h"
 #include "gui/trace/activityview.h"
@@ -18,7 +21,10 @@
 
 #include <QAction>
 #include <QApplication>
+#include <QComboBox>
+#include <QPushButton>
 #include <QSignalSpy>
+#include <QTabWidget>
 
 using namespace pipewright;
 using namespace pipewright::test;
@@ -97,6 +103,49 @@ private Q_SLOTS:
         QVERIFY(trace->view().find(QStringLiteral("attention"), 1));
         QTRY_VERIFY_WITH_TIMEOUT(trace->isSummed(), 60'000);
         trace->close();
+    }
+
+    void theModelWindowMeasuresGpusAsTheDesignsCluster()
+    {
+        const StandInMachine here(2);
+        QVERIFY(here.design("1f1b", 2));
+        Document document;
+        document.reset(readDesign(here.path("design.json").toStdString()));
+        // For the program that the window starts: where a driver and the toolkit lie, and what they find.
+        qputenv("LD_LIBRARY_PATH", STANDIN_BUNDLE "/lib");
+        qputenv("PIPEWRIGHT_STANDIN_GPUS", "2");
+        qputenv("PIPEWRIGHT_STANDIN_WIRES", "nvlink");
+        ModelWindow window(document);
+        ThisMachine& machine = window.machine();
+        machine.setProgram(STANDIN_BUNDLE "/bin/pipewright");
+        window.tabs()->setCurrentIndex(ModelWindow::Devices);
+        window.show();
+        const int gpus = machine.choice()->findData("cuda");
+        QTRY_VERIFY2_WITH_TIMEOUT(machine.choice()->model()->index(gpus, 0).flags() & Qt::ItemIsEnabled,
+                                  qPrintable(machine.state()), 60'000);
+        QCOMPARE(machine.choice()->itemData(gpus, Qt::ToolTipRole).toString(),
+                 QString("2 × stand-in GPU, none of NVIDIA's"));
+        machine.choice()->setCurrentIndex(gpus);
+        const Cluster before = document.design().cluster;
+        QSignalSpy measured(&machine, &ThisMachine::measured);
+        machine.button()->click();
+        QVERIFY2(measured.wait(240'000), qPrintable(machine.state()));
+        QCOMPARE(machine.state(), QString("measured"));
+        const Cluster& now = document.design().cluster;
+        QCOMPARE(now.devices.size(), std::size_t{2});
+        QVERIFY(now.devices[1].name.find("none of NVIDIA's") != std::string::npos);
+        QCOMPARE(now.devices[1].memory, Bytes{8} << 30);
+        QCOMPARE(now.gpus.size(), std::size_t{2}); // each on its own
+        QVERIFY(now.gpus[0].gpu == 0 && now.gpus[1].gpu == 1);
+        const auto own = now.linkOfPair.find({0, 1});
+        const LinkSpec& link = own == now.linkOfPair.end() ? now.link : own->second;
+        QCOMPARE(link.name, std::string("NVLink, measured"));
+        QVERIFY(link.latency > 0 && link.bandwidth > 0);
+        QVERIFY(document.prediction()); // made of what was measured
+        document.undoStack()->undo();
+        QVERIFY(document.design().cluster == before);
+        for (const char* variable : {"LD_LIBRARY_PATH", "PIPEWRIGHT_STANDIN_GPUS", "PIPEWRIGHT_STANDIN_WIRES"})
+            qunsetenv(variable);
     }
 };
 
