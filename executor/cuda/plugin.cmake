@@ -60,7 +60,7 @@ if(PIPEWRIGHT_CUDA)
                              ${second}/bin/pipewright_slicecheck12)
             ExternalProject_Add(pipewright_second_plugin SOURCE_DIR ${CMAKE_SOURCE_DIR} BINARY_DIR ${second} PREFIX ${second}/made
                 CMAKE_ARGS -DPIPEWRIGHT_NVCC=${PIPEWRIGHT_CUDA12} -DPIPEWRIGHT_CUDA_ARCHITECTURES=${architectures}
-                           -DCMAKE_BUILD_TYPE=${CMAKE_BUILD_TYPE} -DCMAKE_MODULE_LINKER_FLAGS=${CMAKE_MODULE_LINKER_FLAGS}
+                           -DCMAKE_CUDA_FLAGS=${CMAKE_CUDA_FLAGS} -DCMAKE_BUILD_TYPE=${CMAKE_BUILD_TYPE} -DCMAKE_MODULE_LINKER_FLAGS=${CMAKE_MODULE_LINKER_FLAGS}
                            -DPIPEWRIGHT_GUI=OFF -DPIPEWRIGHT_TESTS=OFF -DPIPEWRIGHT_MPI=OFF -DPIPEWRIGHT_GECODE=OFF
                 LIST_SEPARATOR | BUILD_ALWAYS ON BUILD_BYPRODUCTS ${second_files} INSTALL_COMMAND ""
                 BUILD_COMMAND ${CMAKE_COMMAND} --build <BINARY_DIR> --target pipewright_cuda pipewright_gpucheck pipewright_slicecheck)
