@@ -27,6 +27,7 @@
 #include <fmt/format.h>
 
 namespace pipewright {
+
 namespace {
 
 /// What training needs beside the runtime; absent for timed maths.
@@ -53,7 +54,7 @@ public:
         for (const Fault& fault : m_groups ? options.runtime.faults : std::vector<Fault>())
             requirePlace(fault, m_program, options.steps, "--inject");
         if (m_trains && !m_groups)
-            fitDevices();
+            fitToDevices(m_design, m_program, m_backend->device(0).capabilities().flashAttention, m_result.notes);
         m_result.speaks = !m_peers || m_peers->self() == 0;
         for (int d = 0; m_peers && d < m_peers->count(); ++d) {
             m_result.clockOffsets.push_back(m_peers->clockOffset(d));
@@ -132,31 +133,6 @@ private:
         if (m_groups)
             return m_groups->design;
         return m_trains ? trainableDesign(design) : scaledDesign(design, options);
-    }
-
-    /// The plan is for what the devices keep and work in.
-    void fitDevices()
-    {
-        const bool flash = m_backend->device(0).capabilities().flashAttention;
-        while (std::optional<DeviceFit> fit = fitOf(*m_design.workload, flash))
-            replan(std::move(*fit));
-    }
-
-    void replan(DeviceFit fit)
-    {
-        const std::vector<Bytes> before = peaksOf(m_program);
-        m_design.workload = std::move(fit.workload);
-        applyBytes(*m_design.workload, m_design.layersPerStage, m_design.schedule.recompute, m_design.costs);
-        m_program = compile(m_design.schedule, m_design.costs, m_design.dataflow);
-        const std::vector<Bytes> after = peaksOf(m_program);
-        for (std::size_t d = 0; d < after.size(); ++d)
-            if (after[d] != before[d]) {
-                m_result.notes.push_back({Severity::Note, fit.where,
-                                          fmt::format("{}: device {} needs {} instead of {}", fit.what, d,
-                                                      exactSize(after[d]), exactSize(before[d])),
-                                          fit.hint + " in the model for a prediction of this"});
-                return;
-            }
     }
 
     void makeWork()

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "executor/run/runsetup.h"
 
+#include "core/design/stagecosts.h"
+#include "core/program/compile.h"
 #include "core/workload/transformer.h"
 #include "executor/host/hostbackend.h"
 #include "executor/run/backendcheck.h"
@@ -9,6 +11,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
+#include <utility>
 
 namespace pipewright {
 
@@ -34,6 +38,15 @@ std::unique_ptr<TrainingData> loadData(const RunOptions& options, const ModelSha
     return data;
 }
 
+namespace {
+
+/// What the devices of a run do with a model otherwise than it says.
+struct DeviceFit {
+    Workload workload; ///< that says so
+    std::string where, what, hint;
+};
+
+/// The next such thing, none when all is as the workload says.
 std::optional<DeviceFit> fitOf(const Workload& workload, bool flashAttention)
 {
     const ModelShape& shape = workload.shape;
@@ -49,6 +62,31 @@ std::optional<DeviceFit> fitOf(const Workload& workload, bool flashAttention)
                          "these devices compute what is stored in bf16 layer by layer in fp32 copies",
                          "write \"widened\": true"};
     return std::nullopt;
+}
+
+void replan(DeviceFit fit, Design& design, Program& program, Diagnostics& notes)
+{
+    const std::vector<Bytes> before = peaksOf(program);
+    design.workload = std::move(fit.workload);
+    applyBytes(*design.workload, design.layersPerStage, design.schedule.recompute, design.costs);
+    program = compile(design.schedule, design.costs, design.dataflow);
+    const std::vector<Bytes> after = peaksOf(program);
+    for (std::size_t d = 0; d < after.size(); ++d)
+        if (after[d] != before[d]) {
+            notes.push_back({Severity::Note, fit.where,
+                             fmt::format("{}: device {} needs {} instead of {}", fit.what, d, exactSize(after[d]),
+                                         exactSize(before[d])),
+                             fit.hint + " in the model for a prediction of this"});
+            return;
+        }
+}
+
+} // namespace
+
+void fitToDevices(Design& design, Program& program, bool flashAttention, Diagnostics& notes)
+{
+    while (std::optional<DeviceFit> fit = fitOf(*design.workload, flashAttention))
+        replan(std::move(*fit), design, program, notes);
 }
 
 double gradientBoundOf(const RunOptions& options, const ModelShape& shape)

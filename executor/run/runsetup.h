@@ -13,13 +13,9 @@
 
 namespace pipewright {
 
-/// What the devices of a run do with a model otherwise than it says.
-struct DeviceFit {
-    Workload workload; ///< that says so
-    std::string where, what, hint;
-};
-/// The next such thing, none when all is as the workload says. `flashAttention`: they have it.
-std::optional<DeviceFit> fitOf(const Workload& workload, bool flashAttention);
+/// What the devices keep and work in otherwise than the model says: the design, and the Program compiled of it, become
+/// what they do, and a note says each. `flashAttention`: they have it.
+void fitToDevices(Design& design, Program& program, bool flashAttention, Diagnostics& notes);
 
 /// Throws Error for what this backend cannot run; the rest of what checkForBackend() finds becomes notes.
 bool trainsOrThrow(const Design& design, const RunOptions& options, Diagnostics& notes);

@@ -12,6 +12,7 @@
 #include <cstring>
 
 namespace pipewright {
+
 TrainingWork::TrainingWork(const Workload& workload, const std::vector<int>& layersPerStage, int microbatches,
                            const OptimizerSettings& optimizer, const TrainingData& data, std::uint64_t seed, int batch,
                            const std::vector<Recompute>& recompute)
