@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Several ranks in one process, each with the real plugin and a GPU of its own, which stands in.
+#include "core/design/redesign.h"
 #include "core/predict/predict.h"
 #include "core/schedule/replicas.h"
 #include "executor/cuda/standingpus.h"
@@ -129,6 +130,7 @@ private slots:
         QTest::newRow("split backward, rings") << QByteArray("zb-v") << 3 << false;
         QTest::newRow("two replicas, captured") << QByteArray("chimera") << 4 << true;
         QTest::newRow("three copies, shared optimizer state") << QByteArray("gpipe") << 3 << false;
+        QTest::newRow("what is kept leaves") << QByteArray("zb-h1") << 2 << false;
         QTest::newRow("weights handed on") << QByteArray("cdp-v2") << 3 << false;
     }
     void ranksTrainOnAGpuEach()
@@ -140,6 +142,10 @@ private slots:
         Design design = test::smallGpt(family.toStdString(), devices / copies, devices);
         design.schedule = withReplicas(design.schedule, copies);
         design.schedule.shardedOptimizer = copies > 1;
+        if (family == "zb-h1") {
+            design.costs.hostLink = LinkCosts{1000, 1e12};
+            design = withOffload(design, std::vector<bool>(static_cast<std::size_t>(devices), true));
+        }
         RunOptions options;
         options.steps = 2;
         const RunResult threads = run(design, options);
@@ -160,6 +166,9 @@ private slots:
         QCOMPARE(threads.gradients->skipped, results[0].gradients->skipped);
         QVERIFY(!threads.gradients->skipped.empty() || results[0].gradients->holds());
         QCOMPARE(results[0].peakBytes, results[0].predictedPeakBytes);
+        QCOMPARE(results[0].hostBytes, results[0].predictedHostBytes);
+        const auto isLarge = [](Bytes bytes) { return bytes > 0; };
+        QCOMPARE(std::any_of(results[0].hostBytes.begin(), results[0].hostBytes.end(), isLarge), family == "zb-h1");
         for (std::size_t d = 0; d < std::size_t(devices); ++d) {
             QCOMPARE(results[0].memory.at(d).maths, Bytes{PIPEWRIGHT_MATHS_WORKSPACE});
             QCOMPARE(results[0].heldBytes.at(d), results[0].memory[d].total());

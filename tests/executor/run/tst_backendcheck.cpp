@@ -226,7 +226,7 @@ Design offloading()
 /// Three copies of a pipeline that keep a third of the optimizer's state each.
 Design sharedOptimizer()
 {
-    Design design = trainableDesign(test::tinyGpt("1f1b", 2, 2));
+    Design design = trainableDesign(test::tinyGpt("1f1b", 4, 4));
     design.schedule = withReplicas(design.schedule, 3);
     design.schedule.shardedOptimizer = true;
     return design;
