@@ -40,11 +40,13 @@ private:
     template<class Call>
     void multiply(const Call& call) const
     {
-        if constexpr (
-            !std::is_same_v<
-                Call,
-                kernels::
-                    LinearForward> && !std::is_same_v<Call, kernels::LinearInputGrad> && !std::is_same_v<Call, kernels::LinearWeightGrad>) {
+        constexpr bool isForward =
+            std::is_same_v<Call, kernels::LinearForward> || std::is_same_v<Call, kernels::ExpertsForward>;
+        constexpr bool isInputGrad =
+            std::is_same_v<Call, kernels::LinearInputGrad> || std::is_same_v<Call, kernels::ExpertsInputGrad>;
+        constexpr bool isWeightGrad =
+            std::is_same_v<Call, kernels::LinearWeightGrad> || std::is_same_v<Call, kernels::ExpertsWeightGrad>;
+        if constexpr (!isForward && !isInputGrad && !isWeightGrad) {
             kernels::run(call);
         } else {
             ++products;
@@ -65,10 +67,10 @@ private:
             };
             if (call.bf16.areStored()) {
                 ++ofStored;
-                if constexpr (std::is_same_v<Call, kernels::LinearForward>) {
+                if constexpr (isForward) {
                     read(call.bf16.left, own.input, left);
                     read(call.bf16.right, own.weight, right);
-                } else if constexpr (std::is_same_v<Call, kernels::LinearInputGrad>) {
+                } else if constexpr (isInputGrad) {
                     read(call.bf16.left, own.outputGrad, left);
                     read(call.bf16.right, own.weight, right);
                 } else {
@@ -76,12 +78,12 @@ private:
                     read(call.bf16.right, own.outputGrad, right);
                 }
             }
-            if constexpr (std::is_same_v<Call, kernels::LinearInputGrad>) {
+            if constexpr (isInputGrad) {
                 look(call.outputGrad);
                 look(call.weight);
             } else {
                 look(call.input);
-                if constexpr (std::is_same_v<Call, kernels::LinearForward>)
+                if constexpr (isForward)
                     look(call.weight);
                 else
                     look(call.outputGrad);
