@@ -286,7 +286,7 @@ bool Actor::reduce(const PlannedInstruction& instruction)
         for (const BufferView& view : context.writes)
             m_run.bufferReady[view.id] = m_clock;
         for (const BufferView* const sum : {&root, &other}) // it may be sent on
-            if (sum->description->device == m_device)
+            if (sum->description.device == m_device)
                 m_run.bufferReady[sum->id] = m_clock;
     }
     if (m_run.stopped.load(std::memory_order_relaxed))
