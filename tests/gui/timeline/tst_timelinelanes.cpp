@@ -365,10 +365,10 @@ private Q_SLOTS:
     void twoSizesOfALaneShareTheirUnit()
     {
         Stage stage;
-        Prediction prediction = *stage.document.prediction();
-        prediction.metrics.devices[0].peakBytes = Bytes{77} << 30;
+        const Prediction& prediction = *stage.document.prediction();
         Comparison recording;
         recording.devices.resize(1);
+        recording.devices[0].predictedPeak = Bytes{77} << 30;
         recording.devices[0].measuredPeak = Bytes{794} << 20; // of a run that held a hundredth
         QCOMPARE(laneHeaders(stage.document.design(), &prediction, &recording, Side::Both)[0].memory,
                  QStringLiteral("77 → 0.775 GiB"));
