@@ -181,6 +181,8 @@ void perform(const std::vector<Transfer>& transfers, Group& group)
             queues[{each.sends, each.peer}].push_back({each});
     // Sends and receives of a group progress together (nccl.h, "Group semantics").
     for (bool over = queues.empty(); !over;) {
+        if (group.aborted()) // before it moves anything, which a later one would meet
+            return;
         over = true;
         bool moved = false;
         for (auto& [key, queue] : queues) {
@@ -190,8 +192,6 @@ void perform(const std::vector<Transfer>& transfers, Group& group)
             over = false;
             moved = first->advance(group) || moved;
         }
-        if (group.aborted())
-            return;
         if (!over && !moved)
             rest();
     }

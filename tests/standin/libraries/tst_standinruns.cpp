@@ -128,8 +128,8 @@ private Q_SLOTS:
         const StandInMachine machine(way.section(' ', 0, 0).toInt());
         const bool picture = model.endsWith("vit.json"), bf16 = way.endsWith(" bf16"),
                    hasExperts = model.contains(QRegularExpression("mixtral|deepseek|gpt-oss"));
-        // With the first seed a token between two experts goes to another one than on the host, whose sums are rounded
-        // otherwise: its gradients would differ by more than roundings do, did the reference not follow it.
+        // A token between two experts may go to another one than on the host, whose sums are rounded otherwise: its
+        // gradients would differ by more than roundings do, did the reference not follow it.
         if (bf16) {
             model = machine.inBf16(model);
             way.chop(5);
@@ -142,8 +142,9 @@ private Q_SLOTS:
         QVERIFY2(why.isEmpty(), qPrintable(why));
         const QJsonObject routing = ran.json["gradient_check"].toObject()["routing"].toObject();
         QCOMPARE(routing.isEmpty(), !hasExperts);
-        if (bf16 && hasExperts)
-            QVERIFY2(routing["otherwise"].toInt() > 0 && ran.errors.contains("score alike up to rounding"),
+        if (hasExperts) // whether there is such a token depends on every rounding; tst_gradientcheck has one
+            QVERIFY2(routing["tokens"].toInt() > 0
+                         && (routing["otherwise"].toInt() > 0) == ran.errors.contains("score alike up to rounding"),
                      qPrintable(ran.errors));
         if (bf16 && !hasExperts)
             QCOMPARE(ran.counted("products of bf16 factors"), ran.counted("products"));
@@ -387,8 +388,10 @@ private Q_SLOTS:
         // The memory of a lost GPU is lost; nobody can free what a transfer that never ends may write to.
         if (!fault.startsWith("lost") && fault != "nccl:1")
             QVERIFY2(ran.faults().isEmpty(), qPrintable(ran.faults()));
-        for (const QJsonObject& report : ran.reports)
-            QVERIFY(report["broken"].toArray().isEmpty());
+        for (const QJsonObject& report : ran.reports) {
+            const QByteArray broken = QJsonDocument(report["broken"].toArray()).toJson();
+            QVERIFY2(report["broken"].toArray().isEmpty(), broken.constData());
+        }
     }
 
     void aGpuWithoutRoomIsNamedBeforeTheRun()
