@@ -89,7 +89,8 @@ private Q_SLOTS:
         // The memory that was recorded is one MiB.
         const auto headers =
             laneHeaders(document.design(), document.prediction(), &document.overlay()->comparison, Side::Both);
-        QCOMPARE(headers[0].memory, QString::number(double(fullest) / (1 << 20), 'f', 3) + QStringLiteral(" → 1\u00a0MiB"));
+        QCOMPARE(headers[0].memory,
+                 QString::number(double(fullest) / (1 << 20), 'f', 3) + QStringLiteral(" → 1\u00a0MiB"));
     }
 
     void whileABlockIsDraggedTheLanesShowTheTimesThatItIsJudgedBy()
