@@ -7,6 +7,8 @@
 #include <QEvent>
 #include <QVBoxLayout>
 
+#include <algorithm>
+
 namespace pipewright {
 
 bool speaksOf(const Diagnostic& diagnostic, const char* option)
@@ -69,7 +71,8 @@ void NotedField::refresh()
         lines << m_said;
     m_note->setText(lines.join(QLatin1Char('\n')));
     setTone(m_note, m_said.isEmpty() ? Tone::Plain : m_tone);
-    m_note->setMinimumHeight(m_note->heightForWidth(m_note->maximumWidth()));
+    // Of an empty note Qt says -1.
+    m_note->setMinimumHeight(std::max(0, m_note->heightForWidth(m_note->maximumWidth())));
     m_note->setVisible(!lines.isEmpty());
 }
 
