@@ -76,7 +76,12 @@ done
 "$python" "$here/design_package.py" "$pipewright" 2>"$folder/said" || fail "the Python package: $(cat "$folder/said")"
 
 # The package as a person installs it, of a folder that may be read only: nothing but pip and setuptools is asked for.
-if "$python" -m pip --version >/dev/null 2>&1 && "$python" -c 'import setuptools' 2>/dev/null; then
+builds_wheels='
+try:
+    import setuptools.command.bdist_wheel
+except ImportError: # before setuptools 70.1
+    import setuptools, wheel.bdist_wheel'
+if "$python" -m pip --version >/dev/null 2>&1 && "$python" -c "$builds_wheels" 2>/dev/null; then
     cp -r "$here/../../executor/torch" "$folder/package"
     if "$python" -m pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps --no-index \
         --target "$folder/installed" "$folder/package" >"$folder/said" 2>&1; then
@@ -91,7 +96,7 @@ assert len(pipewright.new("1f1b", devices=2, microbatches=4).order) == 2
         fail "pip install executor/torch: $(tail -n 3 "$folder/said")"
     fi
 else
-    echo "tests/torch: the package is not installed with pip, $python has no pip or no setuptools"
+    echo "tests/torch: the package is not installed with pip, $python has no pip or no setuptools that builds wheels"
 fi
 
 if [ -z "$comms" ]; then
