@@ -43,9 +43,13 @@ void note(const Argument& argument, Launch& launch)
     if constexpr (std::is_pointer_v<Argument>) {
         launch.pointers.push_back(argument);
     } else if constexpr (std::is_class_v<Argument> && alignof(Argument) >= alignof(void*)) {
+        Argument copy = argument;
+#if __has_builtin(__builtin_clear_padding)
+        __builtin_clear_padding(&copy); // where half of some older address may be left
+#endif
         for (std::size_t at = 0; at + sizeof(void*) <= sizeof(Argument); at += sizeof(void*)) {
             const void* word = nullptr;
-            std::memcpy(&word, reinterpret_cast<const char*>(&argument) + at, sizeof word);
+            std::memcpy(&word, reinterpret_cast<const char*>(&copy) + at, sizeof word);
             launch.words.push_back(word);
         }
     }
