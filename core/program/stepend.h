@@ -55,7 +55,6 @@ private:
         TaskId lastSum = none;
         TaskId copied = none; ///< the transfer that brought it the whole sum
         TaskId updated = none;
-        BufferId share = none; ///< what it sends to the other replicas
     };
     State& stateOf(Owner owner)
     {
