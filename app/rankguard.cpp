@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <csignal>
+#include <iterator>
 #include <optional>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -16,7 +17,7 @@ namespace {
 
 using GuardClock = std::chrono::steady_clock;
 
-constexpr std::chrono::seconds patience{5}; ///< mpirun gives its ranks a second
+constexpr std::chrono::seconds patience{10}; ///< mpirun gives its ranks a second; a busy machine takes longer
 
 sigset_t guardedSignals()
 {
@@ -25,6 +26,16 @@ sigset_t guardedSignals()
     for (const int signal : {SIGINT, SIGTERM, SIGCHLD})
         sigaddset(&signals, signal);
     return signals;
+}
+
+/// Of exec: they point into `words`.
+std::vector<char*> asArguments(std::vector<std::string>& words)
+{
+    std::vector<char*> arguments;
+    for (std::string& word : words)
+        arguments.push_back(word.data());
+    arguments.push_back(nullptr);
+    return arguments;
 }
 
 /// Ends this process as that one ended.
@@ -41,26 +52,26 @@ sigset_t guardedSignals()
     _exit(WIFEXITED(status) ? WEXITSTATUS(status) : 1);
 }
 
-/// By another program, since behind a fork nothing is allocated.
-void removeFolder(const char* folder)
+/// `command`, which ends with a null pointer: another program, since behind a fork nothing is allocated.
+void runCommand(char* const* command)
 {
     const pid_t remover = fork();
     if (remover == 0) {
-        execlp("rm", "rm", "-rf", "--", folder, nullptr);
+        execvp(command[0], command);
         _exit(127);
     }
     if (remover > 0)
         waitpid(remover, nullptr, 0);
 }
 
-[[noreturn]] void guard(pid_t child, const char* folder)
+[[noreturn]] void guard(pid_t child, char* const* removal)
 {
     const sigset_t signals = guardedSignals();
     std::optional<GuardClock::time_point> asked;
     for (;;) {
         int status = 0;
         if (waitpid(child, &status, WNOHANG) == child) {
-            removeFolder(folder);
+            runCommand(removal);
             endAs(status);
         }
         if (asked && GuardClock::now() - *asked > patience)
@@ -77,12 +88,13 @@ void removeFolder(const char* folder)
 
 } // namespace
 
-pid_t startGuarded(const std::string& program, std::vector<std::string> words, int output, const std::string& folder)
+pid_t startGuarded(const std::string& program, std::vector<std::string> words, int output,
+                   std::vector<std::string> folders)
 {
-    std::vector<char*> arguments; // made here: behind a fork nothing is allocated
-    for (std::string& word : words)
-        arguments.push_back(word.data());
-    arguments.push_back(nullptr);
+    // Made here: behind a fork nothing is allocated.
+    std::vector<std::string> removal{"rm", "-rf", "--"};
+    std::move(folders.begin(), folders.end(), std::back_inserter(removal));
+    std::vector<char*> arguments = asArguments(words), removalArguments = asArguments(removal);
     const pid_t launcher = getpid();
     const pid_t guarding = fork();
     if (guarding != 0)
@@ -101,7 +113,7 @@ pid_t startGuarded(const std::string& program, std::vector<std::string> words, i
     if (child < 0)
         _exit(127);
     close_range(0, ~0U, 0); // readers of the ranks' output wait until every process has closed it
-    guard(child, folder.c_str());
+    guard(child, removalArguments.data());
 }
 
 } // namespace pipewright::app

@@ -11,9 +11,10 @@
 namespace pipewright::app {
 
 /// Starts `program` with `words` under a guard and gives the guard's number; below 0: errno says why not. The guard
-/// hands SIGINT and SIGTERM on and ends as mpirun does, five seconds after the first of them at the latest; the death
-/// of this process counts as a SIGTERM. `output` becomes mpirun's standard output. When mpirun has ended, `folder` is
+/// hands SIGINT and SIGTERM on and ends as mpirun does, ten seconds after the first of them at the latest; the death
+/// of this process counts as a SIGTERM. `output` becomes mpirun's standard output. When mpirun has ended, `folders` are
 /// removed with what it left there. SIGINT, SIGTERM and SIGCHLD must be blocked.
-pid_t startGuarded(const std::string& program, std::vector<std::string> words, int output, const std::string& folder);
+pid_t startGuarded(const std::string& program, std::vector<std::string> words, int output,
+                   std::vector<std::string> folders);
 
 } // namespace pipewright::app

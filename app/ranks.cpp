@@ -141,17 +141,18 @@ void attend(pid_t child, int output, int arrivedSignals, const Verdict& verdict)
     }
 }
 
-/// A folder for what mpirun and the ranks keep in files while they run: mpirun that has to be killed leaves it behind.
+/// A folder that goes with this object, below the first of `bases` that can hold one.
 class RanksFolder {
 public:
-    RanksFolder()
+    explicit RanksFolder(const std::vector<std::string>& bases)
     {
-        const char* const base = environment("TMPDIR");
-        m_path = std::string(base && *base ? base : "/tmp") + "/pipewright-ranks-XXXXXX";
-        if (mkdtemp(m_path.data()) == nullptr)
-            throw Error(m_path, std::string("no folder for the ranks could be made: ") + std::strerror(errno),
-                        "let TMPDIR name a folder that can be written to");
-        setenv("TMPDIR", m_path.c_str(), 1);
+        for (const std::string& base : bases) {
+            m_path = base + "/pipewright-ranks-XXXXXX";
+            if (mkdtemp(m_path.data()) != nullptr)
+                return;
+        }
+        throw Error(m_path, std::string("no folder for the ranks could be made: ") + std::strerror(errno),
+                    "let TMPDIR name a folder that can be written to");
     }
     /// The guard has removed it, unless it was killed itself.
     ~RanksFolder()
@@ -166,6 +167,31 @@ public:
 
 private:
     std::string m_path;
+};
+
+/// Where mpirun and the ranks keep files and shared memory while they run, which they leave behind when they are
+/// killed: removed with this object, and by the guard.
+class RanksFolders {
+public:
+    RanksFolders() : m_files({temporary()}), m_shared({"/dev/shm", temporary()})
+    {
+        setenv("TMPDIR", m_files.path().c_str(), 1);
+        // The transport between ranks of one machine is called vader in Open MPI 4 and sm in later ones. Whoever has
+        // chosen a folder keeps it.
+        for (const char* name : {"OMPI_MCA_btl_vader_backing_directory", "OMPI_MCA_btl_sm_backing_directory"})
+            setenv(name, m_shared.path().c_str(), 0);
+    }
+
+    std::vector<std::string> paths() const { return {m_files.path(), m_shared.path()}; }
+
+private:
+    static std::string temporary()
+    {
+        const char* const base = environment("TMPDIR");
+        return base && *base ? base : "/tmp";
+    }
+
+    RanksFolder m_files, m_shared;
 };
 
 /// mpirun that cannot open the pipes of a process it starts waits for ever, and no longer heeds SIGTERM.
@@ -201,9 +227,9 @@ void requireFiles(const std::string& program, int processes)
     if (arrivedSignals < 0 || pipe2(output, O_CLOEXEC | O_NONBLOCK) != 0 || fcntl(output[1], F_SETFL, 0) != 0)
         throw Error(program, std::strerror(errno), "close some files");
     const int status = [&] {
-        const RanksFolder folder;
+        const RanksFolders folders;
         const pid_t child = startGuarded(program, launchCommand(program, devices, ownCommand(), geteuid() == 0),
-                                         output[1], folder.path());
+                                         output[1], folders.paths());
         if (child > 0) {
             close(output[1]);
             attend(child, output[0], arrivedSignals, verdict);

@@ -79,7 +79,7 @@ public:
         m_sends.push_back({{wait, send.stage, send.microbatch}, m_arrivals.useOf(send)});
     }
 
-    /// In front of a send: the Program lets no more be under way to another rank, and counts no more memory for them.
+    /// In front of a send: the Program lets no more be in flight to another rank, and counts no more memory for them.
     void makeRoomFor(const PytorchAction& send, std::vector<PytorchAction>& waits)
     {
         const std::int64_t receiver = m_arrivals.useOf(send).rank;

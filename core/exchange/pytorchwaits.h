@@ -17,7 +17,7 @@ enum class PytorchVersion { V2_9, V2_10, V2_15 }; ///< the first version of each
 ///   reduction, and WAIT_REDUCE_GRAD after it, since a rank may have one reduction in flight;
 /// - WAIT_SEND_F and WAIT_SEND_B, which let go of what was sent: behind the first computation that reads something
 ///   which the receiver sent after it had used the value, or behind the stage's own backward of the microbatch, where
-///   the value must have arrived; where neither comes earlier, before the send with which more would be under way to
+///   the value must have arrived; where neither comes earlier, before the send with which more would be in flight to
 ///   that rank than the Program holds (CompileOptions), whose memory is the predicted one; the rest at the end.
 ///   O(actions).
 void addBookkeeping(PytorchRows& rows, const Schedule& schedule, PytorchVersion version);

@@ -3,7 +3,7 @@
 // backward whole or in halves as the schedule has it. What is
 // placed keeps its order. Where it is part of what a person's building block or a known family would give, the
 // rest follows that; where it departs from a family in few places, the missing blocks go where that family has
-// them; else the schedule is simulated with as many microbatches under way as were seen (listcompletion.h).
+// them; else the schedule is simulated with as many microbatches in flight as were seen (listcompletion.h).
 #pragma once
 
 #include "core/design/design.h"

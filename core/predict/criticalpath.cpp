@@ -94,7 +94,7 @@ std::vector<TaskId> criticalPath(const Program& program, const Timeline& timelin
             if (timeline.start[p] != notRun && when != When::Started)
                 see(p, timeline.end[p]);
         });
-        // A transfer that has passed the bus may still be under way.
+        // A transfer that has passed the bus may still be in flight.
         if (const TaskId p = onBus.empty() ? none : onBus[last]; p != none && !onPath[p])
             see(p, std::min(timeline.end[p], timeline.start[last]));
         // Nothing that ends at the start explains it but time itself (a pin, or the beginning).

@@ -112,7 +112,7 @@ Schedule withFirstStageJoined(Schedule schedule)
     return schedule;
 }
 
-/// At least what 1F1B (Megatron's interleaving, with several chunks) has under way on a device.
+/// At least what 1F1B (Megatron's interleaving, with several chunks) has in flight on a device.
 int usualDepth(const Schedule& schedule, int device)
 {
     int first = schedule.stages();

@@ -10,7 +10,7 @@
 
 namespace pipewright {
 
-/// Per device, the forwards under way at one time (chunks, when it holds several stages) that the placed blocks
+/// Per device, the forwards in flight at one time (chunks, when it holds several stages) that the placed blocks
 /// show: the most of them whose backward is still to come. Where no backward is placed: at least those of 1F1B.
 std::vector<int> depthShown(const Schedule& schedule);
 

@@ -19,7 +19,7 @@ struct CompileOptions {
     /// (loop commuting). Off: one gradient transfer per microbatch.
     bool commuteSharedGradients = true;
     /// A sent buffer is freed before the n-th following send on the same channel, so at most n sends of
-    /// a channel are under way. At least 1.
+    /// a channel are in flight. At least 1.
     int outstandingSends = 2;
     /// Compile the blocks that are placed and let none wait for one that is not: what an editor shows while
     /// the tray still holds blocks. Such a Program must not be executed.

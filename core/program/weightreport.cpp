@@ -40,7 +40,7 @@ void countCopies(const Program& program, int device, std::vector<StageWeights>& 
     }
 }
 
-/// Sharded states: with what is kept, the copies under way, wherever they are. A hop moves one and makes none.
+/// Sharded states: with what is kept, the copies in flight, wherever they are. A hop moves one and makes none.
 void countCopiesInFlight(const Program& program, std::vector<StageWeights>& report)
 {
     std::vector<TaskId> lastUse(program.buffers.size(), none);

@@ -14,7 +14,7 @@ struct StageWeights {
     double meanStaleness = 0;
     int forwardSteps = 0, backwardSteps = 0; ///< largest prediction
     int versions = 0; ///< most versions held at once where it is updated, the newest included; sharded: anywhere
-    int copies = 0;   ///< the same with predicted weights; sharded: the one that is kept and those under way
+    int copies = 0;   ///< the same with predicted weights; sharded: the one that is kept and those in flight
     Bytes bytes = 0;  ///< of those copies
     int inFlight = 0; ///< most microbatches whose forward has run and whose backward has not, over all devices
 };

@@ -69,7 +69,7 @@ private:
     const WeightPlan& m_plan;
     WeightHops m_hops;
     std::map<BlockIndex, Arrival> m_handedOn; ///< by reader: where it finds the weights handed on to it
-    std::set<int> m_setOut;                   ///< stages whose first weights are under way
+    std::set<int> m_setOut;                   ///< stages whose first weights are in flight
     std::vector<bool> m_expected;             ///< per block: its weights may come, …
     std::map<BlockIndex, Outgoing> m_waiting; ///< … and by reader those that may not yet
     std::map<std::pair<int, int>, Copy> m_copies;

@@ -300,14 +300,20 @@ private Q_SLOTS:
             QSKIP("no MPI here");
         makeDesign(2);
         QFile::remove(m_work.path("played.pid"));
-        runUnder("echo \"$TMPDIR\" >played.folder; echo $$ >played.new; mv played.new played.pid\n" + launcher, "",
-                 "& while ! test -e played.pid; do sleep 0.1; done; kill -" + signal + " $!; wait $!");
+        runUnder(
+            "echo \"$TMPDIR\" >played.folders; echo \"$OMPI_MCA_btl_vader_backing_directory\" >>played.folders; "
+            "touch \"$OMPI_MCA_btl_vader_backing_directory/segment\"; echo $$ >played.new; mv played.new played.pid\n"
+                + launcher,
+            "", "& while ! test -e played.pid; do sleep 0.1; done; kill -" + signal + " $!; wait $!");
         const QByteArray played = m_work.read("played.pid");
         QVERIFY(!played.isEmpty());
         QTRY_VERIFY_WITH_TIMEOUT(!isProcess(played), 60'000);
-        const QString folder = QString::fromLocal8Bit(m_work.read("played.folder")).trimmed();
-        QVERIFY2(QFileInfo(folder).fileName().startsWith("pipewright-ranks-"), qPrintable(folder));
-        QTRY_VERIFY_WITH_TIMEOUT(!QFile::exists(folder), 60'000); // by the guard, where the program was killed
+        const QStringList folders = QString::fromLocal8Bit(m_work.read("played.folders")).trimmed().split('\n');
+        QCOMPARE(folders.size(), 2);
+        for (const QString& folder : folders) {
+            QVERIFY2(QFileInfo(folder).fileName().startsWith("pipewright-ranks-"), qPrintable(folder));
+            QTRY_VERIFY_WITH_TIMEOUT(!QFile::exists(folder), 60'000); // by the guard, where the program was killed
+        }
     }
 };
 
