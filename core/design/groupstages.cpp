@@ -17,6 +17,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <optional>
 
 namespace pipewright {
 
@@ -160,10 +161,11 @@ sharding::Property storedAs(const sharding::SharedStage& stage, int tensor)
 
 class SumMaker {
 public:
-    SumMaker(const GroupStages& groups, int root, int other, int gradientBytes)
+    SumMaker(const GroupStages& groups, int root, int other, int gradientBytes, bool replaces = false)
         : m_root(groups.plans[root]), m_other(groups.plans[other]),
           m_roots(m_root.graph, m_root.machine, m_root.plan.ratios),
-          m_others(m_other.graph, m_other.machine, m_other.plan.ratios), m_bytes(gradientBytes), m_sum{root, other, {}}
+          m_others(m_other.graph, m_other.machine, m_other.plan.ratios),
+          m_bytes(gradientBytes), m_sum{root, other, {}, replaces}
     {
     }
 
@@ -171,8 +173,10 @@ public:
     {
         const sharding::Property root = storedAs(m_root, ofRoot), other = storedAs(m_other, ofOther);
         const std::vector<Held> here = heldBy(m_roots, root), there = heldBy(m_others, other);
-        m_sum.parameters.push_back({ofRoot, ofOther, piecesBetween(there, isWhole(other), here, m_bytes),
-                                    piecesBetween(here, isWhole(root), there, m_bytes)});
+        SharedSum::Parameter& parameter = m_sum.parameters.emplace_back(SharedSum::Parameter{ofRoot, ofOther, {}, {}});
+        if (!m_sum.replaces)
+            parameter.toRoot = piecesBetween(there, isWhole(other), here, m_bytes);
+        parameter.toOther = piecesBetween(here, isWhole(root), there, m_bytes);
     }
 
     SharedSum take() { return std::move(m_sum); }
@@ -195,24 +199,53 @@ void addSums(const Design& design, GroupStages& groups)
                       groups.plans[other].graph.find(sharding::headName));
             groups.sums.push_back(maker.take());
         }
-    for (const ReplicaPair& pair : replicaPairs(design.schedule.replicas()))
+    const auto addOfReplicas = [&](int root, int other, bool replaces) {
         for (int s = 0; s < groups.perReplica; ++s) {
-            SumMaker maker(groups, groups.copyOf(s, pair.root), groups.copyOf(s, pair.other), bytes);
+            SumMaker maker(groups, groups.copyOf(s, root), groups.copyOf(s, other), bytes, replaces);
             const sharding::TensorGraph& graph = groups.plans[s].graph;
             for (int tensor = 0; tensor < graph.size(); ++tensor)
                 if (graph.node(tensor).leaf == sharding::Leaf::Parameter)
                     maker.add(tensor, tensor);
             groups.sums.push_back(maker.take());
         }
+    };
+    for (const ReplicaPair& pair : replicaPairs(design.schedule.replicas()))
+        addOfReplicas(pair.root, pair.other, false);
+    for (const ReplicaCopy& copy : replicaCopies(design.schedule.replicas()))
+        addOfReplicas(copy.from, copy.to, true);
+}
+
+/// Whether a stage is cut alike on the devices that have it in replica 0 and in another one. Where a group's members
+/// are found, and what it is called, matters nothing.
+bool areAlike(const Design& design, int stage, int replica)
+{
+    const auto groupOf = [&](int of) -> std::optional<Cluster> {
+        const int device = design.schedule.placement(of).at(stage);
+        if (device >= static_cast<int>(design.cluster.devices.size()) || !design.cluster.devices[device].group)
+            return std::nullopt;
+        Cluster group = *design.cluster.devices[device].group;
+        group.name.clear();
+        group.gpus.clear();
+        return group;
+    };
+    return groupOf(0) == groupOf(replica);
+}
+
+/// The first stage whose replicas are on unlike groups, or -1.
+int firstUnlikeStage(const Design& design)
+{
+    for (int s = 0; s < design.schedule.stages(); ++s)
+        for (int r = 1; r < design.schedule.replicas(); ++r)
+            if (!areAlike(design, s, r))
+                return s;
+    return -1;
 }
 
 /// Of a group unlike that for which it was stated a plan keeps its strategy.
 sharding::StatedPlan planOfCopy(const Design& design, int stage, int replica)
 {
     sharding::StatedPlan plan = planOfStage(design, stage);
-    const auto groupOf = [&](int of) { return design.cluster.devices[design.schedule.placement(of)[stage]].group; };
-    const auto first = groupOf(0), own = groupOf(replica);
-    if (first == own || (first && own && *first == *own))
+    if (areAlike(design, stage, replica))
         return plan;
     return {plan.strategy, {}, {}};
 }
@@ -307,12 +340,13 @@ Diagnostics whyNoMembers(const Design& design)
         }
     refuse(hasUpdates(schedule), "schedule", "groups do not run schedules that update amid the step",
            "use a synchronous family, such as 1f1b or zb-h1");
-    refuse(schedule.shardedOptimizer, "schedule.sharded_optimizer",
-           "the members of a group have shares of a stage's parameters already, and update all of theirs",
-           "make the design without --shard-optimizer");
-    refuse(!replicaCopies(schedule.replicas()).empty(), "schedule.replica_placements",
-           "groups sum gradients in rounds of pairs, so their replicas are a power of two",
-           "use 2, 4, 8, … replicas, or a cluster without groups");
+    if (const int unlike = schedule.shardedOptimizer ? firstUnlikeStage(design) : -1; unlike >= 0)
+        why.push_back({Severity::Error, "schedule.sharded_optimizer",
+                       fmt::format("replicas share the optimizer's state out member by member, and stage {} is on "
+                                   "groups that are unlike",
+                                   unlike),
+                       "give every replica of a stage a group of the same devices and link, or make the design "
+                       "without --shard-optimizer"});
     refuse(schedule.sequencePieces > 1, "schedule.sequence_pieces", "groups do not run pieces of sequences",
            "use a family with whole sequences");
     refuse(std::find(schedule.recompute.begin(), schedule.recompute.end(), Recompute::Selective)

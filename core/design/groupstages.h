@@ -43,7 +43,7 @@ struct StageEdge {
 };
 
 /// Parameters of which two copies of stages each have a gradient, and update with the sum of both: a head that is the
-/// embedding, or a stage of two replicas.
+/// embedding, or a stage of two replicas. Or a sum over replicas that one has and sends to the other.
 struct SharedSum {
     struct Parameter {
         int ofRoot = 0, ofOther = 0; ///< tensors of the two plans' graphs
@@ -51,6 +51,7 @@ struct SharedSum {
     };
     int root = 0, other = 0; ///< copies
     std::vector<Parameter> parameters;
+    bool replaces = false; ///< the root's sum takes the place of the other's; nothing goes to the root
     /// What member `from` of one side sets out for member `to` of the other.
     Bytes bytes(bool toRoot, int from, int to) const;
 };
@@ -85,7 +86,7 @@ struct CopyEdges {
 bool hasGroups(const Design& design);
 
 /// What keeps a design with groups from being taken apart: update blocks, selective recomputation, pieces of sequences,
-/// buses, host gaps, overlapped pairs. Empty: nothing.
+/// buses, host gaps, overlapped pairs; a shared optimizer state of replicas whose groups are unlike. Empty: nothing.
 Diagnostics whyNoMembers(const Design& design);
 
 /// Plans every stage for its device's members. Throws Error with whyNoMembers(), and as sharding::SharedStages does.

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // One pass over the groups' tasks in their order. A block becomes, part by part, a task on every member and then the
-// collective; the first part reads what arrived and defines what the block keeps, the last one hands over. A sum of two
-// stages' gradients becomes what every member sets out, transfers, and what every member adds. Liveness is the
-// compiler's own (liveness.h), on the members' tasks.
+// collective; the first part reads what arrived and defines what the block keeps, the last one hands over. The end of
+// the step is in memberstepend.h. Liveness is the compiler's own (liveness.h), on the members' tasks.
 #include "core/program/memberprogram.h"
 
 #include "core/program/liveness.h"
-#include "core/program/memberwriter.h"
+#include "core/program/memberstepend.h"
 #include "core/program/replicasums.h"
 
 #include <fmt/format.h>
@@ -38,18 +37,11 @@ struct Arrived {
     TaskId transfer = none; ///< none: it was made there
 };
 
-class MemberCompilation : MemberWriter {
+class MemberCompilation : MemberStepEnd {
 public:
     MemberCompilation(const Program& groups, const GroupStages& stages, const Costs& costs)
-        : MemberWriter(stages), m_groups(groups), m_costs(costs),
-          m_last(static_cast<std::size_t>(stages.members()), none)
+        : MemberStepEnd(groups, stages, costs)
     {
-        for (std::size_t device = 0; device < stages.membersOfDevice.size(); ++device) {
-            m_first.push_back(static_cast<int>(m_made.program.groupOfDevice.size()));
-            m_made.program.groupOfDevice.insert(m_made.program.groupOfDevice.end(),
-                                                static_cast<std::size_t>(stages.membersOfDevice[device]),
-                                                static_cast<std::int32_t>(device));
-        }
         const auto microbatches = static_cast<std::size_t>(groups.microbatches);
         m_cells.resize(stages.stages.size() * microbatches);
         m_outputs.resize(stages.edges.size() * microbatches);
@@ -84,10 +76,6 @@ public:
 private:
     static constexpr int outstandingSends = 2;
 
-    int copyOf(const Task& task) const { return m_stages.copyOf(task.stage, task.replica); }
-    int groupOf(int copy) const { return m_stages.deviceOfCopy[static_cast<std::size_t>(copy)]; }
-    int deviceOf(int copy, int member) const { return m_first[static_cast<std::size_t>(groupOf(copy))] + member; }
-    const GroupStage& stageAt(int copy) const { return m_stages.stages[static_cast<std::size_t>(copy)]; }
     const CopyEdges& edgesOf(int copy) const { return m_edges[static_cast<std::size_t>(copy)]; }
     std::size_t cellOf(std::size_t index, int microbatch) const
     {
@@ -99,125 +87,21 @@ private:
         return (forward ? m_outputs : m_gradients)[cellOf(index, microbatch)];
     }
 
-    void addPersistent()
-    {
-        for (int copy = 0; copy < static_cast<int>(m_stages.stages.size()); ++copy)
-            for (int m = 0; m < m_stages.membersOf(copy); ++m) {
-                const StageCosts& bytes = stageAt(copy).members[static_cast<std::size_t>(m)];
-                addBuffer(BufferKind::Parameters, deviceOf(copy, m), copy, -1, bytes.parameters);
-                addBuffer(BufferKind::Gradients, deviceOf(copy, m), copy, -1, bytes.gradients);
-                addBuffer(BufferKind::OptimizerState, deviceOf(copy, m), copy, -1, bytes.optimizerState);
-            }
-    }
-
     void add(const Task& task)
     {
         switch (task.kind) {
         case TaskKind::Compute: addBlock(task); return;
         case TaskKind::Update: addUpdate(task); return;
-        case TaskKind::Transfer: addTransfers(task); return;
+        case TaskKind::Transfer: task.op == Op::U ? addTransfersBehindSums(task) : addTransfers(task); return;
         case TaskKind::Reduce:
         case TaskKind::ReplicaSum: addSum(task, m_stages.copyOf(task.stage, rootReplica(m_groups, task))); return;
         case TaskKind::Offload:
         case TaskKind::Reload: addHostCopies(task); return;
-        case TaskKind::PutInPlace:
+        case TaskKind::PutInPlace: putInPlace(task); return;
         case TaskKind::SetOut:
         case TaskKind::Collective: break;
         }
         throw Error(m_groups.label(m_block), "is no task of a group's members", "use a cluster without groups");
-    }
-
-    void addUpdate(const Task& task)
-    {
-        const int copy = copyOf(task);
-        for (int m = 0; m < m_stages.membersOf(copy); ++m) {
-            const int device = deviceOf(copy, m);
-            const Nanoseconds time = stageAt(copy).passes[indexOf(Op::U)].parts.front()[static_cast<std::size_t>(m)];
-            const TaskId id = begin(TaskKind::Update, Op::U, copy, task.microbatch, device, -1, time, 0);
-            m_made.program.afterOnDevice[id] = std::exchange(m_last[static_cast<std::size_t>(device)], id);
-            endReads();
-        }
-    }
-
-    /// A member's sum of gradients, as it is before anything is added.
-    struct SetOut {
-        bool toRoot = false;
-        int to = 0; ///< member of the other side
-        BufferId buffer = none;
-        TaskId maker = none, transfer = none;
-    };
-
-    void addSum(const Task& task, int root)
-    {
-        const int other = m_stages.copyOf(task.microbatch, task.replica);
-        const auto found = std::find_if(m_stages.sums.begin(), m_stages.sums.end(),
-                                        [&](const SharedSum& sum) { return sum.root == root && sum.other == other; });
-        const int number = static_cast<int>(found - m_stages.sums.begin());
-        std::vector<SetOut> sent;
-        for (const bool toRoot : {false, true}) {
-            const int copy = toRoot ? other : root, peer = toRoot ? root : other;
-            for (int m = 0; m < m_stages.membersOf(copy); ++m) {
-                const TaskId id = beginSum(task.kind, copy, m, 2 * number);
-                endReads();
-                for (int to = 0; to < m_stages.membersOf(peer); ++to)
-                    if (const Bytes bytes = found->bytes(toRoot, m, to); bytes > 0)
-                        sent.push_back({toRoot, to,
-                                        write(BufferKind::PartialGradient, deviceOf(copy, m), copy, -1, bytes), id,
-                                        none});
-            }
-        }
-        for (SetOut& one : sent) {
-            const int copy = one.toRoot ? other : root, peer = one.toRoot ? root : other;
-            const Buffer made = m_made.program.buffers[one.buffer];
-            if (made.device == deviceOf(peer, one.to))
-                continue;
-            one.transfer = send(Op::U, copy, peer, 0, one.buffer, one.maker, deviceOf(peer, one.to));
-            one.buffer = write(BufferKind::ReceivedPartialGradient, deviceOf(peer, one.to), copy, -1, made.bytes);
-        }
-        for (const bool toRoot : {true, false}) {
-            const int copy = toRoot ? root : other;
-            for (int m = 0; m < m_stages.membersOf(copy); ++m) {
-                const TaskId id = beginSum(task.kind, copy, m, 2 * number + 1);
-                for (const SetOut& one : sent)
-                    if (one.toRoot == toRoot && one.to == m) {
-                        operand(one.buffer);
-                        waitFor(id, one.transfer);
-                    }
-                endReads();
-            }
-        }
-    }
-
-    /// `part`: twice the number of the sum, and one more where what arrived is added.
-    TaskId beginSum(TaskKind kind, int copy, int member, int part)
-    {
-        const int device = deviceOf(copy, member);
-        const TaskId id = begin(kind, Op::U, copy, copy % m_stages.perReplica, device, device, 0, part);
-        m_made.program.afterOnDevice[id] = std::exchange(m_last[static_cast<std::size_t>(device)], id);
-        return id;
-    }
-
-    /// Begins a transfer of a buffer, whose copy at its destination is to be written.
-    TaskId send(Op op, int maker, int consumer, int microbatch, BufferId buffer, TaskId made, int to)
-    {
-        const LinkCosts& link = groupOf(maker) == groupOf(consumer)
-                                    ? m_stages.linkInside[static_cast<std::size_t>(groupOf(maker))]
-                                    : m_costs.linkBetween(groupOf(maker), groupOf(consumer));
-        const Buffer from = m_made.program.buffers[buffer];
-        const TaskId id =
-            begin(TaskKind::Transfer, op, maker, microbatch, from.device, to, link.transferTime(from.bytes), 0);
-        waitFor(id, made);
-        TaskId &here = m_last[static_cast<std::size_t>(from.device)], &there = m_last[static_cast<std::size_t>(to)];
-        if (m_groups.blockingTransfers) {
-            m_made.program.afterOnDevice[id] = here;
-            waitFor(id, there);
-            here = there = id;
-        } else if (m_behindBlocks.contains(m_block)) {
-            waitFor(id, here);
-        }
-        operand(buffer);
-        endReads();
-        return id;
     }
 
     /// The values of the groups' transfer, from member to member.
@@ -474,17 +358,12 @@ private:
                 hand(*edge, false);
     }
 
-    const Program& m_groups;
-    const Costs& m_costs;
-    std::vector<int> m_first;                       ///< per group: its first member
-    std::vector<TaskId> m_last;                     ///< per member
-    std::vector<TaskId> m_makerOf;                  ///< per buffer that is handed over
-    std::vector<CopyEdges> m_edges;                 ///< per copy of a stage
-    std::vector<std::vector<MemberCell>> m_cells;   ///< per copy and microbatch, then member
-    std::vector<std::array<TaskId, 2>> m_lastCopy;  ///< per member: to the host's memory, and back
-    std::multimap<TaskId, TaskId> m_offloadsBefore; ///< of the groups' tasks
-    std::set<TaskId> m_behindBlocks;      ///< the groups' transfers that a stated order puts behind other blocks
-    std::map<TaskId, Nanoseconds> m_pins; ///< per task of the groups
+    std::vector<TaskId> m_makerOf;                            ///< per buffer that is handed over
+    std::vector<CopyEdges> m_edges;                           ///< per copy of a stage
+    std::vector<std::vector<MemberCell>> m_cells;             ///< per copy and microbatch, then member
+    std::vector<std::array<TaskId, 2>> m_lastCopy;            ///< per member: to the host's memory, and back
+    std::multimap<TaskId, TaskId> m_offloadsBefore;           ///< of the groups' tasks
+    std::map<TaskId, Nanoseconds> m_pins;                     ///< per task of the groups
     std::map<std::pair<TaskId, int>, TaskId> m_offloadOf;     ///< a member's, of the groups'
     std::vector<std::vector<Arrived>> m_outputs, m_gradients; ///< per edge and microbatch
 };

@@ -5,12 +5,29 @@
 
 #include "core/program/memberprogram.h"
 
+#include <set>
+#include <vector>
+
 namespace pipewright {
 
 class MemberWriter {
 protected:
-    /// Keeps a reference.
-    explicit MemberWriter(const GroupStages& stages) : m_stages(stages) {}
+    /// Keeps references to all.
+    MemberWriter(const Program& groups, const GroupStages& stages, const Costs& costs)
+        : m_groups(groups), m_stages(stages), m_costs(costs), m_last(static_cast<std::size_t>(stages.members()), none)
+    {
+        for (std::size_t device = 0; device < stages.membersOfDevice.size(); ++device) {
+            m_first.push_back(static_cast<int>(m_made.program.groupOfDevice.size()));
+            m_made.program.groupOfDevice.insert(m_made.program.groupOfDevice.end(),
+                                                static_cast<std::size_t>(stages.membersOfDevice[device]),
+                                                static_cast<std::int32_t>(device));
+        }
+    }
+
+    int copyOf(const Task& task) const { return m_stages.copyOf(task.stage, task.replica); }
+    int groupOf(int copy) const { return m_stages.deviceOfCopy[static_cast<std::size_t>(copy)]; }
+    int deviceOf(int copy, int member) const { return m_first[static_cast<std::size_t>(groupOf(copy))] + member; }
+    const GroupStage& stageAt(int copy) const { return m_stages.stages[static_cast<std::size_t>(copy)]; }
 
     BufferId addBuffer(BufferKind kind, int device, int copy, int microbatch, Bytes bytes, int consumer = -1,
                        bool skip = false)
@@ -62,7 +79,35 @@ protected:
             m_made.program.extraDependencies.push_back({task, input, 0});
     }
 
+    /// Begins a transfer of a buffer, whose copy at its destination is to be written.
+    TaskId send(Op op, int maker, int consumer, int microbatch, BufferId buffer, TaskId made, int to)
+    {
+        const LinkCosts& link = groupOf(maker) == groupOf(consumer)
+                                    ? m_stages.linkInside[static_cast<std::size_t>(groupOf(maker))]
+                                    : m_costs.linkBetween(groupOf(maker), groupOf(consumer));
+        const Buffer from = m_made.program.buffers[buffer];
+        const TaskId id =
+            begin(TaskKind::Transfer, op, maker, microbatch, from.device, to, link.transferTime(from.bytes), 0);
+        waitFor(id, made);
+        TaskId &here = m_last[static_cast<std::size_t>(from.device)], &there = m_last[static_cast<std::size_t>(to)];
+        if (m_groups.blockingTransfers) {
+            m_made.program.afterOnDevice[id] = here;
+            waitFor(id, there);
+            here = there = id;
+        } else if (m_behindBlocks.contains(m_block)) {
+            waitFor(id, here);
+        }
+        operand(buffer);
+        endReads();
+        return id;
+    }
+
+    const Program& m_groups;
     const GroupStages& m_stages;
+    const Costs& m_costs;
+    std::vector<int> m_first;        ///< per group: its first member
+    std::vector<TaskId> m_last;      ///< per member
+    std::set<TaskId> m_behindBlocks; ///< the groups' transfers that a stated order puts behind other blocks
     MemberProgram m_made;
     TaskId m_block = 0; ///< of the groups' Program, that is being taken apart
 };

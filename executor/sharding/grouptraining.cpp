@@ -3,6 +3,7 @@
 #include "executor/sharding/grouptraining.h"
 
 #include "core/base/diagnostic.h"
+#include "core/schedule/replicas.h"
 #include "core/workload/transformer.h"
 #include "executor/runtime/peers.h"
 #include "executor/training/blockmemory.h"
@@ -20,16 +21,21 @@ struct GroupTraining::Member {
     GroupMember work;
     StageOptimizer optimizer;
     MemberDevice* device;                       ///< null: another process's
+    ReplicaShare share;                         ///< of its parameters that are updated here: all, or its replica's
     Region parameters;                          ///< as they are stored
-    std::span<float> masters, gradients, state; ///< empty: another process's. Masters: the parameters, in fp32
+    std::span<float> masters, gradients, state; ///< empty: another process's. Masters: the parameters in fp32, in bf16
+                                                ///< of the share only
     BufferId mastersBuffer = none, gradientsBuffer = none;
 
-    /// To where they are computed with.
-    void store(const kernels::Operations& on) const
+    /// Of a share, as it is stored.
+    std::span<std::byte> storedOf(ReplicaShare of) const
     {
-        if (work.isNarrow())
-            on.run(kernels::Narrow{masters, {reinterpret_cast<std::uint16_t*>(parameters.data), masters.size()}});
+        return {parameters.data + work.bytesOf(static_cast<std::size_t>(of.begin)),
+                static_cast<std::size_t>(work.bytesOf(static_cast<std::size_t>(of.count())))};
     }
+    std::span<float> mastersOfShare() const { return work.isNarrow() ? masters : masters.subspan(begin(), updated()); }
+    std::size_t begin() const { return static_cast<std::size_t>(share.begin); }
+    std::size_t updated() const { return static_cast<std::size_t>(share.count()); }
     std::unique_ptr<MemberData> data; ///< null: another process's
 };
 
@@ -96,9 +102,20 @@ void GroupTraining::prepare(const Program& program, std::span<const Region> regi
             std::vector<StageOptimizer::Range> ranges;
             for (const MemberParameter& parameter : work.parameters())
                 ranges.push_back({parameter.offset, parameter.count, parameter.isMatrix()});
-            StageOptimizer optimizer(work.parameterCount(), std::move(ranges), m_optimizer);
-            Member& member = *m_members[s].emplace_back(std::unique_ptr<Member>(new Member{
-                std::move(work), std::move(optimizer), m_devices[device].get(), {}, {}, {}, {}, none, none, {}}));
+            const ReplicaShare share = shareOf(work.parameterCount(), static_cast<int>(s) / m_stages.perReplica);
+            const StageOptimizer all(work.parameterCount(), std::move(ranges), m_optimizer);
+            Member& member = *m_members[s].emplace_back(std::unique_ptr<Member>(
+                new Member{std::move(work),
+                           all.part(static_cast<std::size_t>(share.begin), static_cast<std::size_t>(share.count())),
+                           m_devices[device].get(),
+                           share,
+                           {},
+                           {},
+                           {},
+                           {},
+                           none,
+                           none,
+                           {}}));
             if (!member.device)
                 continue;
             member.data =
@@ -125,7 +142,7 @@ void GroupTraining::prepare(const Program& program, std::span<const Region> regi
             member.gradientsBuffer = b;
         } else if (buffer.kind == BufferKind::OptimizerState) {
             Member& member = memberAt(buffer.stage, buffer.replica, buffer.device);
-            const std::size_t masters = member.work.isNarrow() ? member.work.parameterCount() : 0;
+            const std::size_t masters = member.work.isNarrow() ? member.updated() : 0;
             member.state = values.empty() ? values : values.subspan(masters);
             if (member.work.isNarrow()) { // before the optimizer's own
                 member.masters = values.empty() ? values : values.first(masters);
@@ -135,21 +152,42 @@ void GroupTraining::prepare(const Program& program, std::span<const Region> regi
     }
     for (std::size_t s = 0; s < m_members.size(); ++s)
         for (const auto& member : m_members[s]) {
-            if (member->masters.empty())
+            if (!member->device)
                 continue;
-            MemberDevice& device = *member->device;
-            for (const MemberParameter& parameter : member->work.parameters()) {
-                const HostTensor piece = member->work.pieceOf(values.at(nameOf(s, parameter.stored)), parameter.stored);
-                device.device().write(device.stream(),
-                                      regionOf(member->masters.subspan(parameter.offset, parameter.count)),
-                                      piece.data.data());
-            }
-            member->store(device.operations());
-            if (!member->state.empty())
-                device.operations().run(kernels::Fill{member->state, 0});
-            device.synchronize();
+            initialise(*member, s, values);
         }
     bindBlocks(regions);
+}
+
+void GroupTraining::initialise(Member& member, std::size_t copy, const WholeTensors& values)
+{
+    std::vector<float> all(member.work.parameterCount());
+    for (const MemberParameter& parameter : member.work.parameters()) {
+        const HostTensor piece = member.work.pieceOf(values.at(nameOf(copy, parameter.stored)), parameter.stored);
+        std::copy(piece.data.begin(), piece.data.end(), all.begin() + static_cast<std::ptrdiff_t>(parameter.offset));
+    }
+    MemberDevice& device = *member.device;
+    const auto write = [&](Region to, const void* from) {
+        if (to.bytes > 0)
+            device.device().write(device.stream(), to, from);
+    };
+    std::vector<std::uint16_t> narrow;
+    if (member.work.isNarrow()) {
+        narrow.resize(all.size());
+        kernels::run(kernels::Narrow{all, narrow});
+        write(member.parameters, narrow.data());
+    }
+    write(regionOf(member.masters), all.data() + (member.work.isNarrow() ? member.begin() : 0));
+    if (!member.state.empty())
+        device.operations().run(kernels::Fill{member.state, 0});
+    device.synchronize(); // what was written is read until then
+}
+
+ReplicaShare GroupTraining::shareOf(std::size_t count, int replica) const
+{
+    return m_program->shardedOptimizer
+               ? shareOfReplica(static_cast<std::int64_t>(count), replica, m_program->replicas())
+               : ReplicaShare{0, static_cast<std::int64_t>(count)};
 }
 
 std::unique_ptr<MemberCollectives> GroupTraining::collectivesOf(int group)
@@ -342,13 +380,28 @@ void GroupTraining::abort()
         collectives->fail();
 }
 
+/// Of the own share; or puts in place what another replica updated.
 void GroupTraining::update(const TaskContext& context)
 {
-    if (!m_model->learns())
-        return;
+    const kernels::Operations& on = *context.operations;
     Member& member = memberAt(context.task->stage, context.task->replica, context.device);
-    member.optimizer.update(*context.operations, context.step + 1, member.masters, member.gradients, member.state);
-    member.store(*context.operations);
+    if (context.task->kind == TaskKind::PutInPlace) {
+        for (const BufferView& view : context.reads)
+            on.run(kernels::copyOf<std::byte>(
+                bytes(view.region), member.storedOf(shareOf(member.work.parameterCount(), view.description.replica))));
+        return;
+    }
+    if (m_model->learns()) {
+        const std::span<float> masters = member.mastersOfShare();
+        member.optimizer.update(on, context.step + 1, masters,
+                                member.gradients.subspan(member.begin(), member.updated()), member.state);
+        if (member.work.isNarrow()) {
+            const std::span<std::byte> stored = member.storedOf(member.share);
+            on.run(kernels::Narrow{masters, {reinterpret_cast<std::uint16_t*>(stored.data()), masters.size()}});
+        }
+    }
+    for (const BufferView& view : context.writes)
+        on.run(kernels::copyOf<std::byte>(member.storedOf(member.share), bytes(view.region)));
 }
 
 void GroupTraining::reduce(const TaskContext& context, Region, Region, bool)
@@ -372,7 +425,9 @@ void GroupTraining::reduce(const TaskContext& context, Region, Region, bool)
                     member.work.eachRun(isRoot ? parameter.ofRoot : parameter.ofOther, piece,
                                         [&](std::size_t first, std::size_t count) {
                                             const std::span<float> here = member.gradients.subspan(first, count);
-                                            if (adds)
+                                            if (adds && sum.replaces)
+                                                context.operations->copy(packed.first(count), here);
+                                            else if (adds)
                                                 context.operations->run(kernels::Add{here, packed.first(count)});
                                             else
                                                 context.operations->copy(here, packed.first(count));
@@ -381,29 +436,50 @@ void GroupTraining::reduce(const TaskContext& context, Region, Region, bool)
     }
 }
 
+/// What a member of a copy of a stage has, between steps; nothing where that is not known here.
+std::vector<float> GroupTraining::valuesOf(std::size_t copy, std::size_t member, BufferKind kind) const
+{
+    const Member& of = *m_members[copy][member];
+    const bool gradients = kind == BufferKind::Gradients;
+    std::vector<float> values;
+    if (of.device) {
+        const std::span<float> own = gradients ? of.gradients : of.masters;
+        values.resize(own.size());
+        if (!own.empty())
+            of.device->device().read(of.device->stream(), regionOf(own), values.data());
+    } else if (const auto mirror = m_mirrors.find(gradients ? of.gradientsBuffer : of.mastersBuffer);
+               mirror != m_mirrors.end()) {
+        const bool isShare = !gradients && of.work.isNarrow();
+        const auto* const first = reinterpret_cast<const float*>(mirror->second.data());
+        values.assign(first, first + (isShare ? of.updated() : of.work.parameterCount()));
+    }
+    return values;
+}
+
 WholeTensors GroupTraining::whole(BufferKind kind) const
 {
+    const bool inShares = m_program->shardedOptimizer && kind == BufferKind::Parameters
+                          && kindOfParameters() == BufferKind::OptimizerState;
     WholeTensors found;
-    for (std::size_t s = 0; s < static_cast<std::size_t>(m_stages.perReplica); ++s) { // replicas have the same
+    const auto perReplica = static_cast<std::size_t>(m_stages.perReplica);
+    for (std::size_t s = 0; s < perReplica; ++s) { // replicas have the same, or shares of it
+        std::vector<std::vector<float>> values(m_members[s].size());
+        for (std::size_t m = 0; m < values.size(); ++m) {
+            values[m].resize(m_members[s][m]->work.parameterCount());
+            for (std::size_t copy = s; copy < (inShares ? m_members.size() : s + 1); copy += perReplica) {
+                const std::vector<float> share = valuesOf(copy, m, kind);
+                std::copy(share.begin(), share.end(),
+                          values[m].begin() + (inShares ? m_members[copy][m]->share.begin : 0));
+            }
+        }
         const std::vector<MemberParameter>& layout = m_members[s].front()->work.parameters();
         for (std::size_t p = 0; p < layout.size(); ++p) {
             std::vector<HostTensor> pieces;
-            for (const auto& member : m_members[s]) {
-                const MemberParameter& place = member->work.parameters()[p];
-                const bool gradients = kind == BufferKind::Gradients;
-                HostTensor piece(member->work.shapeOf(place.stored));
-                if (member->device) {
-                    const std::span<float> values = gradients ? member->gradients : member->masters;
-                    member->device->device().read(member->device->stream(),
-                                                  regionOf(values.subspan(place.offset, place.count)),
-                                                  piece.data.data());
-                } else if (const auto mirror =
-                               m_mirrors.find(gradients ? member->gradientsBuffer : member->mastersBuffer);
-                           mirror != m_mirrors.end()) {
-                    const auto* const values = reinterpret_cast<const float*>(mirror->second.data()) + place.offset;
-                    std::copy(values, values + place.count, piece.data.begin());
-                }
-                pieces.push_back(std::move(piece));
+            for (std::size_t m = 0; m < values.size(); ++m) {
+                const MemberParameter& place = m_members[s][m]->work.parameters()[p];
+                HostTensor& piece = pieces.emplace_back(m_members[s][m]->work.shapeOf(place.stored));
+                const auto first = values[m].begin() + static_cast<std::ptrdiff_t>(place.offset);
+                std::copy(first, first + static_cast<std::ptrdiff_t>(place.count), piece.data.begin());
             }
             std::vector<const HostTensor*> held;
             for (const HostTensor& piece : pieces)

@@ -7,6 +7,7 @@
 
 #include "core/design/groupstages.h"
 #include "core/program/memberprogram.h"
+#include "core/schedule/replicas.h"
 #include "executor/runtime/collectives.h"
 #include "executor/runtime/stagework.h"
 #include "executor/sharding/groupmodel.h"
@@ -59,6 +60,10 @@ private:
     std::unique_ptr<MemberCollectives> collectivesOf(int group);
     void bindBlocks(std::span<const Region> regions);
     static void bind(const Buffer& buffer, Region region, GroupMember::Block& block, bool read);
+    void initialise(Member& member, std::size_t copy, const WholeTensors& values);
+    /// Of so many parameters of a member, those that its replica updates.
+    ReplicaShare shareOf(std::size_t count, int replica) const;
+    std::vector<float> valuesOf(std::size_t copy, std::size_t member, BufferKind kind) const;
     WholeTensors whole(BufferKind kind) const;
     std::string nameOf(std::size_t copy, const Property& parameter) const;
     bool recomputesAll(int stage) const;

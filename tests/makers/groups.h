@@ -3,6 +3,7 @@
 #pragma once
 
 #include "core/design/newdesign.h"
+#include "core/schedule/replicas.h"
 #include "core/workload/transformer.h"
 #include "makers/models.h"
 
@@ -60,6 +61,16 @@ inline Design groupDesign(const std::string& family, const std::vector<std::vect
     request.cluster.link = {"between", 5000, 1e9};
     request.microbatches = microbatches;
     return designFromModel(request);
+}
+
+/// So many pipelines side by side, each on groups of its own that are as those of the first.
+inline Design copiesOf(Design design, int copies)
+{
+    design.schedule = withReplicas(design.schedule, copies);
+    const std::vector<DeviceSpec> devices = design.cluster.devices;
+    for (int copy = 1; copy < copies; ++copy)
+        design.cluster.devices.insert(design.cluster.devices.end(), devices.begin(), devices.end());
+    return design;
 }
 
 } // namespace pipewright::test

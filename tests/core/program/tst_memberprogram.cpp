@@ -221,6 +221,53 @@ private Q_SLOTS:
             QCOMPARE(members.end[t], groups.end[found.members.blockOfTask[t]]);
     }
 
+    void copiesSumTheirGradientsWhateverTheirNumber_data()
+    {
+        QTest::addColumn<int>("copies");
+        QTest::addColumn<bool>("sharded");
+        QTest::addColumn<bool>("blocking");
+        for (const int copies : {2, 3, 5, 6})
+            for (const bool sharded : {false, true})
+                for (const bool blocking : {false, true})
+                    QTest::addRow("%d%s%s", copies, sharded ? ", sharing the optimizer's state" : "",
+                                  blocking ? ", transfers that block" : "")
+                        << copies << sharded << blocking;
+    }
+    void copiesSumTheirGradientsWhateverTheirNumber()
+    {
+        QFETCH(int, copies);
+        QFETCH(bool, sharded);
+        QFETCH(bool, blocking);
+        Design design = copiesOf(groupDesign("1f1b", {{1e9, 5e8}, {1e9, 7e8, 3e8}}, 2), copies);
+        design.schedule.shardedOptimizer = sharded;
+        design.costs.blockingTransfers = blocking;
+        const Compiled found = compiled(design);
+        const Program& program = found.members.program;
+        QVERIFY(checkDeadlock(program, blocking ? Communication::Blocking : Communication::Overlapped).empty());
+        QCOMPARE(checkLifetimes(program), QString());
+        // An update waits for all sums of its stage, and for the one that is sent to it.
+        std::vector<int> updates(program.devices.size(), 0);
+        for (TaskId t = 0; t < program.tasks.size(); ++t) {
+            const Task& task = program.tasks[t];
+            if (task.kind == TaskKind::Update)
+                ++updates[static_cast<std::size_t>(task.device)];
+            if (task.kind == TaskKind::ReplicaSum)
+                QCOMPARE(updates[static_cast<std::size_t>(task.device)], 0); // a stage to each device
+        }
+        QCOMPARE(updates, std::vector<int>(program.devices.size(), 1));
+        Bytes state = 0, whole = 0;
+        for (const Buffer& buffer : program.buffers)
+            state += buffer.kind == BufferKind::OptimizerState ? buffer.bytes : 0;
+        for (int stage = 0; stage < found.stages.perReplica; ++stage)
+            for (const StageCosts& member : found.stages.stages[static_cast<std::size_t>(stage)].members)
+                whole += member.optimizerState;
+        QVERIFY(whole > 0);
+        QCOMPARE(state, sharded ? whole : copies * whole);
+        const auto putInPlace = std::count_if(program.tasks.begin(), program.tasks.end(),
+                                              [](const Task& task) { return task.kind == TaskKind::PutInPlace; });
+        QCOMPARE(putInPlace, sharded ? copies * (copies - 1) * 5 : 0);
+    }
+
     void whatGroupsDoNotRunIsNamed()
     {
         Design design = groupDesign("1f1b", {{1e9, 5e8}, {1e9}}, 4);

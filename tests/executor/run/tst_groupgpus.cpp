@@ -58,6 +58,7 @@ private Q_SLOTS:
         row("1f1b", "mlp", CudaTransport::Automatic, 2);
         row("gpipe", "offloads", CudaTransport::Automatic, 2);
         row("zb-h1", "recomputes", CudaTransport::Automatic, 1);
+        row("gpipe", "three copies", CudaTransport::Nccl, 4); // of one group of two
     }
     void membersTrainAsOnTheHost()
     {
@@ -68,6 +69,10 @@ private Q_SLOTS:
         ModelShape shape = model == "experts" ? groupExperts() : model == "mlp" ? groupMlp() : groupShape(4);
         shape.tiedHead = model == "tied";
         Design design = groupDesign(family.toStdString(), {{1e9, 5e8}, std::vector<double>(members, 1e9)}, 4, shape);
+        if (model == "three copies") {
+            design = copiesOf(groupDesign(family.toStdString(), {{1e9, 5e8}}, 2, shape), 3);
+            design.schedule.shardedOptimizer = true;
+        }
         const auto stages = static_cast<std::size_t>(design.schedule.stages());
         if (model == "recomputes")
             design = withRecompute(design, std::vector<Recompute>(stages, Recompute::Full));

@@ -128,6 +128,10 @@ private Q_SLOTS:
                                 << "even";
         QTest::newRow("two replicas") << "chimera"
                                       << "data-parallel";
+        for (const char* copies : {"three copies", "three copies that share the optimizer's state",
+                                   "three copies that share the optimizer's state, bf16"})
+            QTest::newRow(copies) << "gpipe"
+                                  << "hap";
     }
     void membersThatAreProcessesTrainToTheBitsOfThreads()
     {
@@ -137,10 +141,14 @@ private Q_SLOTS:
         shape.tiedHead = true;
         if (QLatin1String(QTest::currentDataTag()).endsWith(QLatin1String("bf16")))
             shape.dataType = DataType::Bf16;
-        const Design design = withStrategy(groupDesign(family.toStdString(), {{1e9, 5e8}, {1e9, 1e9}}, 4, shape),
-                                           *sharding::strategyNamed(plan.toStdString()));
+        const QString tag = QTest::currentDataTag();
+        const bool copies = tag.startsWith("three copies");
+        Design design = copies ? copiesOf(groupDesign(family.toStdString(), {{1e9, 5e8}}, 2, shape), 3)
+                               : groupDesign(family.toStdString(), {{1e9, 5e8}, {1e9, 1e9}}, 4, shape);
+        design = withStrategy(design, *sharding::strategyNamed(plan.toStdString()));
+        design.schedule.shardedOptimizer = tag.contains("share");
         RunOptions options;
-        options.steps = 2;
+        options.steps = copies ? 4 : 2;
         options.runtime.checkMemory = true;
         const QTemporaryDir folder;
         const auto dumpOf = [&folder](const char* of) { return folder.filePath(of).toStdString(); };
@@ -150,15 +158,15 @@ private Q_SLOTS:
         options.trace = folder.filePath("ranks.db").toStdString();
         options.backend = "mpi";
         const int processes = devicesOfRun(design, meansOf(options));
-        QCOMPARE(processes, 4);
+        QCOMPARE(processes, copies ? 6 : 4);
         const auto [all, failures] = onRanks(design, options, processes);
-        QCOMPARE(failures, std::vector<std::string>(4));
+        QCOMPARE(failures, std::vector<std::string>(std::size_t(processes)));
         QCOMPARE(all.losses, threads.losses); // sums are made in the order of the members, there as here
         QVERIFY(all.gradients && all.gradients->holds());
         QCOMPARE(all.gradients->maxRelativeError, threads.gradients->maxRelativeError);
         QCOMPARE(all.groups, threads.groups);
         QCOMPARE(all.peakBytes, all.predictedPeakBytes);
-        for (std::size_t d = 0; d < 4; ++d)
+        for (std::size_t d = 0; d < std::size_t(processes); ++d)
             QCOMPARE(all.heldBytes[d], all.memory[d].total());
         QVERIFY(readTextFile(options.dump) == readTextFile(dumpOf("threads.safetensors")));
         const TraceReader reader(options.trace);

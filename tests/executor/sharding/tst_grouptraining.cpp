@@ -6,7 +6,6 @@
 #include "core/predict/evaluator.h"
 #include "core/program/compile.h"
 #include "core/program/memberprogram.h"
-#include "core/schedule/replicas.h"
 #include "executor/host/hostbackend.h"
 #include "executor/run/grouprun.h"
 #include "executor/runtime/runtime.h"
@@ -35,6 +34,8 @@ struct Run {
     WholeTensors parameters, gradients; ///< before and after the last step
     ReferenceStep reference;
     std::vector<Bytes> planned, peak; ///< then in the host's memory, of those that offload
+    std::vector<Bytes> persistent;    ///< per member
+    Bytes state = 0;                  ///< of the optimizer, of all members
 };
 
 /// The norm of the difference by that of the reference.
@@ -72,6 +73,10 @@ Run trained(const Design& design, int steps = 2)
         run.planned.push_back(device.peakBytes);
     run.peak = runtime.peakBytes();
     for (const Program::Device& device : members.program.devices)
+        run.persistent.push_back(device.persistentBytes);
+    for (const Buffer& buffer : members.program.buffers)
+        run.state += buffer.kind == BufferKind::OptimizerState ? buffer.bytes : 0;
+    for (const Program::Device& device : members.program.devices)
         if (!design.schedule.offload.empty())
             run.planned.push_back(device.hostPeakBytes);
     if (!design.schedule.offload.empty())
@@ -103,6 +108,16 @@ void verifyNarrow(const Run& run)
     QVERIFY2(check.holds(), qPrintable(QString("%1 %2").arg(check.worst.c_str()).arg(check.maxRelativeError)));
     QVERIFY(std::abs(run.losses.back() - run.reference.loss) < 1e-3 * run.reference.loss);
     QCOMPARE(run.peak, run.planned);
+}
+
+/// To the bit, after every step but the last.
+void verifySame(const Run& ours, const Run& theirs)
+{
+    QCOMPARE(ours.losses, theirs.losses);
+    for (const auto& [name, value] : theirs.parameters)
+        QVERIFY2(ours.parameters.at(name).data == value.data, name.c_str());
+    for (const auto& [name, gradient] : theirs.gradients)
+        QVERIFY2(ours.gradients.at(name).data == gradient.data, name.c_str());
 }
 
 /// Over a link to the host's memory of so many bytes a second.
@@ -229,22 +244,65 @@ private Q_SLOTS:
         verify(trained(design));
     }
 
-    void fourCopiesOfAPipelineOfGroupsTrain()
+    void copiesOfAPipelineOfGroupsTrain_data()
     {
-        for (const char* family : {"1f1b", "zb-h1"}) {
-            Design design = groupDesign(family, {{1e9, 5e8}, {1e9, 7e8, 3e8}}, 2, groupShape());
-            design.schedule = withReplicas(design.schedule, 4);
-            const std::vector<DeviceSpec> devices = design.cluster.devices;
-            for (int copy = 1; copy < 4; ++copy)
-                design.cluster.devices.insert(design.cluster.devices.end(), devices.begin(), devices.end());
-            QVERIFY(whyNoMembers(design).empty());
-            verify(trained(design));
-            design.schedule.shardedOptimizer = true; // for copies of single devices
-            QCOMPARE(whyNoMembers(design).front().where, std::string("schedule.sharded_optimizer"));
-            design.schedule.shardedOptimizer = false;
-            design.schedule.replicaPlacements.pop_back();
-            QCOMPARE(whyNoMembers(design).front().where, std::string("schedule.replica_placements"));
+        QTest::addColumn<QString>("family");
+        QTest::addColumn<int>("copies");
+        int row = 0;
+        for (const auto& [family, copies] :
+             {std::pair{"1f1b", 3}, {"zb-h1", 4}, {"1f1b", 2}, {"zb-h1", 3}, {"v-half", 5}, {"gpipe", 7}})
+            if (!leftOut(row++))
+                QTest::addRow("%d of %s", copies, family) << family << copies;
+    }
+    void copiesOfAPipelineOfGroupsTrain()
+    {
+        QFETCH(QString, family);
+        QFETCH(int, copies);
+        Design design =
+            copiesOf(groupDesign(family.toStdString(), {{1e9, 5e8}, {1e9, 7e8, 3e8}}, 2, groupShape()), copies);
+        QVERIFY(whyNoMembers(design).empty());
+        const Run whole = trained(design, 3);
+        verify(whole);
+        // Each replica updates a share, to the bit what whole updates lead to.
+        design.schedule.shardedOptimizer = true;
+        QVERIFY(whyNoMembers(design).empty());
+        const Run shares = trained(design, 3);
+        verify(shares);
+        verifySame(shares, whole);
+        QCOMPARE(shares.state, whole.state / copies);
+        for (std::size_t device = 0; device < whole.peak.size(); ++device)
+            QVERIFY(shares.persistent[device] < whole.persistent[device]);
+    }
+
+    void copiesInBf16ShareTheirMasterCopies()
+    {
+        ModelShape shape = groupGemma(4);
+        shape.dataType = DataType::Bf16;
+        for (const int copies : {2, 3}) {
+            Design design = copiesOf(groupDesign("1f1b", {{1e9, 5e8}, {1e9, 1e9}}, 2, shape), copies);
+            const Run whole = trained(design, 3);
+            verifyNarrow(whole);
+            design.schedule.shardedOptimizer = true;
+            const Run shares = trained(design, 3);
+            verifyNarrow(shares);
+            verifySame(shares, whole);
+            QCOMPARE(shares.state, whole.state / copies);
         }
+    }
+
+    void copiesOnUnlikeGroupsTrainAndShareNothing()
+    {
+        Design design = copiesOf(groupDesign("1f1b", {{1e9, 5e8}, {1e9, 1e9}}, 2, groupShape()), 3);
+        design.cluster.devices[3] = groupDevice({1e9, 7e8, 3e8}); // of the second copy
+        design.cluster.devices[4] = groupDevice({2e9});           // of the third one, which is sent the sum
+        design.cluster.devices[5] = groupDevice({1e9, 5e8, 5e8, 2e8});
+        QVERIFY(whyNoMembers(design).empty());
+        verify(trained(design));
+        design.schedule.shardedOptimizer = true;
+        const Diagnostics why = whyNoMembers(design);
+        QCOMPARE(why.size(), std::size_t{1});
+        QCOMPARE(why.front().where, std::string("schedule.sharded_optimizer"));
+        QVERIFY(!why.front().hint.empty());
     }
 
     void theReferenceIsTheModelThatSingleDevicesTrain_data()
@@ -433,6 +491,8 @@ private Q_SLOTS:
         QTest::newRow("a tied head and a skip connection") << "interleaved-1f1b" << true;
         QTest::newRow("two replicas") << "chimera" << true;
         QTest::newRow("what is kept leaves") << "gpipe" << true;
+        QTest::newRow("three copies") << "v-half" << false;
+        QTest::newRow("three copies that share the optimizer's state") << "v-half" << true;
     }
     void timedBlocksOnAVirtualClockTakeWhatIsPredicted()
     {
@@ -444,6 +504,12 @@ private Q_SLOTS:
             design.dataflow.skips.push_back({0, 3, design.costs.stages[0].output});
         if (family == "gpipe")
             design = offloading(design, 1e9);
+        if (family == "v-half") {
+            design = copiesOf(design, 3);
+            design.schedule.shardedOptimizer = more;
+            for (StageCosts& stage : design.costs.stages)
+                stage.update = 100'000;
+        }
         const GroupStages stages = groupStages(design);
         const MemberProgram members =
             memberProgram(compile(design.schedule, design.costs, design.dataflow), stages, design.costs);
