@@ -204,7 +204,7 @@ void addSums(const Design& design, GroupStages& groups)
             SumMaker maker(groups, groups.copyOf(s, root), groups.copyOf(s, other), bytes, replaces);
             const sharding::TensorGraph& graph = groups.plans[s].graph;
             for (int tensor = 0; tensor < graph.size(); ++tensor)
-                if (graph.node(tensor).leaf == sharding::Leaf::Parameter)
+                if (graph.node(tensor).leaf == sharding::Leaf::Parameter && !design.schedule.shardedOptimizer)
                     maker.add(tensor, tensor);
             groups.sums.push_back(maker.take());
         }

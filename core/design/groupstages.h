@@ -49,9 +49,9 @@ struct SharedSum {
         int ofRoot = 0, ofOther = 0; ///< tensors of the two plans' graphs
         std::vector<BoundaryPiece> toRoot, toOther;
     };
-    int root = 0, other = 0; ///< copies
-    std::vector<Parameter> parameters;
-    bool replaces = false; ///< the root's sum takes the place of the other's; nothing goes to the root
+    int root = 0, other = 0;           ///< copies
+    std::vector<Parameter> parameters; ///< none where replicas share the optimizer's state out: memberstepend.h has it
+    bool replaces = false;             ///< the root's sum takes the place of the other's; nothing goes to the root
     /// What member `from` of one side sets out for member `to` of the other.
     Bytes bytes(bool toRoot, int from, int to) const;
 };

@@ -5,6 +5,7 @@
 #include "core/predict/busqueues.h"
 
 #include "core/predict/evaluator.h"
+#include "core/program/replicasums.h"
 
 #include <algorithm>
 #include <functional>
@@ -135,14 +136,17 @@ BusTimes busTimes(const Program& program, TaskId id, Nanoseconds duration, const
     if (task.kind == TaskKind::Transfer)
         return {duration - there.latency, 0};
     const LinkCosts& back = costs.linkBetween(task.peer, task.device);
-    // What both devices receive is as large as what they send.
-    const Bytes bytes = task.kind == TaskKind::Reduce ? program.buffers[program.writes(id).front()].bytes
-                                                      : costs.stages[task.stage].gradients;
+    ExchangedGradients bytes;
+    if (task.kind == TaskKind::Reduce) // as large both ways
+        bytes.toRoot = bytes.toOther = program.buffers[program.writes(id).front()].bytes;
+    else
+        bytes = exchangedGradients(program, costs.stages[task.stage].gradients, pairOf(program, task));
     // A shared parameter's reduction takes a time of its own, which may have been measured: it holds no bus for longer.
     const auto held = [&](Nanoseconds wire) { return task.kind == TaskKind::Reduce ? std::min(wire, duration) : wire; };
     if (buses.there == buses.back)
-        return {held(there.wireTime(bytes) + back.wireTime(bytes)), 0};
-    return {buses.there.empty() ? 0 : held(there.wireTime(bytes)), buses.back.empty() ? 0 : held(back.wireTime(bytes))};
+        return {held(there.wireTime(bytes.toOther) + back.wireTime(bytes.toRoot)), 0};
+    return {buses.there.empty() ? 0 : held(there.wireTime(bytes.toOther)),
+            buses.back.empty() ? 0 : held(back.wireTime(bytes.toRoot))};
 }
 
 std::vector<TaskId> passedBefore(const Program& program, const Timeline& timeline)

@@ -147,9 +147,14 @@ Diagnostics checkDesign(const Design& design, std::vector<MemoryPeak>* crossed)
                 blocking.what = "with blocking communication: " + blocking.what;
                 diagnostics.push_back(std::move(blocking));
             }
-        if (hasGroups(design) && whyNoMembers(design).empty())
-            append(diagnostics, checkMembers(design, prediction.program));
         std::vector<MemoryPeak> peaks = crossedLimits(design, prediction);
+        if (hasGroups(design) && whyNoMembers(design).empty()) {
+            append(diagnostics, checkMembers(design, prediction.program));
+            // A group's own memory is that of its smallest member, and its bytes are those of its fullest one.
+            std::erase_if(peaks, [&](const MemoryPeak& peak) {
+                return design.cluster.devices[static_cast<std::size_t>(peak.device)].group != nullptr;
+            });
+        }
         for (const MemoryPeak& peak : peaks)
             diagnostics.push_back(explain(peak));
         if (crossed != nullptr)

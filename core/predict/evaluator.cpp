@@ -42,12 +42,6 @@ void Evaluator::setCosts(const Costs& costs)
     // Transfers of the chain are alike per directed pair and size; remember the last one looked up.
     int source = -1, destination = -1;
     const LinkCosts* link = nullptr;
-    const auto bytesRead = [this](TaskId t) {
-        Bytes bytes = 0;
-        for (const BufferId b : m_program.reads(t))
-            bytes += m_program.buffers.bytes(b);
-        return bytes;
-    };
     for (TaskId t = 0; t < m_nodes.size(); ++t) {
         const Task& task = m_program.tasks[t];
         Nanoseconds& duration = m_nodes[t].duration;
@@ -58,18 +52,22 @@ void Evaluator::setCosts(const Costs& costs)
         case TaskKind::SetOut: duration = 0; break;
         case TaskKind::Collective: duration = 0; break; // a member program has durations of its own: setDurations()
         case TaskKind::Reduce: duration = costs.reduce; break;
-        case TaskKind::ReplicaSum: duration = replicaSumTime(task.stage, task.device, task.peer, costs); break;
+        case TaskKind::ReplicaSum:
+            duration = replicaSumTime(m_program, task.stage, pairOf(m_program, task), costs);
+            break;
         case TaskKind::Transfer: {
             if (task.device != source || task.peer != destination) {
                 source = task.device;
                 destination = task.peer;
                 link = &costs.linkBetween(source, destination);
             }
-            duration = link->transferTime(bytesRead(t));
+            duration = link->transferTime(movedBytes(m_program, t));
             break;
         }
         case TaskKind::Offload:
-        case TaskKind::Reload: duration = costs.hostLink ? costs.hostLink->transferTime(bytesRead(t)) : 0; break;
+        case TaskKind::Reload:
+            duration = costs.hostLink ? costs.hostLink->transferTime(movedBytes(m_program, t)) : 0;
+            break;
         }
     }
     PairTimes pairs(costs);

@@ -7,6 +7,7 @@
 #include "core/program/compile.h"
 #include "core/program/deadlock.h"
 #include "core/program/outline.h"
+#include "core/program/replicasums.h"
 
 #include <utility>
 
@@ -40,8 +41,7 @@ std::vector<TaskAmounts> amountsOf(const Program& program, const Costs& costs)
     for (TaskId t = 0; t < amounts.size(); ++t) {
         amounts[t].duration = evaluator.duration(t);
         if (program.tasks[t].kind == TaskKind::Transfer)
-            for (const BufferId buffer : program.writes(t))
-                amounts[t].moved += program.buffers.bytes(buffer);
+            amounts[t].moved = movedBytes(program, t);
     }
     return amounts;
 }

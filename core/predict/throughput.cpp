@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/predict/throughput.h"
 
+#include "core/program/replicasums.h"
 #include "core/workload/transformer.h"
 
 namespace pipewright {
@@ -42,8 +43,7 @@ Bytes transferBytes(const Program& program)
     Bytes sum = 0;
     for (TaskId task = 0; task < program.tasks.size(); ++task)
         if (program.tasks[task].kind == TaskKind::Transfer)
-            for (const BufferId buffer : program.writes(task))
-                sum += program.buffers.bytes(buffer);
+            sum += movedBytes(program, task);
     return sum;
 }
 

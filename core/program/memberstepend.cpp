@@ -8,6 +8,19 @@
 
 namespace pipewright {
 
+std::optional<ReplicaShare> partOfSum(const PipelineShape& shape, const GroupStages& stages, const SharedSum& sum,
+                                      bool toRoot, int member)
+{
+    if (!shape.shardedOptimizer || sum.root % stages.perReplica != sum.other % stages.perReplica)
+        return std::nullopt;
+    const Bytes gradients =
+        stages.stages[static_cast<std::size_t>(sum.root)].members[static_cast<std::size_t>(member)].gradients;
+    const ReplicaPair pair{sum.root / stages.perReplica, sum.other / stages.perReplica, 0};
+    if (sum.replaces)
+        return toRoot ? ReplicaShare{} : updatingGradients(shape, gradients, pair.other);
+    return summedGradients(shape, gradients, pair, toRoot ? pair.root : pair.other);
+}
+
 Bytes MemberStepEnd::shareOf(Bytes whole, int copy, int member) const
 {
     const StageCosts& bytes = stageAt(copy).members[static_cast<std::size_t>(member)];
@@ -74,6 +87,12 @@ TaskId MemberStepEnd::beginSum(TaskKind kind, int copy, int member, int part)
     return id;
 }
 
+Bytes MemberStepEnd::bytesOf(const SharedSum& sum, bool toRoot, int from, int to) const
+{
+    const std::optional<ReplicaShare> part = partOfSum(m_groups, m_stages, sum, toRoot, to);
+    return !part ? sum.bytes(toRoot, from, to) : from == to ? part->count() : 0;
+}
+
 /// What the members of one side have for those of the other.
 void MemberStepEnd::setOut(TaskKind kind, int number, bool toRoot, std::vector<SetOut>& sent)
 {
@@ -83,7 +102,7 @@ void MemberStepEnd::setOut(TaskKind kind, int number, bool toRoot, std::vector<S
         const TaskId id = beginSum(kind, copy, m, 2 * number);
         endReads();
         for (int to = 0; to < m_stages.membersOf(peer); ++to)
-            if (const Bytes bytes = sum.bytes(toRoot, m, to); bytes > 0)
+            if (const Bytes bytes = bytesOf(sum, toRoot, m, to); bytes > 0)
                 sent.push_back(
                     {toRoot, to, write(BufferKind::PartialGradient, deviceOf(copy, m), copy, -1, bytes), id, none});
     }

@@ -6,12 +6,19 @@
 #pragma once
 
 #include "core/program/memberwriter.h"
+#include "core/schedule/replicas.h"
 
 #include <map>
+#include <optional>
 #include <utility>
 #include <vector>
 
 namespace pipewright {
+
+/// Of a sum over replicas that share the optimizer's state out: which bytes of a member's gradients, as they lie, it is
+/// sent by the same member of the other side. Unset for other sums, which go by pieces of tensors.
+std::optional<ReplicaShare> partOfSum(const PipelineShape& shape, const GroupStages& stages, const SharedSum& sum,
+                                      bool toRoot, int member);
 
 class MemberStepEnd : protected MemberWriter {
 protected:
@@ -43,6 +50,7 @@ private:
         TaskId transfer = none;
     };
     int numberOf(int root, int other, bool replaces) const;
+    Bytes bytesOf(const SharedSum& sum, bool toRoot, int from, int to) const;
     TaskId beginSum(TaskKind kind, int copy, int member, int part);
     void setOut(TaskKind kind, int number, bool toRoot, std::vector<SetOut>& sent);
     void carrySums(int number, std::vector<SetOut>& sent);

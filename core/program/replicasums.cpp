@@ -90,7 +90,7 @@ private:
         bool isLast = sum.pair.other < m_shape.replicas() - static_cast<int>(replicaCopies(m_shape.replicas()).size());
         for (const int replica : {sum.pair.root, sum.pair.other})
             isLast = --m_sumsLeft[shareOf(sum.stage, replica)] == 0 && isLast;
-        const Nanoseconds exchange = replicaSumTime(sum.stage, root, other, m_costs);
+        const Nanoseconds exchange = replicaSumTime(m_shape, sum.stage, sum.pair, m_costs);
         const Nanoseconds length =
             exchange + (isLast && updatesAmidTheBlocks(m_shape, m_costs) ? updateTime(m_shape, m_costs, sum.stage) : 0);
         sum.at = readyOf(sum);
@@ -144,7 +144,50 @@ private:
     std::vector<int> m_sumsLeft;             ///< likewise: to be placed
 };
 
+/// In bytes, of fp32 values where the bytes are of these.
+template<typename Share>
+ReplicaShare inBytes(Bytes gradients, Share share)
+{
+    constexpr auto each = static_cast<Bytes>(sizeof(float));
+    const Bytes unit = gradients % each == 0 ? each : 1;
+    const ReplicaShare values = share(gradients / unit);
+    return {values.begin * unit, values.end * unit};
+}
+
 } // namespace
+
+ReplicaShare summedGradients(const PipelineShape& shape, Bytes gradients, const ReplicaPair& pair, int replica)
+{
+    if (!shape.shardedOptimizer)
+        return {0, gradients};
+    return inBytes(gradients, [&](Bytes count) { return keptBehind(count, pair, replica, shape.replicas()); });
+}
+
+ReplicaShare updatingGradients(const PipelineShape& shape, Bytes gradients, int replica)
+{
+    if (!shape.shardedOptimizer)
+        return {0, gradients};
+    return inBytes(gradients, [&](Bytes count) { return shareOfReplica(count, replica, shape.replicas()); });
+}
+
+ExchangedGradients exchangedGradients(const PipelineShape& shape, Bytes gradients, const ReplicaPair& pair)
+{
+    return {summedGradients(shape, gradients, pair, pair.root).count(),
+            summedGradients(shape, gradients, pair, pair.other).count()};
+}
+
+Bytes movedBytes(const Program& program, TaskId transfer)
+{
+    Bytes bytes = 0;
+    const std::span<const BufferId> from = program.reads(transfer);
+    for (std::size_t i = 0; i < from.size(); ++i) {
+        const Bytes whole = program.buffers.bytes(from[i]);
+        bytes += program.buffers.kind(from[i]) == BufferKind::Gradients
+                     ? updatingGradients(program, whole, program.buffers[program.writes(transfer)[i]].replica).count()
+                     : whole;
+    }
+    return bytes;
+}
 
 Bytes shareOfBytes(Bytes whole, const StageCosts& stage, int replica, int replicas)
 {
@@ -165,16 +208,23 @@ bool updatesAmidTheBlocks(const PipelineShape& shape, const Costs& costs)
     return shape.shardedOptimizer && !costs.blockingTransfers;
 }
 
-Nanoseconds replicaSumTime(int stage, int device, int peer, const Costs& costs)
+Nanoseconds replicaSumTime(const PipelineShape& shape, int stage, const ReplicaPair& pair, const Costs& costs)
 {
+    const auto at = static_cast<std::size_t>(stage);
+    const int device = shape.placement(pair.root)[at], peer = shape.placement(pair.other)[at];
     if (device == peer)
         return 0;
-    const Bytes bytes = costs.stages[static_cast<std::size_t>(stage)].gradients;
+    const ExchangedGradients bytes = exchangedGradients(shape, costs.stages[at].gradients, pair);
     const LinkCosts &there = costs.linkBetween(device, peer), &back = costs.linkBetween(peer, device);
     if (there.bus.empty() || there.bus != back.bus)
-        return std::max(there.transferTime(bytes), back.transferTime(bytes));
-    const Nanoseconds first = there.wireTime(bytes);
-    return std::max(there.latency + first, first + back.transferTime(bytes));
+        return std::max(there.transferTime(bytes.toOther), back.transferTime(bytes.toRoot));
+    const Nanoseconds first = there.wireTime(bytes.toOther);
+    return std::max(there.latency + first, first + back.transferTime(bytes.toRoot));
+}
+
+ReplicaPair pairOf(const Program& program, const Task& task)
+{
+    return {rootReplica(program, task), task.replica, 0};
 }
 
 int rootReplica(const Program& program, const Task& task)

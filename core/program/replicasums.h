@@ -17,9 +17,25 @@
 
 namespace pipewright {
 
+/// What two replicas send each other for the sum of a stage's gradients: all, or where replicas share the optimizer's
+/// state out what the other one goes on with (keptBehind()).
+struct ExchangedGradients {
+    Bytes toRoot = 0, toOther = 0;
+};
+ExchangedGradients exchangedGradients(const PipelineShape& shape, Bytes gradients, const ReplicaPair& pair);
+
+/// Of a stage's gradients, in bytes, those of which a replica has the sum behind the pair's.
+ReplicaShare summedGradients(const PipelineShape& shape, Bytes gradients, const ReplicaPair& pair, int replica);
+/// Those that a replica updates with.
+ReplicaShare updatingGradients(const PipelineShape& shape, Bytes gradients, int replica);
+
 /// How long two devices take to exchange a stage's gradients, each way over its link, or one after the other over one
 /// bus.
-Nanoseconds replicaSumTime(int stage, int device, int peer, const Costs& costs);
+Nanoseconds replicaSumTime(const PipelineShape& shape, int stage, const ReplicaPair& pair, const Costs& costs);
+
+/// What a transfer carries. Of a stage's gradients, which where replicas share the optimizer's state out are sent on
+/// when they are summed, the share of the replica to which they go.
+Bytes movedBytes(const Program& program, TaskId transfer);
 
 /// What a replica keeps of `whole`, a stage's optimizer state, or of its parameters where these are shared out: whole
 /// parameters, of which a stage has as many as fp32 gradients; single bytes where the bytes are of no model.
@@ -34,6 +50,8 @@ bool updatesAmidTheBlocks(const PipelineShape& shape, const Costs& costs);
 
 /// Of a reduction: the replica of its root.
 int rootReplica(const Program& program, const Task& task);
+/// Of a sum over replicas.
+ReplicaPair pairOf(const Program& program, const Task& task);
 
 /// The task behind the last block's. Sums over replicas may stand before it.
 TaskId endOfBlocks(const Program& program);

@@ -21,8 +21,8 @@ void StepEnd::write(std::vector<TaskId>& lastOnDevice)
     if (m_commuted)
         for (int r = 0; r < m_program.replicas(); ++r)
             for (const SharedParameter& shared : m_dataflow.shared)
-                addReduction(TaskKind::Reduce, {shared.rootStage, r}, {shared.otherStage, r}, shared.bytes,
-                             lastOnDevice);
+                addReduction(TaskKind::Reduce, {shared.rootStage, r}, {shared.otherStage, r},
+                             {shared.bytes, shared.bytes}, lastOnDevice);
     while (m_next < m_sums.size())
         addSum(m_sums[m_next++], lastOnDevice);
     if (m_costs.blockingTransfers)
@@ -40,7 +40,7 @@ void StepEnd::write(std::vector<TaskId>& lastOnDevice)
 void StepEnd::addSum(const PlannedReplicaSum& sum, std::vector<TaskId>& lastOnDevice)
 {
     addReduction(TaskKind::ReplicaSum, {sum.stage, sum.pair.root}, {sum.stage, sum.pair.other},
-                 m_costs.stages[sum.stage].gradients, lastOnDevice);
+                 exchangedGradients(m_program, m_costs.stages[sum.stage].gradients, sum.pair), lastOnDevice);
     for (const int replica : {sum.pair.root, sum.pair.other}) {
         State& state = stateOf({sum.stage, replica});
         state.lastSum = static_cast<TaskId>(m_program.tasks.size() - 1);
@@ -74,7 +74,7 @@ TaskId StepEnd::beginTransfer(Owner from, Owner to, TaskId producer, std::vector
     return task;
 }
 
-/// Into the other's gradients, which are in the sum already.
+/// Into the other's gradients, which are in the sum already; movedBytes() says which of them.
 void StepEnd::copySum(Owner from, Owner to, std::vector<TaskId>& lastOnDevice)
 {
     const TaskId task = beginTransfer(from, to, stateOf(from).lastSum, lastOnDevice);
@@ -133,7 +133,8 @@ void StepEnd::putSharesInPlace(std::vector<TaskId>& lastOnDevice)
     }
 }
 
-void StepEnd::addReduction(TaskKind kind, Owner root, Owner other, Bytes bytes, std::vector<TaskId>& lastOnDevice)
+void StepEnd::addReduction(TaskKind kind, Owner root, Owner other, ExchangedGradients bytes,
+                           std::vector<TaskId>& lastOnDevice)
 {
     const int here = deviceOf(root.stage, root.replica), there = deviceOf(other.stage, other.replica);
     TaskId& last = lastOnDevice[here];
@@ -141,8 +142,8 @@ void StepEnd::addReduction(TaskKind kind, Owner root, Owner other, Bytes bytes, 
     endReads();
     if (there != here) {
         waitFor(task, lastOnDevice[there]);
-        operand(addBuffer(BufferKind::ReduceInbox, here, other.stage, -1, bytes));
-        operand(addBuffer(BufferKind::ReduceInbox, there, root.stage, -1, bytes));
+        operand(addBuffer(BufferKind::ReduceInbox, here, other.stage, -1, bytes.toRoot));
+        operand(addBuffer(BufferKind::ReduceInbox, there, root.stage, -1, bytes.toOther));
     }
     last = lastOnDevice[there] = task;
 }

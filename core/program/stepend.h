@@ -47,7 +47,8 @@ private:
     void sendShare(Owner owner, std::vector<TaskId>& lastOnDevice);
     void putSharesInPlace(std::vector<TaskId>& lastOnDevice);
     TaskId beginTransfer(Owner from, Owner to, TaskId producer, std::vector<TaskId>& lastOnDevice);
-    void addReduction(TaskKind kind, Owner root, Owner other, Bytes bytes, std::vector<TaskId>& lastOnDevice);
+    void addReduction(TaskKind kind, Owner root, Owner other, ExchangedGradients bytes,
+                      std::vector<TaskId>& lastOnDevice);
 
     /// How far a stage of a replica is.
     struct State {

@@ -17,6 +17,23 @@ int mostDoubling(int replicas)
     return static_cast<int>(std::bit_floor(static_cast<unsigned>(std::max(1, replicas))));
 }
 
+/// The place of a replica's share: by the bits of its number from the last to the first, so that those which the rounds
+/// have still together are neighbours; behind it, that of the replica to which it sends its sum.
+int placeOfShare(int replica, int replicas)
+{
+    const int doubling = mostDoubling(replicas);
+    const auto key = [doubling](int of) {
+        int reversed = 0;
+        for (int bit = 1; bit < doubling; bit *= 2)
+            reversed = 2 * reversed + ((of & bit) != 0 ? 1 : 0);
+        return 2 * reversed + (of >= doubling ? 1 : 0);
+    };
+    int place = 0;
+    for (int other = 0; other < replicas; ++other)
+        place += key(other) < key(replica) ? 1 : 0;
+    return place;
+}
+
 } // namespace
 
 Schedule withReplicas(const Schedule& one, int copies)
@@ -86,8 +103,23 @@ std::vector<ReplicaCopy> replicaCopies(int replicas)
 
 ReplicaShare shareOfReplica(std::int64_t count, int replica, int replicas)
 {
-    return {count / replicas * replica + count % replicas * replica / replicas,
-            count / replicas * (replica + 1) + count % replicas * (replica + 1) / replicas};
+    const auto upTo = [&](int place) { return count / replicas * place + count % replicas * place / replicas; };
+    const int place = placeOfShare(replica, replicas);
+    return {upTo(place), upTo(place + 1)};
+}
+
+ReplicaShare keptBehind(std::int64_t count, const ReplicaPair& pair, int replica, int replicas)
+{
+    if (pair.other >= mostDoubling(replicas))
+        return {0, replica == pair.root ? count : 0};
+    const int known = 2 * (pair.other - pair.root) - 1; // the bits of which the rounds have been
+    ReplicaShare kept{count, 0};
+    for (int other = 0; other < replicas; ++other)
+        if (((other ^ replica) & known) == 0) {
+            const ReplicaShare share = shareOfReplica(count, other, replicas);
+            kept = {std::min(kept.begin, share.begin), std::max(kept.end, share.end)};
+        }
+    return kept;
 }
 
 int rootOfPair(const PipelineShape& shape, int stage, int device, int other)

@@ -36,13 +36,23 @@ struct ReplicaCopy {
 };
 std::vector<ReplicaCopy> replicaCopies(int replicas);
 
-/// Where the replicas share the optimizer's state out: of `count` values in a row those that are this replica's, from
-/// `begin` on and before `end`.
+/// Some of `count` values in a row: from `begin` on and before `end`.
 struct ReplicaShare {
     std::int64_t begin = 0, end = 0;
     std::int64_t count() const { return end - begin; }
+    bool operator==(const ReplicaShare&) const = default;
 };
+
+/// Where the replicas share the optimizer's state out: of `count` values those that are this replica's. Shares do not
+/// lie in the replicas' order, but so that what keptBehind() says is in one run. O(replicas).
 ReplicaShare shareOfReplica(std::int64_t count, int replica, int replicas);
+
+/// There, gradients need be summed only where they are used (reduce-scatter by recursive halving): of `count` values
+/// those that a replica of the pair goes on with behind its sum, which are its own share and the shares of replicas
+/// that have theirs from it later. The two divide what both had between them, and send each other the rest; before the
+/// rounds the root keeps all. So every value is summed in the same order as where all replicas have all sums.
+/// O(replicas).
+ReplicaShare keptBehind(std::int64_t count, const ReplicaPair& pair, int replica, int replicas);
 
 /// The root of the pair whose other replica this is and whose root's stage is on `device`. Unique where
 /// checkReplicas() finds nothing.

@@ -185,8 +185,9 @@ Copied CudaLink::send(Stream& stream, const Posting& posting)
         m_from.check(m_from.table->streamWaits(m_stream, events.senderReady), "wait for an event");
         std::byte* to = slot(side.slot);
         for (const Region& region : posting.regions) {
-            m_from.check(m_from.table->copy(to, m_from.index, region.data, m_from.index, region.bytes, m_stream),
-                         "copy");
+            if (region.bytes > 0)
+                m_from.check(m_from.table->copy(to, m_from.index, region.data, m_from.index, region.bytes, m_stream),
+                             "copy");
             to += region.bytes;
         }
         cudaEvent(posting.done).post(m_stream);

@@ -5,11 +5,12 @@
 
 #include "core/base/diagnostic.h"
 #include "core/program/overlaps.h"
-#include "core/schedule/replicas.h"
+#include "core/program/replicasums.h"
 
 #include <algorithm>
 #include <numeric>
 #include <set>
+#include <tuple>
 
 namespace pipewright {
 
@@ -61,6 +62,11 @@ private:
 
     BufferView view(BufferId buffer) const { return {buffer, m_program.buffers[buffer], m_regions[buffer]}; }
 
+    static Region partOf(const Region& region, const ReplicaShare& bytes)
+    {
+        return {region.data != nullptr ? region.data + bytes.begin : nullptr, bytes.count()};
+    }
+
     std::vector<Region> regionsOf(std::span<const BufferId> buffers) const
     {
         std::vector<Region> regions;
@@ -92,8 +98,14 @@ private:
     void addTransferTask(TaskId id)
     {
         const Task& task = m_program.tasks[id];
-        const int transfer =
-            addTransfer(id, task.device, task.peer, regionsOf(m_program.reads(id)), regionsOf(m_program.writes(id)));
+        std::vector<Region> from = regionsOf(m_program.reads(id)), to = regionsOf(m_program.writes(id));
+        for (std::size_t i = 0; i < to.size(); ++i)
+            if (const Buffer& there = m_program.buffers[m_program.writes(id)[i]]; there.kind == BufferKind::Gradients) {
+                const ReplicaShare updated = updatingGradients(m_program, there.bytes, there.replica);
+                from[i] = partOf(from[i], updated);
+                to[i] = partOf(to[i], updated);
+            }
+        const int transfer = addTransfer(id, task.device, task.peer, std::move(from), std::move(to));
         m_transferOfTask[id] = transfer;
         for (const BufferId buffer : m_program.writes(id))
             m_arrivalOfBuffer[buffer] = transfer;
@@ -140,25 +152,45 @@ private:
                     "compile the schedule again");
     }
 
+    /// Where replicas share the optimizer's state out: what the root sends and what the other one sends, of which each
+    /// is what its receiver goes on with.
+    std::pair<Region, Region> sentApart(TaskId id) const
+    {
+        const Task& task = m_program.tasks[id];
+        const ReplicaPair pair = pairOf(m_program, task);
+        const BufferView root = gradientsOf(id, task.stage, pair.root), other = gradientsOf(id, task.stage, pair.other);
+        const Bytes whole = root.description.bytes;
+        return {partOf(root.region, summedGradients(m_program, whole, pair, pair.other)),
+                partOf(other.region, summedGradients(m_program, whole, pair, pair.root))};
+    }
+
     void addReduction(TaskId id)
     {
         const Task& task = m_program.tasks[id];
         // One over two stages stays within its replica.
-        const BufferView root =
-            gradientsOf(id, task.stage,
-                        task.kind == TaskKind::ReplicaSum ? rootOfPair(m_program, task.stage, task.device, task.replica)
-                                                          : task.replica);
-        const BufferView other = gradientsOf(id, task.microbatch, task.replica);
+        BufferView root = gradientsOf(id, task.stage, rootReplica(m_program, task));
+        BufferView other = gradientsOf(id, task.microbatch, task.replica);
+        const bool scatters = m_program.shardedOptimizer && task.kind == TaskKind::ReplicaSum;
+        if (scatters) { // each goes on with a part of it, of which it is sent the other's
+            const ReplicaPair pair = pairOf(m_program, task);
+            const Bytes whole = root.description.bytes;
+            root.region = partOf(root.region, summedGradients(m_program, whole, pair, pair.root));
+            other.region = partOf(other.region, summedGradients(m_program, whole, pair, pair.other));
+        }
         m_plan.reductions.emplace(id, std::pair(root, other));
         if (task.peer < 0 || task.peer == task.device)
             return;
         const Region rootInbox = inboxOn(id, task.device);
         const Region otherInbox = inboxOn(id, task.peer);
         // The inbox has the size of the shared parameter; what is sent must be exactly that.
-        const Region fromRoot{root.region.data, std::min(root.region.bytes, otherInbox.bytes)};
-        const Region fromOther{other.region.data, std::min(other.region.bytes, rootInbox.bytes)};
+        Region fromRoot{root.region.data, std::min(root.region.bytes, otherInbox.bytes)};
+        Region fromOther{other.region.data, std::min(other.region.bytes, rootInbox.bytes)};
+        if (scatters)
+            std::tie(fromRoot, fromOther) = sentApart(id);
         m_transferOfTask[id] = addTransfer(id, task.device, task.peer, {fromRoot}, {otherInbox});
         addTransfer(id, task.peer, task.device, {fromOther}, {rootInbox});
+        if (scatters)
+            return; // no sum of the same values on both sides
         const std::pair devices = std::minmax(task.device, task.peer);
         const auto [found, isNew] = m_pairOfDevices.emplace(devices, m_plan.sumPairs.size());
         if (isNew)

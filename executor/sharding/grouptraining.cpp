@@ -3,9 +3,9 @@
 #include "executor/sharding/grouptraining.h"
 
 #include "core/base/diagnostic.h"
-#include "core/schedule/replicas.h"
 #include "core/workload/transformer.h"
 #include "executor/runtime/peers.h"
+#include "executor/sharding/trainedmember.h"
 #include "executor/training/blockmemory.h"
 
 #include <fmt/format.h>
@@ -16,28 +16,6 @@
 #include <tuple>
 
 namespace pipewright::sharding {
-
-struct GroupTraining::Member {
-    GroupMember work;
-    StageOptimizer optimizer;
-    MemberDevice* device;                       ///< null: another process's
-    ReplicaShare share;                         ///< of its parameters that are updated here: all, or its replica's
-    Region parameters;                          ///< as they are stored
-    std::span<float> masters, gradients, state; ///< empty: another process's. Masters: the parameters in fp32, in bf16
-                                                ///< of the share only
-    BufferId mastersBuffer = none, gradientsBuffer = none;
-
-    /// Of a share, as it is stored.
-    std::span<std::byte> storedOf(ReplicaShare of) const
-    {
-        return {parameters.data + work.bytesOf(static_cast<std::size_t>(of.begin)),
-                static_cast<std::size_t>(work.bytesOf(static_cast<std::size_t>(of.count())))};
-    }
-    std::span<float> mastersOfShare() const { return work.isNarrow() ? masters : masters.subspan(begin(), updated()); }
-    std::size_t begin() const { return static_cast<std::size_t>(share.begin); }
-    std::size_t updated() const { return static_cast<std::size_t>(share.count()); }
-    std::unique_ptr<MemberData> data; ///< null: another process's
-};
 
 GroupTraining::GroupTraining(std::unique_ptr<GroupModel> model, const GroupStages& stages,
                              const OptimizerSettings& optimizer, std::vector<Recompute> recompute)
@@ -380,62 +358,6 @@ void GroupTraining::abort()
         collectives->fail();
 }
 
-/// Of the own share; or puts in place what another replica updated.
-void GroupTraining::update(const TaskContext& context)
-{
-    const kernels::Operations& on = *context.operations;
-    Member& member = memberAt(context.task->stage, context.task->replica, context.device);
-    if (context.task->kind == TaskKind::PutInPlace) {
-        for (const BufferView& view : context.reads)
-            on.run(kernels::copyOf<std::byte>(
-                bytes(view.region), member.storedOf(shareOf(member.work.parameterCount(), view.description.replica))));
-        return;
-    }
-    if (m_model->learns()) {
-        const std::span<float> masters = member.mastersOfShare();
-        member.optimizer.update(on, context.step + 1, masters,
-                                member.gradients.subspan(member.begin(), member.updated()), member.state);
-        if (member.work.isNarrow()) {
-            const std::span<std::byte> stored = member.storedOf(member.share);
-            on.run(kernels::Narrow{masters, {reinterpret_cast<std::uint16_t*>(stored.data()), masters.size()}});
-        }
-    }
-    for (const BufferView& view : context.writes)
-        on.run(kernels::copyOf<std::byte>(member.storedOf(member.share), bytes(view.region)));
-}
-
-void GroupTraining::reduce(const TaskContext& context, Region, Region, bool)
-{
-    const Task& task = *context.task;
-    const int part = m_program->partOfTask[context.id], copy = m_stages.copyOf(task.stage, task.replica);
-    const SharedSum& sum = m_stages.sums[static_cast<std::size_t>(part / 2)];
-    const bool adds = part % 2 == 1, isRoot = copy == sum.root, toRoot = adds == isRoot;
-    Member& member = memberAt(task.stage, task.replica, context.device);
-    const int own = context.device - m_stages.firstOf(m_stages.deviceOfCopy[static_cast<std::size_t>(copy)]);
-    const auto views = adds ? context.reads : context.writes;
-    std::size_t view = 0;
-    for (int peer = 0; peer < m_stages.membersOf(isRoot ? sum.other : sum.root); ++peer) {
-        const int from = adds ? peer : own, to = adds ? own : peer;
-        if (sum.bytes(toRoot, from, to) == 0)
-            continue;
-        std::span<float> packed = floats(views[view++].region);
-        for (const SharedSum::Parameter& parameter : sum.parameters)
-            for (const BoundaryPiece& piece : toRoot ? parameter.toRoot : parameter.toOther)
-                if (piece.from == from && piece.to == to)
-                    member.work.eachRun(isRoot ? parameter.ofRoot : parameter.ofOther, piece,
-                                        [&](std::size_t first, std::size_t count) {
-                                            const std::span<float> here = member.gradients.subspan(first, count);
-                                            if (adds && sum.replaces)
-                                                context.operations->copy(packed.first(count), here);
-                                            else if (adds)
-                                                context.operations->run(kernels::Add{here, packed.first(count)});
-                                            else
-                                                context.operations->copy(here, packed.first(count));
-                                            packed = packed.subspan(count);
-                                        });
-    }
-}
-
 /// What a member of a copy of a stage has, between steps; nothing where that is not known here.
 std::vector<float> GroupTraining::valuesOf(std::size_t copy, std::size_t member, BufferKind kind) const
 {
@@ -458,8 +380,9 @@ std::vector<float> GroupTraining::valuesOf(std::size_t copy, std::size_t member,
 
 WholeTensors GroupTraining::whole(BufferKind kind) const
 {
-    const bool inShares = m_program->shardedOptimizer && kind == BufferKind::Parameters
-                          && kindOfParameters() == BufferKind::OptimizerState;
+    const bool gradients = kind == BufferKind::Gradients; // of which every replica has room for all
+    const bool inShares =
+        m_program->shardedOptimizer && (gradients || kindOfParameters() == BufferKind::OptimizerState);
     WholeTensors found;
     const auto perReplica = static_cast<std::size_t>(m_stages.perReplica);
     for (std::size_t s = 0; s < perReplica; ++s) { // replicas have the same, or shares of it
@@ -467,9 +390,13 @@ WholeTensors GroupTraining::whole(BufferKind kind) const
         for (std::size_t m = 0; m < values.size(); ++m) {
             values[m].resize(m_members[s][m]->work.parameterCount());
             for (std::size_t copy = s; copy < (inShares ? m_members.size() : s + 1); copy += perReplica) {
-                const std::vector<float> share = valuesOf(copy, m, kind);
-                std::copy(share.begin(), share.end(),
-                          values[m].begin() + (inShares ? m_members[copy][m]->share.begin : 0));
+                const std::vector<float> found = valuesOf(copy, m, kind);
+                const Member& member = *m_members[copy][m];
+                if (!inShares)
+                    std::copy(found.begin(), found.end(), values[m].begin());
+                else if (!found.empty())
+                    std::copy_n(found.begin() + (gradients ? member.share.begin : 0), member.updated(),
+                                values[m].begin() + member.share.begin);
             }
         }
         const std::vector<MemberParameter>& layout = m_members[s].front()->work.parameters();

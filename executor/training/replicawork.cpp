@@ -15,19 +15,33 @@ ReplicaShare TrainingWork::shareOf(int stage, int replica) const
     return m_program->shardedOptimizer ? shareOfReplica(count, replica, replicas()) : ReplicaShare{0, count};
 }
 
-std::span<const float> TrainingWork::wholeMasters(int stage) const
+std::span<const float> TrainingWork::ofShares(int stage, BufferKind kind) const
 {
-    std::vector<float>& whole = m_wholeMasters[stage];
-    whole.clear();
+    std::vector<float>& whole = m_ofShares[{stage, kind}];
+    whole.resize(at(stage).maths.parameters().count());
+    const bool gradients = kind == BufferKind::Gradients; // of which every replica has room for all
     for (int replica = 0; replica < replicas(); ++replica) {
-        const std::span<const float> found =
-            onHost(copyOf(stage, replica).parameters, stage, replica, BufferKind::OptimizerState);
-        const auto count = static_cast<std::size_t>(shareOf(stage, replica).count());
-        if (found.size() < count)
+        const StageCopy& copy = copyOf(stage, replica);
+        const ReplicaShare share = shareOf(stage, replica);
+        const std::span<const float> found = onHost(gradients ? copy.gradients : copy.parameters, stage, replica, kind);
+        const auto count = static_cast<std::size_t>(share.count()),
+                   first = static_cast<std::size_t>(gradients ? share.begin : 0);
+        if (found.size() < first + count)
             return {}; // not fetched
-        whole.insert(whole.end(), found.begin(), found.begin() + static_cast<std::ptrdiff_t>(count));
+        std::copy_n(found.begin() + static_cast<std::ptrdiff_t>(first), count, whole.begin() + share.begin);
     }
     return whole;
+}
+
+void TrainingWork::findLastWeightGrads()
+{
+    m_sumsTied.assign(m_program->tasks.size(), false);
+    std::map<std::pair<int, int>, TaskId> last;
+    for (TaskId t = 0; t < m_program->tasks.size(); ++t)
+        if (const Task& task = m_program->tasks[t]; task.kind == TaskKind::Compute && makesWeightGrad(task.op))
+            last[{task.stage, task.replica}] = t;
+    for (const auto& [copy, task] : last)
+        m_sumsTied[task] = !m_program->versioned();
 }
 
 /// Updates the own share, or puts in place what another replica updated.
@@ -47,7 +61,6 @@ void TrainingWork::updateShare(const TaskContext& context, StageCopy& copy) cons
             on.run(kernels::copyOf<std::byte>(bytes(view.region), storedOf(view.description.replica)));
         return;
     }
-    sumTiedGradients(on, stage.maths.parameters(), copy.gradients);
     const ReplicaShare share = shareOf(task.stage, task.replica);
     const auto begin = static_cast<std::size_t>(share.begin), count = static_cast<std::size_t>(share.count());
     const std::span<float> parameters =
@@ -78,7 +91,8 @@ Region TrainingWork::sharedPart(const Task& reduce, const BufferView& gradients)
 
 void TrainingWork::reduce(const TaskContext& context, Region own, Region theirs, bool both)
 {
-    context.operations->run(kernels::Add{floats(own), floats(theirs)});
+    if (own.bytes > 0)
+        context.operations->run(kernels::Add{floats(own), floats(theirs)});
     if (both)
         context.operations->copy(floats(own), floats(theirs));
 }

@@ -158,13 +158,13 @@ double SequentialTrainer::step(const AccumulationOrder& order)
     draw();
     const double loss = forward();
     backward(order);
-    // What two stages share is added within a replica first, as the Program does; in a single stage it is
-    // part of the update.
-    for (std::size_t replica = 0; m_stages.size() > 1 && replica < replicas; ++replica)
-        reduceTied(replica);
+    // What two stages share, or the two ends of one, is added within a replica first, as the Program does.
+    for (std::size_t replica = 0; replica < replicas; ++replica)
+        if (m_stages.size() > 1)
+            reduceTied(replica);
+        else
+            sumTiedGradients(kernels::hostOperations(), m_stages[0].maths.parameters(), m_stages[0].gradients[replica]);
     reduceReplicas();
-    if (m_stages.size() == 1)
-        sumTiedGradients(kernels::hostOperations(), m_stages[0].maths.parameters(), m_stages[0].gradients[0]);
     ++m_step;
     for (Stage& stage : m_stages) {
         stage.optimizer.update(kernels::hostOperations(), m_step, stage.parameters, stage.gradients[0],

@@ -60,6 +60,7 @@ void TrainingWork::prepare(const Program& program, std::span<const Region> regio
                     "the built-in models average over as many in every update");
     }
     m_regions.assign(regions.begin(), regions.end());
+    findLastWeightGrads();
     preparePlaces();
     if (m_choices && m_backend)
         m_choices->prepare(program, *m_backend);
@@ -416,6 +417,8 @@ void TrainingWork::compute(const TaskContext& context)
     case Op::W: maths.weightGrad(memory.saved, gradients); break;
     case Op::U: break;
     }
+    if (m_sumsTied[context.id])
+        sumTiedGradients(*context.operations, maths.parameters(), copy.gradients);
     for (const std::span<std::byte> skip : memory.skipInputGrads)
         context.operations->run(kernels::copyOf<std::byte>(memory.inputGrad, skip));
     if (versioned)
@@ -447,7 +450,6 @@ void TrainingWork::update(const TaskContext& context)
         updateShare(context, copy);
         return;
     }
-    sumTiedGradients(*context.operations, stage.maths.parameters(), copy.gradients);
     stage.optimizer.update(*context.operations, context.step + 1, copy.parameters, copy.gradients, copy.state);
     if (stage.maths.isWidened())
         stage.maths.store(*context.operations, copy.parameters, copy.stored);

@@ -95,7 +95,7 @@ public:
     std::span<const float> parameters(int stage, int replica = 0) const
     {
         if (m_program->shardedOptimizer && kindOfParameters() == BufferKind::OptimizerState)
-            return wholeMasters(stage);
+            return ofShares(stage, BufferKind::OptimizerState);
         const std::span<const float> found =
             onHost(copyOf(stage, replica).parameters, stage, replica, kindOfParameters());
         return found.first(std::min(found.size(), at(stage).maths.parameters().count()));
@@ -106,10 +106,13 @@ public:
         const std::span<const float> found = onHost(copyOf(stage, 0).state, stage, 0, BufferKind::OptimizerState);
         return found.last(std::min(found.size(), at(stage).optimizer.stateElements())); // behind the master copies
     }
-    /// Of the last step, after the reductions over shared parameters and replicas.
+    /// Of the last step, after the reductions over shared parameters and replicas; put together of what the replicas
+    /// have sums of where they share the optimizer's state out.
     std::span<const float> gradients(int stage, int replica = 0) const
     {
-        return onHost(copyOf(stage, replica).gradients, stage, replica, BufferKind::Gradients);
+        return m_program->shardedOptimizer
+                   ? ofShares(stage, BufferKind::Gradients)
+                   : onHost(copyOf(stage, replica).gradients, stage, replica, BufferKind::Gradients);
     }
 
 private:
@@ -144,8 +147,9 @@ private:
     void initialise(std::size_t copy);
     /// Of a stage's parameters what a replica updates.
     ReplicaShare shareOf(int stage, int replica) const;
-    /// What the replicas keep of a stage's master copies, one behind the other.
-    std::span<const float> wholeMasters(int stage) const;
+    /// Of a stage's master copies or gradients the replicas' shares, put together.
+    std::span<const float> ofShares(int stage, BufferKind kind) const;
+    void findLastWeightGrads();
     void updateShare(const TaskContext& context, StageCopy& copy) const;
     bool isLocal(int device) const { return !m_backend || m_backend->isLocal(device); }
     const Place& placeOf(int device) const { return m_places[device]; }
@@ -178,12 +182,15 @@ private:
     Start m_start;
     std::function<void(int, double)> m_listener;
     Backend* m_backend = nullptr;
-    std::vector<Place> m_places;     ///< per device
-    std::vector<Region> m_regions;   ///< per buffer
+    std::vector<Place> m_places;   ///< per device
+    std::vector<Region> m_regions; ///< per buffer
+    /// Per task: the last weight gradient of a stage, behind which what embedding and head have both is added up where
+    /// one stage has the two; before sums over replicas.
+    std::vector<bool> m_sumsTied;
     std::vector<int> m_deviceOfCopy; ///< -1: there is none
     std::map<BufferId, std::vector<std::byte>> m_mirrors;
-    mutable std::map<int, std::vector<float>> m_wholeMasters; ///< per stage, made when asked for
-    std::vector<StageCopy> m_copies;                          ///< replica 0's stage 0, stage 1, …, replica 1's …
+    mutable std::map<std::pair<int, BufferKind>, std::vector<float>> m_ofShares; ///< per stage, made when asked for
+    std::vector<StageCopy> m_copies; ///< replica 0's stage 0, stage 1, …, replica 1's …
     int m_sequencePieces;
     std::uint64_t m_seed;
     const TrainingData& m_data;

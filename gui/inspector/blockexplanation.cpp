@@ -2,6 +2,7 @@
 // Walks back along the latest dependency of each start. O(chain length) after finding the block.
 #include "gui/inspector/blockexplanation.h"
 
+#include "core/program/replicasums.h"
 #include "gui/document/document.h"
 #include "gui/widgets/words.h"
 
@@ -200,10 +201,7 @@ std::optional<BlockAnswers> explainBlock(const Design& design, const Prediction&
     for (TaskId t = answers.task + 1; t < program.tasks.size(); ++t) {
         if (program.tasks[t].kind != TaskKind::Transfer || program.afterData[t] != answers.task)
             continue;
-        Bytes bytes = 0;
-        for (const BufferId buffer : program.writes(t))
-            bytes += program.buffers.bytes(buffer);
-        answers.feeds.push_back({t, program.tasks[t].peer, bytes});
+        answers.feeds.push_back({t, program.tasks[t].peer, movedBytes(program, t)});
     }
     const LatestInput cause = latestInput(program, timeline, answers.task);
     if (answers.idleBefore > hostGapBefore(prediction, answers.task, cause)) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "gui/timeline/transferlanes.h"
 
+#include "core/program/replicasums.h"
 #include "gui/timeline/lanestrip.h"
 #include "gui/widgets/words.h"
 
@@ -149,9 +150,7 @@ QString TransferLanes::text(int device, std::size_t index, const Timeline& times
     if (!prediction || index >= list.size())
         return {};
     const IssuedTransfer& issued = list[index];
-    Bytes bytes = 0;
-    for (const BufferId buffer : prediction->program.reads(issued.task))
-        bytes += prediction->program.buffers.bytes(buffer);
+    const Bytes bytes = movedBytes(prediction->program, issued.task);
     return transferWords("%1 %2 as number %3 of %4: %5, %6 to %7%8")
         .arg(deviceLabel(m_document.design(), device),
              issued.sends ? transferWords("sends") : transferWords("receives"))

@@ -3,6 +3,7 @@
 #include "traces/analysis/achievedrates.h"
 
 #include "core/cluster/devicename.h"
+#include "core/program/replicasums.h"
 #include "core/workload/recomputedtensors.h"
 #include "traces/store/database.h"
 
@@ -116,10 +117,7 @@ std::vector<AchievedRate> achievedRates(const Design& design, const Program& pro
             const double scale = task.microbatch < std::ssize(scales) ? scales[task.microbatch].time : 1;
             add(devices[task.device], scale * flops[task.stage].of(task.op), time);
         } else if (task.kind == TaskKind::Transfer) {
-            double bytes = 0;
-            for (const BufferId buffer : program.reads(t))
-                bytes += static_cast<double>(program.buffers.bytes(buffer));
-            if (bytes > 0)
+            if (const auto bytes = static_cast<double>(movedBytes(program, t)); bytes > 0)
                 add(links[{task.device, task.peer}], bytes, time);
         }
     }

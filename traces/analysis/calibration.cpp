@@ -248,10 +248,11 @@ Calibration calibrate(const Design& design, const std::vector<NamedTrace>& trace
                     if (pairs.ranTogether(timeline, id))
                         continue;
                     const Nanoseconds duration = timeline.end[id] - timeline.start[id];
-                    if (program.shardedOptimizer && isUpdate(task.kind)) {
-                        if (task.kind == TaskKind::Update) // of a share
-                            stages[task.stage].ofOp[indexOf(task.op)].push_back(duration * program.replicas());
-                    } else if (!isReduction(task.kind))
+                    if (isUpdate(task.kind) && task.kind != TaskKind::Update)
+                        continue; // hands weights on, for which no time is predicted
+                    if (program.shardedOptimizer && task.kind == TaskKind::Update) // of a share
+                        stages[task.stage].ofOp[indexOf(task.op)].push_back(duration * program.replicas());
+                    else if (!isReduction(task.kind))
                         stages[task.stage].ofOp[indexOf(task.op)].push_back(
                             ofUsualMicrobatch(design.costs, task, duration));
                     else if (task.kind == TaskKind::Reduce) // over replicas a sum takes its links' time

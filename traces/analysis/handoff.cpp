@@ -2,6 +2,8 @@
 // Collects the times of transfers per pair and size and fits latency and bandwidth by least squares. O(tasks) per step.
 #include "traces/analysis/handoff.h"
 
+#include "core/program/replicasums.h"
+
 #include <algorithm>
 #include <cmath>
 
@@ -12,8 +14,7 @@ Handoffs::Handoffs(const Program& program)
 {
     for (TaskId id = 0; id < program.tasks.size(); ++id)
         if (program.tasks[id].kind == TaskKind::Transfer)
-            for (const BufferId buffer : program.reads(id))
-                m_bytes[id] += program.buffers.bytes(buffer);
+            m_bytes[id] = movedBytes(program, id);
     for (const Program::Device& device : program.devices) {
         TaskId before = none;
         for (const Instruction& instruction : device.instructions)

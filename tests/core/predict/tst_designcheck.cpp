@@ -60,6 +60,16 @@ private Q_SLOTS:
         QVERIFY2(found.front().what.find("a group's member, needs") == 0, found.front().what.c_str());
     }
 
+    /// A group's number for memory is its smallest member's, and its estimate is of the fullest one.
+    void aGroupFitsWhereItsMembersDo()
+    {
+        Design design = withStrategy(test::groupDesign("1f1b", {{1e9, 5e8}, {1e9, 1e9}}, 4), sharding::Strategy::Even);
+        design.cluster.devices[1].memory = 1024;
+        std::vector<MemoryPeak> crossed;
+        const Diagnostics found = checkDesign(design, &crossed);
+        QVERIFY2(found.empty() && crossed.empty(), toString(found).c_str());
+    }
+
     void theMomentAndThePartsOfAPeakAreNamed()
     {
         Design design = twoStages();

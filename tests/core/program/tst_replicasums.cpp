@@ -200,7 +200,7 @@ private Q_SLOTS:
             const QString fault = test::checkLifetimes(program);
             QVERIFY2(fault.isEmpty(), qPrintable(fault));
             QVERIFY(checkDeadlock(program, Communication::Overlapped).empty());
-            QCOMPARE(endOfBlocks(prediction), endOfBlocks(whole));
+            QVERIFY(endOfBlocks(prediction) <= endOfBlocks(whole)); // shorter sums fit between blocks
             const int all = program.replicas();
             Bytes state = 0;
             std::map<int, Bytes> put; // per replica: what others updated
@@ -220,6 +220,22 @@ private Q_SLOTS:
                 }
             }
             QCOMPARE(updates, all * program.stages());
+            // Of the gradients everyone is sent what it updates with, or sums up for others: half at the most.
+            Bytes exchanged = 0, sentOn = 0, shares = 0;
+            for (const Buffer& buffer : program.buffers)
+                exchanged += buffer.kind == BufferKind::ReduceInbox ? buffer.bytes : 0;
+            QCOMPARE(exchanged, Bytes{4 * 25'000} * (all - 1) * program.stages());
+            for (TaskId t = 0; t < program.tasks.size(); ++t)
+                if (program.tasks[t].kind == TaskKind::Transfer
+                    && program.buffers[program.writes(t).front()].kind == BufferKind::Gradients)
+                    sentOn += movedBytes(program, t);
+            for (const ReplicaCopy& copy : replicaCopies(all))
+                shares += 4 * shareOfReplica(25'000, copy.to, all).count();
+            QCOMPARE(sentOn, shares * program.stages());
+            Bytes before = 0;
+            for (const Buffer& buffer : whole.program.buffers)
+                before += buffer.kind == BufferKind::ReduceInbox ? buffer.bytes : 0;
+            QVERIFY(2 * exchanged <= before);
             QCOMPARE(put.size(), static_cast<std::size_t>(all));
             for (const auto& [replica, bytes] : put) {
                 Bytes own = 0;

@@ -121,15 +121,51 @@ private Q_SLOTS:
     {
         for (const std::int64_t count : {0, 1, 7, 12, 1'000'003})
             for (const int replicas : {1, 2, 3, 5, 8}) {
+                std::vector<ReplicaShare> shares;
+                for (int replica = 0; replica < replicas; ++replica)
+                    shares.push_back(shareOfReplica(count, replica, replicas));
+                std::sort(shares.begin(), shares.end(), [](const ReplicaShare& a, const ReplicaShare& b) {
+                    return std::pair(a.begin, a.end) < std::pair(b.begin, b.end);
+                });
                 std::int64_t end = 0;
-                for (int replica = 0; replica < replicas; ++replica) {
-                    const ReplicaShare share = shareOfReplica(count, replica, replicas);
+                for (const ReplicaShare& share : shares) {
                     QCOMPARE(share.begin, end);
                     end = share.end;
                     QVERIFY(share.count() == count / replicas || share.count() == count / replicas + 1);
                 }
                 QCOMPARE(end, count);
             }
+    }
+
+    void theRoundsLeaveEveryReplicaTheSumOfItsShare()
+    {
+        constexpr std::int64_t count = 1003;
+        for (const int replicas : {1, 2, 3, 4, 5, 6, 7, 8, 11}) {
+            std::vector<ReplicaShare> kept(std::size_t(replicas), {0, count});
+            std::int64_t sent = 0;
+            for (const ReplicaPair& pair : replicaPairs(replicas)) {
+                ReplicaShare &root = kept[std::size_t(pair.root)], &other = kept[std::size_t(pair.other)];
+                QVERIFY(root == other); // of the same replicas' shares
+                const ReplicaShare before = root;
+                root = keptBehind(count, pair, pair.root, replicas);
+                other = keptBehind(count, pair, pair.other, replicas);
+                if (other.count() > 0) {
+                    QCOMPARE(std::min(root.begin, other.begin), before.begin);
+                    QCOMPARE(std::max(root.end, other.end), before.end);
+                    QVERIFY(root.end == other.begin || other.end == root.begin);
+                } else {
+                    QVERIFY(root == before);
+                }
+                sent += root.count() + other.count();
+            }
+            QCOMPARE(sent, (replicas - 1) * count); // and not 2 · count for every pair
+            for (const ReplicaCopy& copy : replicaCopies(replicas))
+                kept[std::size_t(copy.to)] = kept[std::size_t(copy.from)];
+            for (int replica = 0; replica < replicas; ++replica) {
+                const ReplicaShare share = shareOfReplica(count, replica, replicas);
+                QVERIFY(kept[std::size_t(replica)].begin <= share.begin && share.end <= kept[std::size_t(replica)].end);
+            }
+        }
     }
 
     void allReplicasMeetInRoundsOfPairs()

@@ -31,12 +31,12 @@ Schedule copies(std::string_view family, int replicas, int devices = 2, int micr
 }
 
 /// The tiny GPT on so many copies of the pipeline.
-Design tinyCopies(std::string_view family, int replicas, bool tied = true)
+Design tinyCopies(std::string_view family, int replicas, bool tied = true, int devices = 2)
 {
     ModelShape shape = test::gptShape(8, 16, 2, 256, 8, 2);
     shape.ffn = 32;
     shape.tiedHead = tied;
-    Design design = test::evenDesign({}, copies(family, replicas));
+    Design design = test::evenDesign({}, copies(family, replicas, devices));
     design.name = "tiny";
     shape.sequencePieces = design.schedule.sequencePieces;
     design.workload = test::workloadOf(shape);
@@ -110,13 +110,15 @@ private Q_SLOTS:
                 QTest::addRow("two of %s%s", family, narrow ? ", bf16" : "") << QByteArray(family) << 2 << narrow;
         QTest::addRow("three of 1f1b") << QByteArray("1f1b") << 3 << false;
         QTest::addRow("four of gpipe, bf16") << QByteArray("gpipe") << 4 << true;
+        QTest::addRow("five of one device with both ends of the model") << QByteArray("gpipe") << 5 << false;
+        QTest::addRow("six of 1f1b") << QByteArray("1f1b") << 6 << false;
     }
     void sharesOfTheOptimizersStateEndWithTheSameParameters()
     {
         QFETCH(QByteArray, family);
         QFETCH(int, replicas);
         QFETCH(bool, narrow);
-        Design design = tinyCopies(family.toStdString(), replicas);
+        Design design = tinyCopies(family.toStdString(), replicas, true, replicas == 5 ? 1 : 2);
         if (narrow) {
             ModelShape shape = design.workload->shape;
             shape.dataType = DataType::Bf16;

@@ -5,6 +5,7 @@
 #include "core/design/recutcosts.h"
 #include "core/design/redesign.h"
 #include "core/design/stagecosts.h"
+#include "core/families/family.h"
 #include "core/files/designfile.h"
 #include "testmain.h"
 #include "traces/analysis/calibration.h"
@@ -234,6 +235,34 @@ private Q_SLOTS:
         Design reality = design;
         reality.costs = real;
         QCOMPARE(predict(calibrated).metrics.makespan, predict(reality).metrics.makespan);
+    }
+
+    void whatHandsWeightsOnIsNoUpdate()
+    {
+        std::ptrdiff_t handedOn = 0;
+        for (const char* family : {"dp", "cdp-v1", "cdp-v2"}) {
+            Design design = smallDesign(family, 4, 4);
+            // Every device has copies of all stages, and puts new weights in their place.
+            FamilyParameters workers;
+            workers.devices = workers.microbatches = 4;
+            workers.layout = WorkerLayout::Workers;
+            design.schedule = makeSchedule(family, workers);
+            Costs real = realCosts(design);
+            for (StageCosts& stage : real.stages)
+                stage.update = 500'000;
+            const Program program = predict(design).program;
+            const auto of = [&](TaskKind kind) {
+                return std::count_if(program.tasks.begin(), program.tasks.end(),
+                                     [kind](const Task& task) { return task.kind == kind; });
+            };
+            handedOn = std::max(handedOn, of(TaskKind::PutInPlace) - of(TaskKind::Update));
+            const std::string path =
+                record((std::string("update-") + family + ".db").c_str(), design, 3, [&](int) { return real; });
+            const Design calibrated = calibrate(design, TraceReader(path), family);
+            for (const StageCosts& stage : calibrated.costs.stages)
+                QCOMPARE(stage.update, Nanoseconds{500'000});
+        }
+        QVERIFY(handedOn > 0); // more of it than of updates
     }
 
     void pairsThatRanTogetherGiveTheirFactor()
