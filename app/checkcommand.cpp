@@ -31,10 +31,11 @@ struct CheckOptions {
                     "would allocate of each device")
             .typeName("host|mpi|cuda");
         command.option("--maths", maths, "with --for: as of `run` (auto)").typeName("auto|training|timed");
+        command.flag("--graphs", graphs, "with --for cuda: as of `run`");
         command.flag("--json", json, "print one JSON object");
     }
     std::string file, backend, maths = "auto";
-    bool json = false;
+    bool graphs = false, json = false;
 };
 
 std::string_view word(Severity severity)
@@ -107,7 +108,7 @@ std::optional<MemoryCheck> addBackend(const CheckOptions& options, const Design&
         throw Error("--for", "\"" + options.backend + "\" is no backend", "use host, mpi or cuda");
     if (hasErrors(validate(design.schedule, design.dataflow.skips)))
         return std::nullopt; // it runs nowhere
-    const BackendCheck check = checkForBackend(design, {options.backend, maths->second, false});
+    const BackendCheck check = checkForBackend(design, {options.backend, maths->second, false, false, options.graphs});
     found.insert(found.end(), check.found.begin(), check.found.end());
     if (hasErrors(found))
         return std::nullopt;
@@ -132,6 +133,8 @@ void addCheckCommand(CommandLine& line, int& exitCode)
         std::vector<MemoryPeak> crossed;
         Diagnostics found = checkDesign(design, &crossed);
         std::optional<MemoryCheck> held;
+        if (options->graphs && options->backend != "cuda")
+            throw Error("--graphs", "is of GPUs", "add --for cuda");
         if (!options->backend.empty())
             held = addBackend(*options, design, found);
         else if (options->maths != "auto")

@@ -106,7 +106,8 @@ void noteOfGroups(const Design& design, const RunMeans& means, Diagnostics& foun
 
 RunMeans meansOf(const RunOptions& options)
 {
-    return {options.backend, options.maths, options.clock == RunOptions::Clock::Virtual, options.gpus};
+    return {options.backend, options.maths, options.clock == RunOptions::Clock::Virtual, options.gpus,
+            options.runtime.captureBlocks};
 }
 
 Diagnostics whyNotTrainable(const Design& design)
@@ -184,6 +185,9 @@ BackendCheck checkForBackend(const Design& design, const RunMeans& means)
                 note(check.found, reason.where, "run with timed blocks instead of training: " + reason.what,
                      reason.hint);
     }
+    if (means.graphs && !hasErrors(check.found) && runsMembers(design, means))
+        note(check.found, "--graphs", "members of groups issue what they do one by one, and not as graphs",
+             "leave --graphs out, or use a cluster without groups");
     if (!check.trains && !hasErrors(check.found))
         noteOfGroups(design, means, check.found);
     if (check.trains)

@@ -18,6 +18,7 @@ struct RunMeans {
     RunOptions::Maths maths = RunOptions::Maths::Automatic;
     bool virtualClock = false;
     bool gpus = false;
+    bool graphs = false; ///< blocks are to be captured as CUDA graphs
 };
 inline constexpr std::string_view runBackends[] = {"host", "mpi", "cuda"};
 RunMeans meansOf(const RunOptions& options);

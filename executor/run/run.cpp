@@ -66,9 +66,6 @@ public:
         m_result.predictedPeakBytes = peaksOf(m_program);
         if (m_groups && m_trains && (m_peers || options.backend == "cuda") && m_result.speaks)
             noteOtherRoom(*m_groups, design, m_peers != nullptr, m_result.notes);
-        if (m_groups && options.runtime.captureBlocks)
-            m_result.notes.push_back(
-                {Severity::Note, "--graphs", "members of groups issue what they do one by one, and not as graphs", {}});
         makeWork();
         m_result.maths = m_work->name();
     }
