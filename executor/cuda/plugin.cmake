@@ -8,19 +8,41 @@ if(PIPEWRIGHT_CUDA)
     find_program(PIPEWRIGHT_NVCC nvcc HINTS ENV CUDA_HOME PATHS /usr/local/cuda PATH_SUFFIXES bin)
     if(PIPEWRIGHT_NVCC)
         set(CMAKE_CUDA_COMPILER ${PIPEWRIGHT_NVCC})
-        set(PIPEWRIGHT_CUDA_ARCHITECTURES "75-real;80-real;86-real;89-real;90-real;100-real;120-real;90-virtual" CACHE STRING
-            "What the GPU code is compiled for; few are enough while developing")
-        set(CMAKE_CUDA_ARCHITECTURES ${PIPEWRIGHT_CUDA_ARCHITECTURES})
+        set(CMAKE_CUDA_ARCHITECTURES OFF) # for CMake's own trial, before the toolkit's version is known
         set(CMAKE_CUDA_COMPILER_LAUNCHER ${CMAKE_CXX_COMPILER_LAUNCHER})
         enable_language(CUDA)
-        find_package(CUDAToolkit 12.8 QUIET) # the first that knows all of these architectures
+        find_package(CUDAToolkit 12.4 QUIET) # the first with green contexts
+        set(architectures 75-real 80-real 86-real 89-real 90-real)
+        if(CUDAToolkit_VERSION VERSION_GREATER_EQUAL 12.8)
+            list(APPEND architectures 100-real 120-real)
+        endif()
+        set(PIPEWRIGHT_CUDA_ARCHITECTURES ${architectures} 90-virtual CACHE STRING
+            "What the GPU code is compiled for; few are enough while developing")
+        set(CMAKE_CUDA_ARCHITECTURES ${PIPEWRIGHT_CUDA_ARCHITECTURES})
+        find_path(PIPEWRIGHT_CUPTI_INCLUDE cupti.h HINTS ${CUDAToolkit_INCLUDE_DIRS} PATHS ${CUDAToolkit_BIN_DIR}/../extras/CUPTI
+                  PATH_SUFFIXES include)
     endif()
     if(NOT PIPEWRIGHT_NVCC)
-        feature_off("CUDA plugin" "nvcc was not found (the CUDA toolkit, 12.8 or later)")
+        feature_off("CUDA plugin" "nvcc was not found (the CUDA toolkit, 12.4 or later)")
     elseif(NOT CUDAToolkit_FOUND)
-        feature_off("CUDA plugin" "the CUDA toolkit is older than 12.8")
+        feature_off("CUDA plugin" "the CUDA toolkit is older than 12.4")
+    elseif(NOT PIPEWRIGHT_CUPTI_INCLUDE)
+        feature_off("CUDA plugin" "CUPTI's header was not found in the CUDA toolkit")
     else()
         set(major ${CUDAToolkit_VERSION_MAJOR})
+        # As small as all drivers of this major version can read: what --compress-mode=size makes needs one for CUDA 12.4
+        # (nvcc's documentation, at that option).
+        set(smallest --compress-mode=size)
+        if(major LESS 13)
+            set(smallest -Xfatbin=-compress-all)
+        endif()
+        # NCCL's header is the same for each toolkit, and lies in a folder with the other headers of one.
+        find_path(PIPEWRIGHT_NCCL_INCLUDE nccl.h HINTS ${CUDAToolkit_INCLUDE_DIRS})
+        if(PIPEWRIGHT_NCCL_INCLUDE)
+            configure_file(${PIPEWRIGHT_NCCL_INCLUDE}/nccl.h ${CMAKE_BINARY_DIR}/nccl/nccl.h COPYONLY)
+        else()
+            feature_off("NCCL between GPUs" "nccl.h was not found (PIPEWRIGHT_NCCL_INCLUDE)")
+        endif()
         file(GLOB_RECURSE sources CONFIGURE_DEPENDS executor/cuda/plugin/*.cpp)
         file(GLOB_RECURSE kernels CONFIGURE_DEPENDS kernels/cuda/*.cu)
         add_library(pipewright_cuda_kernels OBJECT ${kernels})
@@ -40,8 +62,9 @@ if(PIPEWRIGHT_CUDA)
         foreach(target pipewright_cuda pipewright_cuda_kernels pipewright_gpucheck pipewright_slicecheck)
             target_include_directories(${target} PRIVATE ${CMAKE_BINARY_DIR}/rooms/executor/cuda ${CMAKE_BINARY_DIR}/rooms/kernels
                                        ${CMAKE_BINARY_DIR}/rooms/core/cluster ${CMAKE_BINARY_DIR}/rooms/core/base)
+            target_include_directories(${target} SYSTEM PRIVATE ${CMAKE_BINARY_DIR}/nccl ${PIPEWRIGHT_CUPTI_INCLUDE})
             target_compile_options(${target} PRIVATE
-                $<$<COMPILE_LANGUAGE:CUDA>:-std=c++20 --extended-lambda --Werror=all-warnings>)
+                $<$<COMPILE_LANGUAGE:CUDA>:-std=c++20 --extended-lambda --Werror=all-warnings ${smallest}>)
             set_target_properties(${target} PROPERTIES CXX_VISIBILITY_PRESET hidden CUDA_VISIBILITY_PRESET hidden
                                   CUDA_STANDARD_REQUIRED OFF UNITY_BUILD OFF)
         endforeach()
@@ -50,17 +73,23 @@ if(PIPEWRIGHT_CUDA)
         target_link_libraries(pipewright_cuda PRIVATE CUDA::cudart_static ${CMAKE_DL_LIBS} rt Threads::Threads)
         target_link_options(pipewright_cuda PRIVATE -Wl,--no-undefined -Wl,--exclude-libs,ALL)
 
-        find_program(PIPEWRIGHT_CUDA12 nvcc PATHS /usr/local/cuda-12.9 /usr/local/cuda-12.8 PATH_SUFFIXES bin NO_DEFAULT_PATH
-                     DOC "nvcc of CUDA 12.8 or later, for a second plugin, which drivers from R525 on run")
+        find_program(PIPEWRIGHT_CUDA12 nvcc PATHS /usr/local/cuda-12.9 /usr/local/cuda-12.8 /usr/local/cuda-12.6
+                     /usr/local/cuda-12.5 /usr/local/cuda-12.4 PATH_SUFFIXES bin NO_DEFAULT_PATH
+                     DOC "nvcc of CUDA 12.4 or later, for a second plugin, which drivers from R525 on run")
+        set(PIPEWRIGHT_CUDA12_ARCHITECTURES "" CACHE STRING "What it is compiled for; empty: all that its toolkit knows")
         if(PIPEWRIGHT_CUDA12 AND major GREATER 12)
             include(ExternalProject)
             set(second ${CMAKE_BINARY_DIR}/cuda12)
-            string(REPLACE ";" "|" architectures "${PIPEWRIGHT_CUDA_ARCHITECTURES}")
+            set(chosen "")
+            if(PIPEWRIGHT_CUDA12_ARCHITECTURES)
+                string(REPLACE ";" "|" chosen "-DPIPEWRIGHT_CUDA_ARCHITECTURES=${PIPEWRIGHT_CUDA12_ARCHITECTURES}")
+            endif()
             set(second_files ${second}/bin/pipewright_cuda12.so ${second}/bin/pipewright_gpucheck12
                              ${second}/bin/pipewright_slicecheck12)
             ExternalProject_Add(pipewright_second_plugin SOURCE_DIR ${CMAKE_SOURCE_DIR} BINARY_DIR ${second} PREFIX ${second}/made
-                CMAKE_ARGS -DPIPEWRIGHT_NVCC=${PIPEWRIGHT_CUDA12} -DPIPEWRIGHT_CUDA_ARCHITECTURES=${architectures}
-                           -DCMAKE_CUDA_FLAGS=${CMAKE_CUDA_FLAGS} -DCMAKE_BUILD_TYPE=${CMAKE_BUILD_TYPE} -DCMAKE_MODULE_LINKER_FLAGS=${CMAKE_MODULE_LINKER_FLAGS}
+                CMAKE_ARGS -DPIPEWRIGHT_NVCC=${PIPEWRIGHT_CUDA12} ${chosen} -DPIPEWRIGHT_NCCL_INCLUDE=${PIPEWRIGHT_NCCL_INCLUDE}
+                           -DCMAKE_CUDA_FLAGS=${CMAKE_CUDA_FLAGS} -DCMAKE_BUILD_TYPE=${CMAKE_BUILD_TYPE}
+                           -DCMAKE_EXE_LINKER_FLAGS=${CMAKE_EXE_LINKER_FLAGS} -DCMAKE_MODULE_LINKER_FLAGS=${CMAKE_MODULE_LINKER_FLAGS}
                            -DPIPEWRIGHT_GUI=OFF -DPIPEWRIGHT_TESTS=OFF -DPIPEWRIGHT_MPI=OFF -DPIPEWRIGHT_GECODE=OFF
                 LIST_SEPARATOR | BUILD_ALWAYS ON BUILD_BYPRODUCTS ${second_files} INSTALL_COMMAND ""
                 BUILD_COMMAND ${CMAKE_COMMAND} --build <BINARY_DIR> --target pipewright_cuda pipewright_gpucheck pipewright_slicecheck)

@@ -13,6 +13,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <utility>
 
 namespace pipewright::plugin {
@@ -24,14 +25,26 @@ namespace {
         use(cuptiActivityRegisterTimestampCallback) use(cuptiActivityEnable) use(cuptiActivityEnableAndDump)           \
             use(cuptiActivityDisable) use(cuptiActivityFlushAll) use(cuptiActivityGetNextRecord)                       \
                 use(cuptiActivityGetNumDroppedRecords) use(cuptiActivityPushExternalCorrelationId)                     \
-                    use(cuptiActivityPopExternalCorrelationId) use(cuptiActivityEnableDriverApi)                       \
-                        use(cuptiActivityEnableAllSyncRecords) use(cuptiActivityEnableRuntimeApi)                      \
-                            use(cuptiGetCallbackName)
+                    use(cuptiActivityPopExternalCorrelationId) use(cuptiGetCallbackName)
+
+/// What CUPTI of CUDA 12.9 has and that of 12.4 has not, as cupti_activity.h declares it.
+using EnableCall = CUptiResult(CUpti_CallbackId call, uint8_t enable);
+using EnableRecords = CUptiResult(uint8_t enable);
+#if CUPTI_API_VERSION >= 28
+static_assert(
+    std::is_same_v<
+        EnableCall,
+        decltype(cuptiActivityEnableDriverApi)> && std::is_same_v<EnableCall, decltype(cuptiActivityEnableRuntimeApi)> && std::is_same_v<EnableRecords, decltype(cuptiActivityEnableAllSyncRecords)>);
+#endif
 
 struct Cupti {
 #define PIPEWRIGHT_DECLARE(name) decltype(&::name) name = nullptr;
     PIPEWRIGHT_CUPTI(PIPEWRIGHT_DECLARE)
 #undef PIPEWRIGHT_DECLARE
+    // Null where the library is too old for them.
+    EnableCall* enableDriverCall = nullptr;
+    EnableCall* enableRuntimeCall = nullptr;
+    EnableRecords* enableAllSyncRecords = nullptr;
 
     int check(CUptiResult code, const char* what) const
     {
@@ -130,7 +143,6 @@ constexpr CUpti_ActivityKind kinds[] = {CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION
                                         CUPTI_ACTIVITY_KIND_MEMCPY2,
                                         CUPTI_ACTIVITY_KIND_MEMSET,
                                         CUPTI_ACTIVITY_KIND_MEMORY2,
-                                        CUPTI_ACTIVITY_KIND_SYNCHRONIZATION,
                                         CUPTI_ACTIVITY_KIND_OVERHEAD,
                                         CUPTI_ACTIVITY_KIND_RUNTIME};
 
@@ -154,13 +166,22 @@ int enable(const Cupti& cupti)
                               "cuptiActivityRegisterCallbacks");
     for (const CUpti_ActivityKind kind : kinds)
         code = code ? code : cupti.check(cupti.cuptiActivityEnable(kind), "cuptiActivityEnable");
-    for (const CUpti_CallbackId launch : launches)
-        code = code ? code : cupti.check(cupti.cuptiActivityEnableDriverApi(launch, 1), "cuptiActivityEnableDriverApi");
-    for (const CUpti_CallbackId question : questions) // after the kind of all calls, which overrides it
-        code = code ? code
-                    : cupti.check(cupti.cuptiActivityEnableRuntimeApi(question, 0), "cuptiActivityEnableRuntimeApi");
-    // Not every question whether an event has happened: only those that were answered with yes.
-    code = code ? code : cupti.check(cupti.cuptiActivityEnableAllSyncRecords(0), "cuptiActivityEnableAllSyncRecords");
+    if (!cupti.enableDriverCall) // then all of the driver's calls, of which those are kept that launched something
+        code = code ? code : cupti.check(cupti.cuptiActivityEnable(CUPTI_ACTIVITY_KIND_DRIVER), "cuptiActivityEnable");
+    else
+        for (const CUpti_CallbackId launch : launches)
+            code = code ? code : cupti.check(cupti.enableDriverCall(launch, 1), "cuptiActivityEnableDriverApi");
+    if (cupti.enableRuntimeCall)
+        for (const CUpti_CallbackId question : questions) // after the kind of all calls, which overrides it
+            code = code ? code : cupti.check(cupti.enableRuntimeCall(question, 0), "cuptiActivityEnableRuntimeApi");
+    // Not every question whether an event has happened: only those that were answered with yes. Where it is all or
+    // nothing there are no records of waiting.
+    if (cupti.enableAllSyncRecords) {
+        code = code
+                   ? code
+                   : cupti.check(cupti.cuptiActivityEnable(CUPTI_ACTIVITY_KIND_SYNCHRONIZATION), "cuptiActivityEnable");
+        code = code ? code : cupti.check(cupti.enableAllSyncRecords(0), "cuptiActivityEnableAllSyncRecords");
+    }
     // Contexts that are there already tell which GPU they are of.
     return code ? code
                 : cupti.check(cupti.cuptiActivityEnableAndDump(CUPTI_ACTIVITY_KIND_CONTEXT),
@@ -173,8 +194,13 @@ int disable(const Cupti& cupti, CUpti_SubscriberHandle subscriber)
     for (const CUpti_ActivityKind kind : kinds)
         cupti.cuptiActivityDisable(kind);
     cupti.cuptiActivityDisable(CUPTI_ACTIVITY_KIND_CONTEXT);
-    for (const CUpti_CallbackId launch : launches)
-        cupti.cuptiActivityEnableDriverApi(launch, 0);
+    if (cupti.enableAllSyncRecords)
+        cupti.cuptiActivityDisable(CUPTI_ACTIVITY_KIND_SYNCHRONIZATION);
+    if (!cupti.enableDriverCall)
+        cupti.cuptiActivityDisable(CUPTI_ACTIVITY_KIND_DRIVER);
+    else
+        for (const CUpti_CallbackId launch : launches)
+            cupti.enableDriverCall(launch, 0);
     return cupti.check(cupti.cuptiUnsubscribe(subscriber), "cuptiUnsubscribe");
 }
 
@@ -194,6 +220,12 @@ int startActivities(const char* path)
         return fault(std::string(path) + " has no " #name);
     PIPEWRIGHT_CUPTI(PIPEWRIGHT_LOAD)
 #undef PIPEWRIGHT_LOAD
+    const auto newer = [library](auto*& function, const char* name) {
+        function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(library, name));
+    };
+    newer(cupti.enableDriverCall, "cuptiActivityEnableDriverApi");
+    newer(cupti.enableRuntimeCall, "cuptiActivityEnableRuntimeApi");
+    newer(cupti.enableAllSyncRecords, "cuptiActivityEnableAllSyncRecords");
     // Subscribing first: it fails at once when another profiler is there.
     if (const int code = cupti.check(cupti.cuptiSubscribe(&only.subscriber, ignoreCallback, nullptr), "cuptiSubscribe");
         code != 0)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Slices of a GPU: green contexts, which give streams a part of the multiprocessors for themselves. They are the
-// driver's, reached by the runtime's entry points, so that nothing is linked with the driver. Memory is the whole
+// driver's, reached by its entry points, so that nothing is linked with it. Memory is the whole
 // GPU's; so are its caches, its bandwidth and its power, which slices still share.
 #include "executor/cuda/plugin/plugin.h"
 #include "executor/cuda/slicesteps.h"
@@ -8,7 +8,9 @@
 #include <cuda.h>
 
 #include <algorithm>
+#include <dlfcn.h>
 #include <numeric>
+#include <type_traits>
 #include <vector>
 
 namespace pipewright::plugin {
@@ -19,19 +21,31 @@ namespace {
 /// (cudaTypedefs.h). A driver gives the newest form of a function that is not newer than this.
 constexpr unsigned greenContexts = 12050;
 
-template<typename Function>
-int entryPoint(const char* name, Function*& function)
+/// As cuda.h declares cuGreenCtxStreamCreate from 12.5 on; the plugin is built with 12.4, too.
+using CreateStream = CUresult(CUstream*, CUgreenCtx, unsigned flags, int priority);
+#if CUDA_VERSION >= 12050
+static_assert(std::is_same_v<CreateStream, decltype(cuGreenCtxStreamCreate)>);
+#endif
+
+using EntryPoints = decltype(&cuGetProcAddress); // in its newest form, cuGetProcAddress_v2
+
+/// Asked for at the driver itself, which the runtime has opened by now: before 12.5 the runtime gives only what its own
+/// version knows. Null without a driver.
+EntryPoints entryPoints()
 {
-    cudaDriverEntryPointQueryResult found{};
+    void* driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
+    return driver ? reinterpret_cast<EntryPoints>(dlsym(driver, "cuGetProcAddress_v2")) : nullptr;
+}
+
+template<typename Function>
+int entryPoint(EntryPoints find, const char* name, Function*& function)
+{
     void* address = nullptr;
-    if (const int code =
-            check(cudaGetDriverEntryPointByVersion(name, &address, greenContexts, cudaEnableDefault, &found));
-        code != 0)
-        return code;
-    function = reinterpret_cast<Function*>(address);
-    return found == cudaDriverEntryPointSuccess && address
-               ? 0
-               : fault(std::string("the driver is too old for slices: no ") + name);
+    if (find && find(name, &address, greenContexts, CU_GET_PROC_ADDRESS_DEFAULT, nullptr) == CUDA_SUCCESS && address) {
+        function = reinterpret_cast<Function*>(address);
+        return 0;
+    }
+    return fault(std::string("the driver is too old for slices: no ") + name);
 }
 
 struct Driver {
@@ -40,7 +54,7 @@ struct Driver {
     decltype(&cuDevResourceGenerateDesc) describe = nullptr;
     decltype(&cuGreenCtxCreate) create = nullptr;
     decltype(&cuGreenCtxDestroy) destroy = nullptr;
-    decltype(&cuGreenCtxStreamCreate) stream = nullptr;
+    CreateStream* stream = nullptr;
     decltype(&cuStreamGetGreenCtx) contextOf = nullptr;
     decltype(&cuGreenCtxGetDevResource) resourceOf = nullptr;
     decltype(&cuGetErrorString) errorString = nullptr;
@@ -49,19 +63,19 @@ struct Driver {
     {
         int version = 0;
         int code = plugin::check(cudaDriverGetVersion(&version));
-        if (code == 0
-            && version < static_cast<int>(greenContexts)) // to ask such a one for its entry points is an error
+        if (code == 0 && version < static_cast<int>(greenContexts))
             code = fault("the driver is for CUDA " + std::to_string(version / 1000) + "."
                          + std::to_string(version % 1000 / 10) + ", and slices of a GPU need 12.5 (R555 or later)");
-        code = code ? code : entryPoint("cuDeviceGetDevResource", resource);
-        code = code ? code : entryPoint("cuDevSmResourceSplitByCount", split);
-        code = code ? code : entryPoint("cuDevResourceGenerateDesc", describe);
-        code = code ? code : entryPoint("cuGreenCtxCreate", create);
-        code = code ? code : entryPoint("cuGreenCtxDestroy", destroy);
-        code = code ? code : entryPoint("cuGreenCtxStreamCreate", stream);
-        code = code ? code : entryPoint("cuStreamGetGreenCtx", contextOf);
-        code = code ? code : entryPoint("cuGreenCtxGetDevResource", resourceOf);
-        return code ? code : entryPoint("cuGetErrorString", errorString);
+        const EntryPoints find = entryPoints();
+        code = code ? code : entryPoint(find, "cuDeviceGetDevResource", resource);
+        code = code ? code : entryPoint(find, "cuDevSmResourceSplitByCount", split);
+        code = code ? code : entryPoint(find, "cuDevResourceGenerateDesc", describe);
+        code = code ? code : entryPoint(find, "cuGreenCtxCreate", create);
+        code = code ? code : entryPoint(find, "cuGreenCtxDestroy", destroy);
+        code = code ? code : entryPoint(find, "cuGreenCtxStreamCreate", stream);
+        code = code ? code : entryPoint(find, "cuStreamGetGreenCtx", contextOf);
+        code = code ? code : entryPoint(find, "cuGreenCtxGetDevResource", resourceOf);
+        return code ? code : entryPoint(find, "cuGetErrorString", errorString);
     }
 
     int check(CUresult code, const char* what) const

@@ -4,6 +4,6 @@
 
 namespace standin {
 
-extern const int toolkit; ///< 12080, 13000
+extern const int toolkit; ///< 12040, 13000
 
 } // namespace standin

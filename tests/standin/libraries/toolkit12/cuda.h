@@ -1,9 +1,15 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// As cuda.h of CUDA 12.9, whose CUdevSmResource has a number of multiprocessors and nothing else.
+// As cuda.h of CUDA 12.4, whose CUdevSmResource has a number of multiprocessors and nothing else, and which has no
+// streams of green contexts.
 #pragma once
 
 #define minSmPartitionSize onlyInCuda13Least
 #define smCoscheduledAlignment onlyInCuda13Step
+#define cuGreenCtxStreamCreate onlyFromCuda125Stream
 #include_next <cuda.h>
 #undef minSmPartitionSize
 #undef smCoscheduledAlignment
+#undef cuGreenCtxStreamCreate
+
+#undef CUDA_VERSION
+#define CUDA_VERSION 12040

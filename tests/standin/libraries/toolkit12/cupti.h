@@ -1,10 +1,16 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// As cupti.h of CUDA 12.9, which has no newer record of a kernel than the ninth.
+// As cupti.h of CUDA 12.4, which has no newer record of a kernel than the ninth, and enables calls by their kind only.
 #pragma once
 
 #define CUpti_ActivityKernel10 OnlyInCuda13Kernel
+#define cuptiActivityEnableDriverApi onlyInLaterDriver
+#define cuptiActivityEnableRuntimeApi onlyInLaterRuntime
+#define cuptiActivityEnableAllSyncRecords onlyInLaterRecords
 #include_next <cupti.h>
 #undef CUpti_ActivityKernel10
+#undef cuptiActivityEnableDriverApi
+#undef cuptiActivityEnableRuntimeApi
+#undef cuptiActivityEnableAllSyncRecords
 
 #undef CUPTI_API_VERSION
-#define CUPTI_API_VERSION 28
+#define CUPTI_API_VERSION 22
