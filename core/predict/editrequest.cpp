@@ -3,12 +3,14 @@
 // transfers, which edits of blocks know nothing of.
 #include "core/predict/editrequest.h"
 
+#include "core/design/groupstages.h"
 #include "core/design/stageplans.h"
 #include "core/predict/completion.h"
 #include "core/program/compile.h"
 #include "core/program/pairtimes.h"
 #include "core/program/transferorder.h"
 #include "core/schedule/edits.h"
+#include "core/schedule/replicas.h"
 #include "core/schedule/ripple.h"
 
 #include <map>
@@ -134,6 +136,19 @@ struct Apply {
         } catch (const Error& error) {
             return {design, error.diagnostics(), {}};
         }
+    }
+    EditedDesign operator()(const ShardOptimizer& request) const
+    {
+        EditResult result{schedule, {}};
+        result.schedule.shardedOptimizer = request.sharded;
+        result.diagnostics = checkReplicas(result.schedule);
+        Design changed = *design;
+        changed.schedule.shardedOptimizer = request.sharded;
+        if (request.sharded && hasGroups(changed))
+            for (Diagnostic& why : whyNoMembers(changed))
+                if (why.where == "schedule.sharded_optimizer")
+                    result.diagnostics.push_back(std::move(why));
+        return moved(std::move(result));
     }
     EditedDesign operator()(const ReplaceDesign& request) const
     {

@@ -91,6 +91,11 @@ struct SetStagePlan {
     sharding::StatedPlan plan;
     bool operator==(const SetStagePlan&) const = default;
 };
+/// Whether the replicas share the optimizer's state of every stage out (PipelineShape::shardedOptimizer).
+struct ShardOptimizer {
+    bool sharded = true;
+    bool operator==(const ShardOptimizer&) const = default;
+};
 /// Another design in place of the present one: another family, other costs, the result of a search.
 struct ReplaceDesign {
     std::shared_ptr<const Design> design;
@@ -100,7 +105,7 @@ struct ReplaceDesign {
 
 using EditRequest = std::variant<ReorderDevice, RippleBlock, MoveStage, PlaceBlock, UnplaceBlocks, PinBlock,
                                  SplitBackwards, MergeBackwards, CompleteSchedule, MoveTransfer, FreeTransfer,
-                                 OrderParts, AllowFirstStageSplit, SetStagePlan, ReplaceDesign>;
+                                 OrderParts, AllowFirstStageSplit, SetStagePlan, ShardOptimizer, ReplaceDesign>;
 
 struct EditedDesign {
     std::shared_ptr<const Design> design; ///< the given one when the edit is illegal or changes nothing

@@ -3,7 +3,25 @@
 
 #include "core/program/replicasums.h"
 
+#include <algorithm>
+#include <map>
+
 namespace pipewright {
+
+Bytes savedByShardedOptimizer(const Design& design)
+{
+    const int replicas = design.schedule.replicas();
+    std::map<int, Bytes> savedOn; // by device
+    Bytes most = 0;
+    for (int replica = 0; replica < replicas; ++replica)
+        for (int stage = 0; stage < std::min(design.schedule.stages(), int(design.costs.stages.size())); ++stage) {
+            const StageCosts& costs = design.costs.stages[stage];
+            Bytes& saved = savedOn[design.schedule.placement(replica)[stage]];
+            saved += costs.optimizerState - shareOfBytes(costs.optimizerState, costs, replica, replicas);
+            most = std::max(most, saved);
+        }
+    return most;
+}
 
 MemoryBreakdown memoryBreakdown(const Design& design, const Prediction& prediction)
 {

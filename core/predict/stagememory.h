@@ -35,6 +35,10 @@ struct MemoryBreakdown {
     std::vector<StageMemory> stages; ///< of replica 0, then of replica 1, …
     std::vector<DeviceMemory> devices;
 };
+/// What a device keeps less of, at most, where the replicas share the optimizer's state out, whether they do or not; 0
+/// where there is one replica. O(replicas x stages).
+Bytes savedByShardedOptimizer(const Design& design);
+
 MemoryBreakdown memoryBreakdown(const Design& design, const Prediction& prediction);
 
 } // namespace pipewright

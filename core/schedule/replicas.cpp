@@ -144,7 +144,7 @@ Diagnostics checkReplicas(const PipelineShape& shape)
         };
         if (shape.replicas() == 1) {
             refuse("one replica has nobody to share the optimizer's state with",
-                   "make the design with --replicas N, or leave \"sharded_optimizer\" out");
+                   "make the design with several replicas (--replicas N), or leave \"sharded_optimizer\" out");
             return diagnostics;
         }
         for (int stage = 0; stage < shape.stages(); ++stage) {

@@ -105,6 +105,11 @@ struct Name {
             shares << QString::number(std::lround(share * 100));
         return tr("Shares of stage %1: %2 %").arg(request.stage).arg(shares.join(QStringLiteral(" : ")));
     }
+    QString operator()(const ShardOptimizer& request) const
+    {
+        return request.sharded ? tr("Share the optimizer state among replicas")
+                               : tr("Keep the optimizer state whole in every replica");
+    }
     QString operator()(const ReplaceDesign& request) const { return QString::fromStdString(request.name); }
 };
 

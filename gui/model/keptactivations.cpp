@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The model window's edits of what stages keep of their forwards: recompute and offload.
+// The model window's edits of what stages keep: of their forwards (recompute and offload), and of the optimizer's
+// state where replicas share it out.
 #include "core/design/redesign.h"
 #include "core/predict/offloadedstages.h"
 #include "gui/model/modelwindow.h"
+#include "gui/widgets/words.h"
 
 namespace pipewright {
 
@@ -36,6 +38,13 @@ void ModelWindow::setOffloadOfStage(int stage, const QString& text)
         ofStage[stage] = wanted == "yes";
         return withOffload(design, std::move(ofStage));
     });
+}
+
+void ModelWindow::shardOptimizer(bool sharded)
+{
+    const Diagnostics forbids = m_document.apply(ShardOptimizer{sharded});
+    showFault(hasErrors(forbids) ? proseText(forbids) : QString());
+    refresh(); // the box says what is
 }
 
 void ModelWindow::setRecompute(Recompute recompute)

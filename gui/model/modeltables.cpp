@@ -12,6 +12,7 @@
 #include "gui/widgets/valuetable.h"
 #include "gui/widgets/words.h"
 
+#include <QCheckBox>
 #include <QComboBox>
 #include <QLabel>
 #include <QLocale>
@@ -43,6 +44,17 @@ QString parametersText(std::int64_t parameters)
 ValueCell words(const QString& text)
 {
     return {text, false, {}, false, false};
+}
+
+/// What the stage's first replica keeps. `memory` is null where nothing is predicted.
+ValueCell optimizerCell(const Design& design, const StageCosts& costs, const StageMemory* memory)
+{
+    if (!memory || !design.schedule.shardedOptimizer)
+        return {sizeText(costs.optimizerState)};
+    return {sizeText(memory->optimizer), false,
+            QObject::tr("A share of %1: each of %2 replicas keeps one")
+                .arg(sizeText(costs.optimizerState))
+                .arg(design.schedule.replicas())};
 }
 
 } // namespace
@@ -88,7 +100,7 @@ void ModelWindow::fillStages()
              {durationText(costs.weightGrad)},
              {sizeText(costs.parameters)},
              {sizeText(costs.gradients)},
-             {sizeText(costs.optimizerState)},
+             optimizerCell(design, costs, live),
              {live ? tr("%1 (%2)").arg(sizeText(live->activations)).arg(live->microbatches) : QStringLiteral("–"),
               false,
               live ? tr("Saved activations of %1 microbatches at the fullest moment of its device")
@@ -97,6 +109,15 @@ void ModelWindow::fillStages()
              {QString::fromUtf8(nameOf(design.schedule.recomputeOf(int(stage))).data()), true},
              {design.schedule.offloads(int(stage)) ? tr("yes") : tr("no"), true}});
     }
+    const Bytes saved = savedByShardedOptimizer(design);
+    m_shardOptimizer->setChecked(design.schedule.shardedOptimizer);
+    m_shardOptimizer->setText(saved == 0 ? tr("share optimizer state")
+                              : design.schedule.shardedOptimizer
+                                  ? tr("share optimizer state: %1 less").arg(sizeText(saved))
+                                  : tr("share optimizer state: would save %1").arg(sizeText(saved)));
+    m_shardOptimizer->setToolTip(
+        tr("Each replica keeps the optimizer state of its share of the parameters, updates that share and sends it to "
+           "the others (ZeRO stage 1). Named is what the device that saves most keeps less."));
     const std::vector<Recompute>& recompute = design.schedule.recompute;
     const bool alike = std::adjacent_find(recompute.begin(), recompute.end(), std::not_equal_to<>()) == recompute.end();
     for (QComboBox* combo : {m_recompute, &m_model->recompute()})

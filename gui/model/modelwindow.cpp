@@ -24,6 +24,7 @@
 #include "gui/widgets/words.h"
 
 #include <QAction>
+#include <QCheckBox>
 #include <QComboBox>
 #include <QEvent>
 #include <QHBoxLayout>
@@ -50,7 +51,8 @@ constexpr int mixedRecompute = 3;                       // of the choices for al
 ModelWindow::ModelWindow(Document& document, QWidget* parent)
     : QDialog(parent), m_document(document), m_tabs(new QTabWidget(this)), m_model(new ModelFields(this)),
       m_clusterPreset(new QComboBox(this)), m_partition(new PartitionBar(this)), m_measure(new QComboBox(this)),
-      m_recompute(new QComboBox(this)), m_effect(makeNumber({}, TextSize::Small, this)),
+      m_recompute(new QComboBox(this)), m_shardOptimizer(new QCheckBox(this)),
+      m_effect(makeNumber({}, TextSize::Small, this)),
       m_stages(new ValueTable(tr("Stages"),
                               {tr("stage"), tr("on"), tr("layers"), tr("forward"), tr("input grad"), tr("weight grad"),
                                tr("weights"), tr("gradients"), tr("optimizer"), tr("activations"), tr("recomputes"),
@@ -144,6 +146,7 @@ ModelWindow::ModelWindow(Document& document, QWidget* parent)
             if (index != mixedRecompute)
                 setRecompute(static_cast<Recompute>(index));
         });
+    connect(m_shardOptimizer, &QCheckBox::clicked, this, &ModelWindow::shardOptimizer);
     connect(m_devices, &ValueTable::edited, this, &ModelWindow::setDeviceValue);
     connect(m_links, &ValueTable::edited, this, &ModelWindow::setLinkValue);
     connect(&m_document, &Document::designChanged, this, &ModelWindow::refresh);
@@ -176,10 +179,13 @@ QWidget* ModelWindow::buildStages()
     m_effect->setAccessibleName(tr("Effect of the drag"));
     addRecomputes(*m_recompute);
     m_recompute->setAccessibleName(tr("Recomputed in every stage"));
+    m_shardOptimizer->setAccessibleName(tr("Replicas share the optimizer state"));
     auto* header = new QHBoxLayout;
     header->addWidget(makeHeading(tr("Layers cut into stages"), page));
     header->addSpacing(16);
     header->addWidget(m_effect, 1);
+    header->addWidget(m_shardOptimizer);
+    header->addSpacing(8);
     header->addWidget(makeCaption(tr("recomputed"), TextSize::Normal, page));
     header->addWidget(m_recompute);
     header->addWidget(m_measure);

@@ -10,6 +10,7 @@
 
 #include <functional>
 
+class QCheckBox;
 class QComboBox;
 class QLabel;
 class QTabWidget;
@@ -57,6 +58,7 @@ public:
     void setRecomputeOfStage(int stage, const QString& text); ///< none, selective or full
     void setRecompute(Recompute recompute);                   ///< of every stage
     void setOffloadOfStage(int stage, const QString& text); ///< yes or no; auto: the predictor chooses, for all stages
+    void shardOptimizer(bool sharded);                      ///< whether replicas share the optimizer's state out
     void setDeviceValue(int device, int column, const QString& text);
     /// The GPU of a device; the list is for all devices or none, so the first entry fills it.
     void setGpu(int device, const QString& text);
@@ -99,6 +101,7 @@ private:
     PartitionBar* m_partition;
     QComboBox* m_measure;
     QComboBox* m_recompute;
+    QCheckBox* m_shardOptimizer;
     QLabel* m_effect;
     ValueTable* m_stages;
     ValueTable* m_layers;

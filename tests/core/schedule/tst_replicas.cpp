@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Copies of whole pipelines: they are schedules as any other, on devices and with microbatches of their own.
 #include "core/design/redesign.h"
+#include "core/predict/editrequest.h"
 #include "core/schedule/replicas.h"
 #include "core/schedule/validate.h"
 #include "makers/designs.h"
@@ -203,6 +204,20 @@ private Q_SLOTS:
                                  pair.root);
             }
         }
+    }
+
+    void sharingTheOptimizersStateIsAnEdit()
+    {
+        auto design = std::make_shared<const Design>(test::evenDesign({.transfer = 1000}, copies("1f1b", 8, 16, 2)));
+        const EditedDesign shared = apply(ShardOptimizer{true}, design, nullptr);
+        QVERIFY(!hasErrors(shared.diagnostics) && shared.design->schedule.shardedOptimizer);
+        QCOMPARE(apply(ShardOptimizer{true}, shared.design, nullptr).design, shared.design); // nothing changes
+        QCOMPARE(*apply(ShardOptimizer{false}, shared.design, nullptr).design, *design);
+        const auto one = std::make_shared<const Design>(test::evenDesign({}, copies("1f1b", 4, 8, 1)));
+        const EditedDesign refused = apply(ShardOptimizer{true}, one, nullptr);
+        QVERIFY(hasErrors(refused.diagnostics));
+        QCOMPARE(refused.diagnostics.front().where, std::string("schedule.sharded_optimizer"));
+        QCOMPARE(refused.design, one);
     }
 
     void anotherFamilyKeepsTheCopies()
