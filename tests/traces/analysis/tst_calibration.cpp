@@ -9,7 +9,7 @@
 #include "core/files/designfile.h"
 #include "testmain.h"
 #include "traces/analysis/calibration.h"
-#include "traces/store/recording.h"
+#include "traces/analysis/recordedcosts.h"
 
 #include <QTest>
 #include <SQLiteCpp/SQLiteCpp.h>
@@ -27,43 +27,10 @@ class TestCalibration : public QObject {
 private:
     Folder m_folder;
 
-    /// A trace of `design` whose steps ran exactly as the costs that `costsOfStep` gives for each of them.
     std::string record(const char* name, const Design& design, int steps, const std::function<Costs(int)>& costsOfStep,
                        int percentWaited = -1)
     {
-        const std::string path = m_folder / name;
-        TraceWriter writer(path, design, predict(design).program, smallHeader());
-        Nanoseconds clock = 5'000;
-        for (int step = 0; step < steps; ++step) {
-            Design real = design;
-            real.costs = costsOfStep(step);
-            const Program program = predict(design).program;
-            // The real costs on the recorded program: same tasks, same ids.
-            Timeline timeline;
-            Evaluator(program, real.costs).evaluate(timeline);
-            const Nanoseconds end = *std::max_element(timeline.end.begin(), timeline.end.end());
-            writer.append(recordsOf(program, timeline, step, clock));
-            writer.append(StepRecord{step, clock, clock + end, 0, percentWaited < 0 ? -1 : end * percentWaited / 100});
-            clock += end + 1'000;
-        }
-        writer.finish({0, 0}, 0, "{}");
-        return path;
-    }
-
-    static Costs realCosts(const Design& design)
-    {
-        Costs costs = design.costs;
-        for (std::size_t stage = 0; stage < costs.stages.size(); ++stage) {
-            StageCosts& c = costs.stages[stage];
-            const auto extra = static_cast<Nanoseconds>(stage) * 100'000;
-            c.forward = 1'300'000 + extra;
-            c.inputGrad = 1'700'000 + extra;
-            c.weightGrad = 900'000 + extra;
-            c.backward = 2'500'000 + extra;
-            c.update = 40'000;
-        }
-        costs.link.latency = 230'000;
-        return costs;
+        return recordedRun(m_folder / name, design, steps, costsOfStep, percentWaited);
     }
 
     /// Of F, B, I and W.

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Trains designs whose stages are held by groups, and compares what they end with: with one device that has the whole
+// model, with what was planned, and with each other.
+#pragma once
+
+#include "core/design/redesign.h"
+#include "core/program/compile.h"
+#include "core/program/memberprogram.h"
+#include "executor/host/hostbackend.h"
+#include "executor/run/grouprun.h"
+#include "executor/runtime/runtime.h"
+#include "executor/sharding/drydevice.h"
+#include "executor/sharding/grouptraining.h"
+#include "executor/training/textdata.h"
+#include "makers/groups.h"
+
+#include <QTest>
+
+#include <algorithm>
+#include <cmath>
+
+namespace pipewright::test {
+
+using namespace sharding;
+
+struct Run {
+    std::vector<double> losses;
+    WholeTensors parameters, gradients; ///< before and after the last step
+    ReferenceStep reference;
+    std::vector<Bytes> planned, peak; ///< then in the host's memory, of those that offload
+    std::vector<Bytes> persistent;    ///< per member
+    Bytes state = 0;                  ///< of the optimizer, of all members
+};
+
+/// The norm of the difference by that of the reference.
+inline double errorOf(const HostTensor& ours, const HostTensor& theirs)
+{
+    double difference = 0, size = 0;
+    for (std::size_t i = 0; i < theirs.elements(); ++i) {
+        difference += std::pow(double(ours.data[i]) - double(theirs.data[i]), 2);
+        size += std::pow(double(theirs.data[i]), 2);
+    }
+    return size > 0 ? std::sqrt(difference / size) : std::sqrt(difference);
+}
+
+inline Run trained(const Design& design, int steps = 2)
+{
+    GroupStages stages = groupStages(design);
+    measureMembers(stages, factsOf(design.workload->optimizer).values, design.schedule.recompute);
+    const MemberProgram members =
+        memberProgram(compile(design.schedule, design.costs, design.dataflow), stages, design.costs);
+    const auto data = loadTrainingData("", design.workload->shape, 7, 4);
+    OptimizerSettings optimizer;
+    optimizer.kind = design.workload->optimizer;
+    GroupTraining work(std::make_unique<DesignModel>(design, *data, 3), stages, optimizer, design.schedule.recompute);
+    const auto backend = createHostBackend(stages.members());
+    Runtime runtime(members.program, *backend, work, nullptr, {.checkMemory = true});
+    Run run;
+    for (int step = 0; step < steps; ++step) {
+        run.parameters = work.parameters();
+        run.losses.push_back(runtime.runStep(step).loss);
+    }
+    run.gradients = work.gradients();
+    run.reference = referenceStep(design, run.parameters,
+                                  sampleStep(*data, design.workload->shape, steps - 1, design.schedule.microbatches));
+    for (const Program::Device& device : members.program.devices)
+        run.planned.push_back(device.peakBytes);
+    run.peak = runtime.peakBytes();
+    for (const Program::Device& device : members.program.devices)
+        run.persistent.push_back(device.persistentBytes);
+    for (const Buffer& buffer : members.program.buffers)
+        run.state += buffer.kind == BufferKind::OptimizerState ? buffer.bytes : 0;
+    for (const Program::Device& device : members.program.devices)
+        if (!design.schedule.offload.empty())
+            run.planned.push_back(device.hostPeakBytes);
+    if (!design.schedule.offload.empty())
+        for (const Bytes bytes : runtime.hostPeakBytes())
+            run.peak.push_back(bytes);
+    return run;
+}
+
+inline void verify(const Run& run)
+{
+    QCOMPARE(run.gradients.size(), run.reference.gradients.size());
+    double worst = 0;
+    for (const auto& [name, gradient] : run.reference.gradients) {
+        QVERIFY2(run.gradients.contains(name), name.c_str());
+        // A key's bias has no gradient but rounding: softmax is blind to it.
+        if (name.ends_with("key.bias"))
+            continue;
+        const double error = errorOf(run.gradients.at(name), gradient);
+        QVERIFY2(error < 2e-5, qPrintable(QString("%1 %2").arg(QString::fromStdString(name)).arg(error)));
+        worst = std::max(worst, error);
+    }
+    QVERIFY(std::abs(run.losses.back() - run.reference.loss) < 1e-5 * run.reference.loss);
+    QCOMPARE(run.peak, run.planned);
+}
+
+inline void verifyNarrow(const Run& run)
+{
+    const GradientCheck check = checkGroupGradients(run.gradients, run.reference, bf16GradientBound, DataType::Bf16);
+    QVERIFY2(check.holds(), qPrintable(QString("%1 %2").arg(check.worst.c_str()).arg(check.maxRelativeError)));
+    QVERIFY(std::abs(run.losses.back() - run.reference.loss) < 1e-3 * run.reference.loss);
+    QCOMPARE(run.peak, run.planned);
+}
+
+/// To the bit, after every step but the last.
+inline void verifySame(const Run& ours, const Run& theirs)
+{
+    QCOMPARE(ours.losses, theirs.losses);
+    for (const auto& [name, value] : theirs.parameters)
+        QVERIFY2(ours.parameters.at(name).data == value.data, name.c_str());
+    for (const auto& [name, gradient] : theirs.gradients)
+        QVERIFY2(ours.gradients.at(name).data == gradient.data, name.c_str());
+}
+
+/// Over a link to the host's memory of so many bytes a second.
+inline Design offloading(Design design, double bandwidth)
+{
+    design.costs.hostLink = LinkCosts{1000, bandwidth};
+    return withOffload(design, std::vector<bool>(static_cast<std::size_t>(design.schedule.stages()), true));
+}
+
+/// What Llama is made of, on groups of two.
+inline ModelShape groupLlama(int layers = 6)
+{
+    ModelShape shape = llamaShape(layers);
+    shape.microbatchSize = 4;
+    shape.vocabulary = 256;
+    return shape;
+}
+
+/// What today's other models have beside it.
+inline ModelShape groupGemma(int layers = 6)
+{
+    ModelShape shape = groupLlama(layers);
+    shape.tiedHead = shape.queryKeyNorm = shape.postNorm = true;
+    shape.activation = Activation::GeluTanh;
+    shape.embeddingScale = 3;
+    shape.attentionSoftCap = 2;
+    shape.logitsSoftCap = 3;
+    shape.queryScale = 5;
+    shape.window = 4;
+    shape.fullAttentionEvery = 2;
+    shape.localRotaryBase = 50;
+    return shape;
+}
+
+} // namespace pipewright::test
