@@ -5,6 +5,7 @@
 #pragma once
 
 #include "kernels/calls.h"
+#include "kernels/operands.h"
 
 #include <memory>
 #include <span>
@@ -18,19 +19,25 @@ public:
     template<typename Call>
     void run(const Call& call) const
     {
-        issue(operationOf<Call>, &call, sizeof call);
+        issue(operationOf<Call>, &call, sizeof call, 0);
+    }
+    /// Of a device that computes with stored bf16: these operands are.
+    template<typename Call>
+    void runStored(const Call& call, StoredOperands stored) const
+    {
+        issue(operationOf<Call>, &call, sizeof call, stored);
     }
     void copy(std::span<const float> from, std::span<float> to) const { run(copyOf(from, to)); }
     void copy(std::span<const std::int32_t> from, std::span<std::int32_t> to) const { run(copyOf(from, to)); }
 
     /// What attention.h leaves to the device: whether `saved` holds probabilities, or one number per query and head.
     virtual bool keepsProbabilities() const = 0;
-    /// Whether factors that lie in memory as bf16 are multiplied as such.
-    virtual bool multipliesBf16() const { return false; }
+    /// Whether it computes with values that lie in memory as bf16, without fp32 copies.
+    virtual bool computesWithStored() const { return false; }
 
 protected:
     /// `call` is the operation's struct, of `bytes` bytes, and is read before this returns.
-    virtual void issue(Operation operation, const void* call, std::size_t bytes) const = 0;
+    virtual void issue(Operation operation, const void* call, std::size_t bytes, StoredOperands stored) const = 0;
 };
 
 const Operations& hostOperations();

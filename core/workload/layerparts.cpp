@@ -103,7 +103,7 @@ void keepAttentionCore(const ModelShape& shape, Layer& layer)
 {
     // As many numbers as are kept, but for a model that keeps none, whose scores are not stored either.
     const std::int64_t perQuery = shape.attention == AttentionMemory::Stored ? shape.sequence : 1;
-    addWorkspace(layer, "d.scores", shape.heads * perQuery * shape.tokens());
+    addWorkspace(layer, "d.scores", shape.heads * perQuery * shape.tokens()); // of sums, see isOfSums()
     if (shape.attention == AttentionMemory::Recomputed)
         return;
     Keeper keep = keeper(shape, layer);
@@ -206,7 +206,7 @@ void addExperts(const ModelShape& shape, Layer& layer)
         addParameter(layer, "router.correction", 1, shape.experts, Start::Zero);
     keep.untilWeightGrad("router.input", tokens * shape.hidden);
     keep.add("router.probabilities", tokens * shape.experts, 4, Lifetime::UntilInputGrad);
-    keep.add("router.outputGrad", tokens * shape.experts, 4, Lifetime::FromInputGrad);
+    keep.fromInputGrad("router.outputGrad", tokens * shape.experts); // the logits themselves are fp32 always
 
     // All experts are held; a token's copies and the shared experts are what is computed.
     addWork(layer, visits, shape.hidden, 2 * shape.expertFfn);

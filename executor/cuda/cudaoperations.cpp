@@ -12,7 +12,7 @@ namespace {
 class CudaOperations final : public kernels::Operations {
 public:
     CudaOperations(const CudaStream& stream, const CudaMaths& maths, Region workspace, MathsNotes& notes)
-        : m_gpu(stream.gpu()), m_table(*m_gpu.table), m_multipliesBf16(maths.multipliesBf16), m_notes(notes)
+        : m_gpu(stream.gpu()), m_table(*m_gpu.table), m_computesWithStored(maths.computesWithStored), m_notes(notes)
     {
         m_gpu.check(m_table.createMaths(m_gpu.index, stream.handle(),
                                         maths.cublasLt.empty() ? nullptr : maths.cublasLt.c_str(), maths.roundsFactors,
@@ -24,14 +24,15 @@ public:
     CudaOperations& operator=(const CudaOperations&) = delete;
 
     bool keepsProbabilities() const override { return false; }
-    bool multipliesBf16() const override { return m_multipliesBf16; }
+    bool computesWithStored() const override { return m_computesWithStored; }
 
 protected:
-    void issue(kernels::Operation operation, const void* call, std::size_t bytes) const override
+    void issue(kernels::Operation operation, const void* call, std::size_t bytes,
+               kernels::StoredOperands stored) const override
     {
-        m_gpu.check(
-            m_table.compute(m_maths, static_cast<std::int32_t>(operation), call, static_cast<std::int64_t>(bytes)),
-            "compute");
+        m_gpu.check(m_table.compute(m_maths, static_cast<std::int32_t>(operation), call,
+                                    static_cast<std::int64_t>(bytes), stored),
+                    "compute");
         if (const char* const note = m_table.mathsNote(m_maths))
             m_notes.add(note);
     }
@@ -39,7 +40,7 @@ protected:
 private:
     CudaGpu m_gpu;
     const PipewrightCudaTable& m_table;
-    bool m_multipliesBf16;
+    bool m_computesWithStored;
     MathsNotes& m_notes;
     void* m_maths = nullptr;
 };

@@ -23,9 +23,9 @@ private:
 };
 
 struct CudaMaths {
-    std::string cublasLt;        ///< the library's file; empty: own kernels do the matrix products
-    bool roundsFactors = false;  ///< of products of fp32 values, to bf16
-    bool multipliesBf16 = false; ///< the GPU has arithmetic for it: compute capability 8.0 or later
+    std::string cublasLt;            ///< the library's file; empty: own kernels do the matrix products
+    bool roundsFactors = false;      ///< of products of fp32 values, to bf16
+    bool computesWithStored = false; ///< bf16: the GPU multiplies it, compute capability 8.0 or later
 };
 
 /// `workspace`: PIPEWRIGHT_MATHS_WORKSPACE bytes of the GPU, which outlive it, as the notes do. Throws Error when it

@@ -12,7 +12,7 @@
 extern "C" {
 #endif
 
-enum { PIPEWRIGHT_CUDA_ABI = 11, PIPEWRIGHT_NCCL_NAME = 128 };
+enum { PIPEWRIGHT_CUDA_ABI = 12, PIPEWRIGHT_NCCL_NAME = 128 };
 #define PIPEWRIGHT_CUDA_ENTRY "pipewrightCudaTable"
 
 typedef struct PipewrightCudaDevice {
@@ -137,11 +137,12 @@ typedef struct PipewrightCudaTable {
 
     /* Maths in device memory, in the order of the stream. `workspace`: so many bytes as PIPEWRIGHT_MATHS_WORKSPACE
        says, of the device, which the caller gives for as long as the maths is there. `operation` is one of
-       kernels/calls.h, `call` its struct of so many bytes, which is read before compute() returns. */
+       kernels/calls.h, `call` its struct of so many bytes, which is read before compute() returns; `stored` says
+       which operands lie in bf16 (kernels/operands.h). */
     int (*createMaths)(int32_t device, void* stream, const char* cublasLt, int32_t bfloat16, void* workspace,
                        void** maths);
     int (*destroyMaths)(void* maths);
-    int (*compute)(void* maths, int32_t operation, const void* call, int64_t bytes);
+    int (*compute)(void* maths, int32_t operation, const void* call, int64_t bytes, uint32_t stored);
     /* What the last compute() did in more steps than it might have; null: nothing. Valid until the next. */
     const char* (*mathsNote)(void* maths);
 } PipewrightCudaTable;

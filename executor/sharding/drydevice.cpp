@@ -26,7 +26,7 @@ public:
     bool keepsProbabilities() const override { return kernels::hostOperations().keepsProbabilities(); }
 
 private:
-    void issue(kernels::Operation, const void*, std::size_t) const override {}
+    void issue(kernels::Operation, const void*, std::size_t, kernels::StoredOperands) const override {}
 };
 
 class DryDevice final : public Device {

@@ -20,7 +20,7 @@ std::int64_t choicesOf(std::span<const Layer> layers)
     return count;
 }
 
-void FollowingChoices::issue(kernels::Operation operation, const void* call, std::size_t) const
+void FollowingChoices::issue(kernels::Operation operation, const void* call, std::size_t, kernels::StoredOperands) const
 {
     kernels::visit(operation, call, [this](const auto& known, const char*) {
         if constexpr (std::is_same_v<std::decay_t<decltype(known)>, kernels::RouteTokens>)

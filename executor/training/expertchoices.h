@@ -40,7 +40,8 @@ public:
     bool keepsProbabilities() const override { return kernels::hostOperations().keepsProbabilities(); }
 
 protected:
-    void issue(kernels::Operation operation, const void* call, std::size_t bytes) const override;
+    void issue(kernels::Operation operation, const void* call, std::size_t bytes,
+               kernels::StoredOperands stored) const override;
 
 private:
     void route(const kernels::RouteTokens& call) const;

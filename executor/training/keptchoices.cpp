@@ -6,10 +6,11 @@
 
 namespace pipewright {
 
-void KeepingChoices::issue(kernels::Operation operation, const void* call, std::size_t) const
+void KeepingChoices::issue(kernels::Operation operation, const void* call, std::size_t,
+                           kernels::StoredOperands stored) const
 {
-    kernels::visit(operation, call, [this](const auto& known, const char*) {
-        m_on.run(known);
+    kernels::visit(operation, call, [this, stored](const auto& known, const char*) {
+        m_on.runStored(known, stored);
         if constexpr (std::is_same_v<std::decay_t<decltype(known)>, kernels::RouteTokens>) {
             m_on.copy(std::span<const std::int32_t>(known.choice), m_left.first(known.choice.size()));
             m_left = m_left.subspan(known.choice.size());

@@ -17,10 +17,11 @@ class KeepingChoices final : public kernels::Operations {
 public:
     KeepingChoices(const kernels::Operations& on, std::span<std::int32_t> kept) : m_on(on), m_left(kept) {}
     bool keepsProbabilities() const override { return m_on.keepsProbabilities(); }
-    bool multipliesBf16() const override { return m_on.multipliesBf16(); }
+    bool computesWithStored() const override { return m_on.computesWithStored(); }
 
 protected:
-    void issue(kernels::Operation operation, const void* call, std::size_t bytes) const override;
+    void issue(kernels::Operation operation, const void* call, std::size_t bytes,
+               kernels::StoredOperands stored) const override;
 
 private:
     const kernels::Operations& m_on;

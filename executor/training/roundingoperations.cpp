@@ -2,7 +2,6 @@
 #include "executor/training/roundingoperations.h"
 
 #include <algorithm>
-#include <type_traits>
 
 namespace pipewright {
 
@@ -75,7 +74,7 @@ public:
         round(call.factorGrad);
     }
     void of(const RouteTokens&) const {}
-    void of(const RouteTokensGrad&) const {}
+    void of(const RouteTokensGrad& call) const { round(call.logitsGrad); }
     void of(const SoftCap& call) const { round(call.values); }
     void of(const SoftCapGrad& call) const { round(call.grad); }
     void of(const CountCopies&) const {}
@@ -142,21 +141,12 @@ HeldTwice* RoundingOperations::cut(std::span<const float> values) const
     return &*at;
 }
 
-bool RoundingOperations::areExactlyBf16(std::span<const float> values) const
-{
-    return std::any_of(m_held.begin(), m_held.end(), [&](const HeldTwice& each) { return overlap(values, each.wide); })
-           || std::any_of(m_exactlyBf16.begin(), m_exactlyBf16.end(),
-                          [&](const std::span<const float>& each) { return areWithin(values, each); });
-}
-
 void RoundingOperations::written(std::span<const float> values) const
 {
     if (HeldTwice* const own = cut(values)) {
         own->isStored = false;
-        own->isWide = true;
         return;
     }
-    m_exactlyBf16.push_back(values);
     for (HeldTwice& each : m_held) // those of which it is a part
         if (overlap(values, each.wide))
             each.isStored = false;
@@ -164,7 +154,9 @@ void RoundingOperations::written(std::span<const float> values) const
 
 void RoundingOperations::rounded(std::span<float> values) const
 {
-    if (values.empty())
+    const bool isWide =
+        std::any_of(m_wide.begin(), m_wide.end(), [&](std::span<const float> each) { return areWithin(values, each); });
+    if (values.empty() || isWide)
         return;
     HeldTwice* const own = cut(values);
     if (!own || !own->mayStore) {
@@ -173,7 +165,7 @@ void RoundingOperations::rounded(std::span<float> values) const
         return;
     }
     m_exact.run(RoundToBf16{values, {own->stored, values.size()}});
-    own->isStored = own->isWide = true;
+    own->isStored = true;
 }
 
 std::uint16_t* RoundingOperations::stored(std::span<const float> values) const
@@ -207,58 +199,12 @@ std::uint16_t* RoundingOperations::stored(std::span<const float> values) const
     return done == values.size() ? first : nullptr;
 }
 
-Bf16Factors RoundingOperations::factors(std::span<const float> left, std::span<const float> right) const
+void RoundingOperations::issue(Operation operation, const void* call, std::size_t, StoredOperands) const
 {
-    if (!m_exact.multipliesBf16())
-        return {};
-    std::uint16_t* const storedRight = stored(right);
-    std::uint16_t* const storedLeft = storedRight ? stored(left) : nullptr;
-    for (HeldTwice& each : m_held)
-        if (!storedLeft && each.ofProducts && (overlap(left, each.wide) || overlap(right, each.wide)))
-            widen(each);
-    return {areExactlyBf16(left) && areExactlyBf16(right), storedLeft, storedLeft ? storedRight : nullptr};
-}
-
-void RoundingOperations::widen(HeldTwice& held) const
-{
-    if (!held.isWide)
-        m_exact.run(Widen{{held.stored, held.wide.size()}, held.wide});
-    held.isWide = true;
-}
-
-void RoundingOperations::widenAll() const
-{
-    for (HeldTwice& each : m_held)
-        if (!each.ofProducts)
-            widen(each);
-}
-
-template<class Call>
-void RoundingOperations::runKnown(Call call) const
-{
-    bool readsStored = false;
-    if constexpr (std::is_same_v<Call, LinearForward> || std::is_same_v<Call, ExpertsForward>)
-        call.bf16 = factors(call.input, call.weight);
-    else if constexpr (std::is_same_v<Call, LinearInputGrad> || std::is_same_v<Call, ExpertsInputGrad>)
-        call.bf16 = factors(call.outputGrad, call.weight);
-    else if constexpr (std::is_same_v<Call, LinearWeightGrad> || std::is_same_v<Call, ExpertsWeightGrad>)
-        call.bf16 = factors(call.input, call.outputGrad);
-    else if constexpr (requires { call.bf16; })
-        call.bf16 = m_exact.multipliesBf16();
-    if constexpr (std::is_same_v<Call, LinearWeightGrad>)
-        readsStored = call.bf16.areStored();
-    if constexpr (std::is_same_v<Call, ExpertsWeightGrad>)
-        readsStored = call.bf16.areStored() && call.biasGrad.empty();
-    if (!readsStored)
-        widenAll();
-    m_exact.run(call);
-    if (m_rounds)
-        Results(*this).of(call);
-}
-
-void RoundingOperations::issue(Operation operation, const void* call, std::size_t) const
-{
-    visit(operation, call, [this](const auto& known, const char*) { runKnown(known); });
+    visit(operation, call, [this](const auto& known, const char*) {
+        m_exact.run(known);
+        Results(*this).of(known);
+    });
 }
 
 } // namespace pipewright

@@ -35,11 +35,6 @@ BufferKind bufferOf(Lifetime lifetime, bool recomputed)
     return BufferKind::SavedFromInputGrad;
 }
 
-bool isRecomputedKind(BufferKind kind)
-{
-    return kind == BufferKind::RecomputedUntilInputGrad || kind == BufferKind::RecomputedUntilWeightGrad;
-}
-
 template<class To, class From>
 std::span<To> viewed(std::span<From> values)
 {
@@ -55,17 +50,6 @@ void widenSum(const kernels::Operations& on, std::span<const std::byte> values,
         on.run(kernels::Widen{viewed<const std::uint16_t>(skip), sum, kernels::Store::Add});
         on.run(kernels::RoundToBf16{sum});
     }
-}
-
-/// Of a layer's weights, those that nothing but linear layers read.
-bool isOfProducts(const Parameter& parameter)
-{
-    const std::string_view name = std::string_view(parameter.name).substr(parameter.name.find('/') + 1);
-    constexpr std::array<std::string_view, 10> names{
-        "qkv.weight",         "projection.weight",     "fc1.weight",         "fc2.weight",
-        "queryLatent.weight", "keyValueLatent.weight", "experts.fc1.weight", "experts.fc2.weight",
-        "shared.fc1.weight",  "shared.fc2.weight"};
-    return std::find(names.begin(), names.end(), name) != names.end();
 }
 
 /// Their views, for as long as the pass runs.
@@ -110,7 +94,7 @@ void StoredStage::addLayer(const Workload& workload, const Workload& wide, int i
     StageMaths maths(wide, index, index + 1, microbatches);
     const std::size_t count = maths.parameters().count();
     const Bytes sequenceGradient = maths.layout().bytes(BufferKind::SequenceGradient);
-    Layer layer{std::move(maths), before, count, {}, {}, m_sequenceGradient};
+    Layer layer{std::move(maths), before, count, {}, wide.layers[std::size_t(index)].workspace, {}, m_sequenceGradient};
     m_sequenceGradient += sequenceGradient;
     for (const SavedTensor& tensor : workload.layers[std::size_t(index)].saved) {
         const BufferKind buffer =
@@ -289,51 +273,33 @@ void StoredStage::store(const Layer& layer, Kept kept, const StageMemory& stored
 }
 
 void StoredStage::addHeld(const Layer& layer, Kept kept, const StageMemory& stored, const Copies& copies, Held how,
-                          std::vector<HeldTwice>& held) const
+                          Holdings& holdings) const
 {
     std::span<float> wide = viewed<float>(copyOfKept(copies.memory, kept));
     for (const Place& place : layer.kept[kept]) {
-        const auto count = std::size_t(place.elements);
-        const bool isHere = how.recomputed == isRecomputedKind(place.buffer) || how.isStored;
-        if (isHere && place.width == bytesOf(DataType::Bf16))
-            held.push_back({wide.first(count), viewed<std::uint16_t>(placeIn(stored, place)).data(), how.isStored,
-                            how.isWide, !how.isStored});
-        else if (!how.isWide)
-            widen(place, stored, wide.first(count));
-        wide = wide.subspan(count);
+        const std::span<float> own = wide.first(std::size_t(place.elements));
+        if (place.width != bytesOf(DataType::Bf16))
+            holdings.wide.push_back(own);
+        else if (how.recomputed == isRecomputedKind(place.buffer) || how.isStored)
+            holdings.twice.push_back(
+                {own, viewed<std::uint16_t>(placeIn(stored, place)).data(), how.isStored, !how.isStored});
+        wide = wide.subspan(own.size());
     }
 }
 
-std::vector<HeldTwice> StoredStage::widenParameters(const Layer& layer, std::span<const std::byte> parameters,
-                                                    const Copies& copies)
+void StoredStage::widenParameters(const Layer& layer, std::span<const std::byte> parameters, const Copies& copies)
 {
-    const kernels::Operations& on = *copies.memory.operations;
     const auto from = viewed<const std::uint16_t>(parameters).subspan(layer.firstParameter, layer.parameters);
-    std::vector<HeldTwice> held;
-    std::size_t done = 0;
-    const auto add = [&](std::size_t end, bool ofProducts) {
-        if (end == done)
-            return;
-        const auto wide = copies.parameters.subspan(done, end - done);
-        if (!ofProducts)
-            on.run(kernels::Widen{from.subspan(done, end - done), wide});
-        held.push_back({wide, const_cast<std::uint16_t*>(from.data()) + done, // read only
-                        true, !ofProducts, false, ofProducts});
-        done = end;
-    };
-    if (on.multipliesBf16())
-        for (const Parameter& parameter : layer.maths.parameters().parameters())
-            if (isOfProducts(parameter)) {
-                add(parameter.offset, false);
-                add(parameter.offset + parameter.count(), true);
-            }
-    add(layer.parameters, false);
-    return held;
+    copies.memory.operations->run(kernels::Widen{from, copies.parameters});
 }
 
 void StoredStage::runForward(std::span<const std::byte> parameters, const StoredInput& input, const StageMemory& memory,
                              std::span<std::byte> output, bool recomputes) const
 {
+    if (memory.operations->computesWithStored()) {
+        forwardAsStored(parameters, input, memory, output, recomputes);
+        return;
+    }
     RoundingOperations on(*memory.operations);
     const std::span<float> stream = streamIn(memory.workspace);
     const std::span<std::byte> room = memory.workspace.subspan(stream.size_bytes());
@@ -342,10 +308,11 @@ void StoredStage::runForward(std::span<const std::byte> parameters, const Stored
     for (const Layer& layer : m_layers) {
         Copies copies = copiesOf(layer, room, on, true, {UntilInputGrad, UntilWeightGrad});
         addEarlier(layer, memory, copies);
-        std::vector<HeldTwice> held = widenParameters(layer, parameters, copies);
+        widenParameters(layer, parameters, copies);
+        Holdings held;
         for (const Kept kept : {UntilInputGrad, UntilWeightGrad})
             addHeld(layer, kept, memory, copies, {.recomputed = recomputes}, held);
-        on.hold(std::move(held));
+        on.hold(std::move(held.twice), std::move(held.wide));
         layer.maths.forward(copies.parameters, {input.tokens, stream, input.targets, input.loss}, copies.memory,
                             stream);
         for (const Kept kept : {UntilInputGrad, UntilWeightGrad})
@@ -380,16 +347,21 @@ void StoredStage::recompute(std::span<const std::byte> parameters, const StoredI
     switch (m_recompute) {
     case Recompute::None: break;
     case Recompute::Selective: {
+        if (memory.operations->computesWithStored()) {
+            recomputeCoresAsStored(parameters, memory);
+            break;
+        }
         RoundingOperations on(*memory.operations);
         for (const Layer& layer : m_layers) {
             Copies copies = copiesOf(layer, memory.workspace, on, true, {UntilInputGrad, UntilWeightGrad});
             addEarlier(layer, memory, copies);
-            std::vector<HeldTwice> held = widenParameters(layer, parameters, copies);
+            widenParameters(layer, parameters, copies);
+            Holdings held;
             for (const Kept kept : {UntilInputGrad, UntilWeightGrad})
                 widen(layer, kept, memory, copies);
             for (const Kept kept : {UntilInputGrad, UntilWeightGrad})
                 addHeld(layer, kept, memory, copies, {.recomputed = true}, held);
-            on.hold(std::move(held));
+            on.hold(std::move(held.twice), std::move(held.wide));
             layer.maths.recomputeCores(copies.parameters, copies.memory);
             for (const Kept kept : {UntilInputGrad, UntilWeightGrad})
                 store(layer, kept, memory, copies, true, on);
@@ -409,6 +381,10 @@ void StoredStage::inputGrad(std::span<const std::byte> parameters, const StageMe
                            viewed<float>(inputGrad), gradients, floatsOf(skipGrads));
         return;
     }
+    if (memory.operations->computesWithStored()) {
+        inputGradAsStored(parameters, memory, outputGrad, inputGrad, gradients, skipGrads);
+        return;
+    }
     RoundingOperations on(*memory.operations);
     const std::span<float> stream = streamIn(memory.workspace);
     const std::span<std::byte> room = memory.workspace.subspan(stream.size_bytes());
@@ -417,13 +393,14 @@ void StoredStage::inputGrad(std::span<const std::byte> parameters, const StageMe
     for (auto layer = m_layers.rbegin(); layer != m_layers.rend(); ++layer) {
         Copies copies = copiesOf(*layer, room, on, true, {UntilInputGrad, UntilWeightGrad, FromInputGrad});
         addEarlier(*layer, memory, copies);
-        std::vector<HeldTwice> held = widenParameters(*layer, parameters, copies);
+        widenParameters(*layer, parameters, copies);
+        Holdings held;
         widen(*layer, UntilInputGrad, memory, copies);
         widen(*layer, UntilWeightGrad, memory, copies);
         for (const Kept kept : {UntilInputGrad, UntilWeightGrad})
             addHeld(*layer, kept, memory, copies, {.isStored = true}, held);
         addHeld(*layer, FromInputGrad, memory, copies, {}, held);
-        on.hold(std::move(held));
+        on.hold(std::move(held.twice), std::move(held.wide));
         layer->maths.inputGrad(copies.parameters, copies.memory, stream, stream,
                                gradients.subspan(layer->firstParameter, layer->parameters));
         store(*layer, FromInputGrad, memory, copies, false, on);
@@ -438,13 +415,15 @@ void StoredStage::weightGrad(const StageMemory& memory, std::span<float> gradien
         m_maths->weightGrad(memory, gradients);
         return;
     }
-    RoundingOperations on(*memory.operations, false);
+    if (memory.operations->computesWithStored()) {
+        weightGradAsStored(memory, gradients);
+        return;
+    }
     for (const Layer& layer : m_layers) {
-        const Copies copies = copiesOf(layer, memory.workspace, on, false, {UntilWeightGrad, FromInputGrad});
-        std::vector<HeldTwice> held; // products may need no fp32 copies
+        const Copies copies =
+            copiesOf(layer, memory.workspace, *memory.operations, false, {UntilWeightGrad, FromInputGrad});
         for (const Kept kept : {UntilWeightGrad, FromInputGrad})
-            addHeld(layer, kept, memory, copies, {.isStored = true, .isWide = false}, held);
-        on.hold(std::move(held));
+            widen(layer, kept, memory, copies);
         layer.maths.weightGrad(copies.memory, gradients.subspan(layer.firstParameter, layer.parameters));
     }
 }

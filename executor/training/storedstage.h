@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The passes of a stage on memory as the model stores it. An fp32 stage is computed where its values lie. A bf16 one is
-// widened layer by layer: parameters, tensors and the values between layers become fp32 copies in the pass's workspace
-// (core/workload/widenedlayers.h), the fp32 maths of that one layer run on them, with every result that is handed on
-// rounded to bf16 (roundingoperations.h), and what is kept goes back into two bytes each. Layers do not know of bf16;
-// products of a device with arithmetic for it read what is stored.
+// The passes of a stage on memory as the model stores it. An fp32 stage is computed where its values lie, and a bf16
+// one too by a device that computes with bf16 (storedoperations.h). By others it is widened layer by layer: parameters,
+// tensors and the values between layers become fp32 copies in the pass's workspace (core/workload/widenedlayers.h), the
+// fp32 maths of that one layer run on them, with every result that is handed on rounded to bf16
+// (roundingoperations.h), and what is kept goes back into two bytes each. Layers do not know of bf16, and numbers are
+// rounded at the same places either way.
 // Gradients of parameters, their sums, norms and losses are fp32 in both.
 #pragma once
 
 #include "core/workload/widenedlayers.h"
 #include "executor/training/roundingoperations.h"
 #include "executor/training/stagemaths.h"
+#include "executor/training/storedoperations.h"
 
 #include <array>
 #include <memory>
@@ -72,8 +74,9 @@ private:
         StageMaths maths;
         std::size_t firstParameter, parameters;
         std::array<std::vector<Place>, 3> kept; ///< in the order of the fp32 copy
-        std::array<Bytes, 3> copies;            ///< bytes of these
-        Bytes sequenceGradient;                 ///< where its part begins, which is fp32
+        std::vector<WorkspaceTensor> workspace;
+        std::array<Bytes, 3> copies; ///< bytes of these
+        Bytes sequenceGradient;      ///< where its part begins, which is fp32
     };
     /// The fp32 copies of one layer in a pass's workspace.
     struct Copies {
@@ -81,6 +84,10 @@ private:
         StageMemory memory;
         std::vector<const float*> earlier; ///< of the pieces before this one: their part until I
     };
+    static bool isRecomputedKind(BufferKind kind)
+    {
+        return kind == BufferKind::RecomputedUntilInputGrad || kind == BufferKind::RecomputedUntilWeightGrad;
+    }
     /// Calls look(maths, memory) of what holds the head, with what a forward kept.
     template<class Look>
     auto lookAtHead(const StageMemory& memory, Look look) const;
@@ -94,19 +101,35 @@ private:
     /// Of the tensors of one lifetime, those that this pass writes, unless they are stored already.
     void store(const Layer& layer, Kept kept, const StageMemory& stored, const Copies& copies, bool recomputed,
                const RoundingOperations& on) const;
+    /// What a pass has as fp32 copies: those that lie in bf16 too, and those that are stored in fp32.
+    struct Holdings {
+        std::vector<HeldTwice> twice;
+        std::vector<std::span<const float>> wide;
+    };
     /// How a pass holds the tensors of one lifetime.
     struct Held {
-        bool recomputed = false;              ///< of a pass that stores them: which of them
-        bool isStored = false, isWide = true; ///< at its begin
+        bool recomputed = false; ///< of a pass that stores them: which of them
+        bool isStored = false;   ///< at its begin
     };
-    /// Adds those that lie in bf16 as well. Of tensors that are not wide the others are widened here.
     void addHeld(const Layer& layer, Kept kept, const StageMemory& stored, const Copies& copies, Held how,
-                 std::vector<HeldTwice>& held) const;
-    /// How the pass holds them. Those that a device may multiply as they are stored are not widened yet.
-    static std::vector<HeldTwice> widenParameters(const Layer& layer, std::span<const std::byte> parameters,
-                                                  const Copies& copies);
+                 Holdings& holdings) const;
+    static void widenParameters(const Layer& layer, std::span<const std::byte> parameters, const Copies& copies);
     std::span<float> streamIn(std::span<std::byte> workspace) const;
     void addLayer(const Workload& workload, const Workload& wide, int index, int microbatches);
+
+    // In storedarithmetic.cpp: the passes of a device that computes with bf16.
+    class Room;
+    /// The memory of a layer as addresses of floats. `scratch` for what this pass writes and does not keep.
+    StageMemory addressed(StoredOperations& on, const Layer& layer, const StageMemory& stored, Room& room,
+                          std::initializer_list<Kept> kept, std::vector<const float*>& earlier, bool keepsAll) const;
+    void forwardAsStored(std::span<const std::byte> parameters, const StoredInput& input, const StageMemory& memory,
+                         std::span<std::byte> output, bool recomputes) const;
+    void recomputeCoresAsStored(std::span<const std::byte> parameters, const StageMemory& memory) const;
+    void inputGradAsStored(std::span<const std::byte> parameters, const StageMemory& memory,
+                           std::span<const std::byte> outputGrad, std::span<std::byte> inputGrad,
+                           std::span<float> gradients, std::span<const std::span<const std::byte>> skipGrads) const;
+    void weightGradAsStored(const StageMemory& memory, std::span<float> gradients) const;
+
     /// F and full R.
     void runForward(std::span<const std::byte> parameters, const StoredInput& input, const StageMemory& memory,
                     std::span<std::byte> output, bool recomputes) const;

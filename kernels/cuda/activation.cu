@@ -3,6 +3,7 @@
 // memory bandwidth.
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/launch.cuh"
+#include "kernels/cuda/stored.cuh"
 
 #include <cmath>
 
@@ -63,21 +64,65 @@ __device__ Gate gated(ActivationKind kind, float gate, float factor)
     return {at.value * (1.0f + u), gate <= clampLimit ? at.slope * (1.0f + u) : 0.0f, u == factor ? at.value : 0.0f};
 }
 
+template<typename Element>
+void activation(const Context& context, const ActivationForward& call)
+{
+    launchEach(context, call.input.size(),
+               [kind = call.kind, x = in<Element>(call.input),
+                y = out<Element>(call.output)] __device__(std::size_t i) { y[i] = activate(kind, x[i]).value; });
+}
+
+template<typename Element>
+void activationGradient(const Context& context, const ActivationInputGrad& call)
+{
+    launchEach(
+        context, call.input.size(),
+        [kind = call.kind, x = in<Element>(call.input), dy = in<Element>(call.outputGrad),
+         dx = out<Element>(call.inputGrad)] __device__(std::size_t i) { dx[i] = dy[i] * activate(kind, x[i]).slope; });
+}
+
+template<typename Element>
+void gate(const Context& context, const GatedForward& call)
+{
+    launchEach(context, call.gate.size(),
+               [kind = call.kind, g = in<Element>(call.gate), u = in<Element>(call.factor),
+                y = out<Element>(call.output)] __device__(std::size_t i) { y[i] = gated(kind, g[i], u[i]).value; });
+}
+
+template<typename Element>
+void gateGradient(const Context& context, const GatedInputGrad& call)
+{
+    launchEach(context, call.gate.size(),
+               [kind = call.kind, g = in<Element>(call.gate), u = in<Element>(call.factor),
+                dy = in<Element>(call.outputGrad), dg = out<Element>(call.gateGrad),
+                du = out<Element>(call.factorGrad)] __device__(std::size_t i) {
+                   const Gate at = gated(kind, g[i], u[i]);
+                   const float grad = dy[i]; // dg may lie there
+                   dg[i] = grad * at.gateSlope;
+                   du[i] = grad * at.factorSlope;
+               });
+}
+
+template<typename Element>
+void capGradient(const Context& context, const SoftCapGrad& call)
+{
+    launchEach(context, call.grad.size(),
+               [cap = call.cap, y = call.capped.data(), dy = out<Element>(call.grad)] __device__(std::size_t i) {
+                   const float share = y[i] / cap;
+                   dy[i] = dy[i] * (1 - share * share);
+               });
+}
+
 } // namespace
 
 void run(const Context& context, const ActivationForward& call)
 {
-    launchEach(context, call.input.size(),
-               [kind = call.kind, x = call.input.data(), y = call.output.data()] __device__(std::size_t i) {
-                   y[i] = activate(kind, x[i]).value;
-               });
+    withElement(context, 0, [&](auto element) { activation<decltype(element)>(context, call); });
 }
 
 void run(const Context& context, const ActivationInputGrad& call)
 {
-    launchEach(context, call.input.size(),
-               [kind = call.kind, x = call.input.data(), dy = call.outputGrad.data(),
-                dx = call.inputGrad.data()] __device__(std::size_t i) { dx[i] = dy[i] * activate(kind, x[i]).slope; });
+    withElement(context, 0, [&](auto element) { activationGradient<decltype(element)>(context, call); });
 }
 
 void run(const Context& context, const GeluForward& call)
@@ -92,23 +137,15 @@ void run(const Context& context, const GeluInputGrad& call)
 
 void run(const Context& context, const GatedForward& call)
 {
-    launchEach(context, call.gate.size(),
-               [kind = call.kind, g = call.gate.data(), u = call.factor.data(),
-                y = call.output.data()] __device__(std::size_t i) { y[i] = gated(kind, g[i], u[i]).value; });
+    withElement(context, 0, [&](auto element) { gate<decltype(element)>(context, call); });
 }
 
 void run(const Context& context, const GatedInputGrad& call)
 {
-    launchEach(context, call.gate.size(),
-               [kind = call.kind, g = call.gate.data(), u = call.factor.data(), dy = call.outputGrad.data(),
-                dg = call.gateGrad.data(), du = call.factorGrad.data()] __device__(std::size_t i) {
-                   const Gate at = gated(kind, g[i], u[i]);
-                   const float grad = dy[i]; // dg may lie there
-                   dg[i] = grad * at.gateSlope;
-                   du[i] = grad * at.factorSlope;
-               });
+    withElement(context, 0, [&](auto element) { gateGradient<decltype(element)>(context, call); });
 }
 
+/// Of logits, which are fp32 always.
 void run(const Context& context, const SoftCap& call)
 {
     launchEach(context, call.values.size(),
@@ -117,11 +154,7 @@ void run(const Context& context, const SoftCap& call)
 
 void run(const Context& context, const SoftCapGrad& call)
 {
-    launchEach(context, call.grad.size(),
-               [cap = call.cap, y = call.capped.data(), dy = call.grad.data()] __device__(std::size_t i) {
-                   const float share = y[i] / cap;
-                   dy[i] *= 1 - share * share;
-               });
+    withElement(context, 0, [&](auto element) { capGradient<decltype(element)>(context, call); });
 }
 
 } // namespace pipewright::kernels::cuda

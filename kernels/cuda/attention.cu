@@ -86,8 +86,8 @@ __global__ void forward(Problem of, const float* query, const float* key, const 
                 continue;
             float scores[own][own] = {};
             addProduct(scores, queries, first,
-                       {of.earlier.keys(piece, key) + token * of.keyRow() + group * shape.querySize, of.keyRow(), 1,
-                        shape.length},
+                       {of.earlier.keys(piece, In<float>{key}).at + token * of.keyRow() + group * shape.querySize,
+                        of.keyRow(), 1, shape.length},
                        at, shape.querySize, shared.strips);
 #pragma unroll
             for (int i = 0; i < own; ++i) {
@@ -114,7 +114,8 @@ __global__ void forward(Problem of, const float* query, const float* key, const 
                         sums[s][i][j] *= shrink;
             }
             addWeighted(sums, shared,
-                        of.earlier.values(piece, value) + (token + at) * of.valueRow() + group * shape.valueSize,
+                        of.earlier.values(piece, In<float>{value}).at + (token + at) * of.valueRow()
+                            + group * shape.valueSize,
                         of.valueRow(), shape.length - at, shape.valueSize);
         }
 #pragma unroll
@@ -130,7 +131,8 @@ __global__ void forward(Problem of, const float* query, const float* key, const 
 }
 
 /// outputGrad · output of every query and head, a warp each.
-__global__ void fillDots(Problem of, const float* output, const float* outputGrad, float* dots)
+template<typename Element>
+__global__ void fillDots(Problem of, In<Element> output, In<Element> outputGrad, float* dots)
 {
     const GroupedAttentionShape& shape = of.shape;
     const std::int64_t index = std::int64_t(blockIdx.x) * (blockSize / 32) + threadIdx.x / 32;
@@ -146,7 +148,8 @@ __global__ void fillDots(Problem of, const float* output, const float* outputGra
 }
 
 /// A sink's share of a query loses what the query's keys win. A block per head.
-__global__ void sinkGradient(Problem of, const float* sinks, const float* logSums, const float* dots, float* grad)
+template<typename Element>
+__global__ void sinkGradient(Problem of, In<Element> sinks, const float* logSums, const float* dots, float* grad)
 {
     const GroupedAttentionShape& shape = of.shape;
     const int head = int(blockIdx.x);
@@ -187,9 +190,10 @@ __global__ void queryGradient(Problem of, const float* query, const float* key, 
         for (int at = 0; at < shape.length; at += tile) {
             if (of.seesNothing(of.queryPosition(first), tile, of.keyPosition(piece, at), tile))
                 continue;
-            const float* const keys = of.earlier.keys(piece, key) + token * of.keyRow() + group * shape.querySize;
+            const float* const keys =
+                of.earlier.keys(piece, In<float>{key}).at + token * of.keyRow() + group * shape.querySize;
             const float* const values =
-                of.earlier.values(piece, value) + token * of.valueRow() + group * shape.valueSize;
+                of.earlier.values(piece, In<float>{value}).at + token * of.valueRow() + group * shape.valueSize;
             float scores[own][own] = {}, ofScores[own][own] = {};
             addProduct(scores, queries, first, {keys, of.keyRow(), 1, shape.length}, at, shape.querySize,
                        shared.strips);
@@ -227,9 +231,9 @@ __global__ void keyValueGradient(Problem of, const float* query, const float* ke
     const int first = int(blockIdx.x) * tile, group = int(blockIdx.y), sequence = int(blockIdx.z) % shape.sequences,
               piece = int(blockIdx.z) / shape.sequences, heads = shape.heads / shape.keyValueHeads;
     const std::int64_t token = std::int64_t(sequence) * shape.length;
-    const Factor keys{of.earlier.keys(piece, key) + token * of.keyRow() + group * shape.querySize, of.keyRow(), 1,
-                      shape.length};
-    const Factor values{of.earlier.values(piece, value) + token * of.valueRow() + group * shape.valueSize,
+    const Factor keys{of.earlier.keys(piece, In<float>{key}).at + token * of.keyRow() + group * shape.querySize,
+                      of.keyRow(), 1, shape.length};
+    const Factor values{of.earlier.values(piece, In<float>{value}).at + token * of.valueRow() + group * shape.valueSize,
                         of.valueRow(), 1, shape.length};
     float keySums[slices][own][own] = {}, valueSums[slices][own][own] = {};
     for (int head = group * heads; head < (group + 1) * heads; ++head) {
@@ -301,7 +305,8 @@ void withSlices(const GroupedAttentionShape& shape, Launch launch)
     }
 }
 
-void launchForward(const Context& context, const Problem& of, bool bf16, const AttentionForwardPass& with)
+template<typename Element>
+void launchForward(const Context& context, const Problem& of, bool bf16, const AttentionForwardPass<Element>& with)
 {
     const GroupedAttentionShape& shape = of.shape;
     if (shape.tokens() == 0)
@@ -310,14 +315,17 @@ void launchForward(const Context& context, const Problem& of, bool bf16, const A
         launchOnTensorCores(context, of, with);
         return;
     }
-    const dim3 blocks(tilesOf(shape.length), unsigned(shape.heads), unsigned(shape.sequences));
-    withSlices(shape, [&](auto slices) {
-        forward<decltype(slices)::value><<<blocks, blockSize, 0, context.stream>>>(
-            of, with.query, with.key, with.value, with.sinks, with.logSums, with.output);
-    });
+    if constexpr (std::is_same_v<Element, float>) {
+        const dim3 blocks(tilesOf(shape.length), unsigned(shape.heads), unsigned(shape.sequences));
+        withSlices(shape, [&](auto slices) {
+            forward<decltype(slices)::value><<<blocks, blockSize, 0, context.stream>>>(
+                of, with.query.at, with.key.at, with.value.at, with.sinks.at, with.logSums, with.output.at);
+        });
+    }
 }
 
-void launchBackward(const Context& context, const Problem& of, bool bf16, const AttentionBackwardPass& with)
+template<typename Element>
+void launchBackward(const Context& context, const Problem& of, bool bf16, const AttentionBackwardPass<Element>& with)
 {
     const GroupedAttentionShape& shape = of.shape;
     if (shape.tokens() == 0)
@@ -332,25 +340,37 @@ void launchBackward(const Context& context, const Problem& of, bool bf16, const 
         launchOnTensorCores(context, of, with);
         return;
     }
-    const dim3 queries(tilesOf(shape.length), unsigned(shape.heads), unsigned(shape.sequences));
-    const dim3 keys(tilesOf(shape.length), unsigned(shape.keyValueHeads),
-                    unsigned(shape.sequences * (of.earlier.count + 1)));
-    withSlices(shape, [&](auto slices) {
-        queryGradient<decltype(slices)::value><<<queries, blockSize, 0, context.stream>>>(
-            of, with.query, with.key, with.value, with.logSums, with.outputGrad, with.dots, with.queryGrad);
-        keyValueGradient<decltype(slices)::value><<<keys, blockSize, 0, context.stream>>>(
-            of, with.query, with.key, with.value, with.logSums, with.outputGrad, with.dots, with.keyGrad,
-            with.valueGrad, with.owed);
-    });
+    if constexpr (std::is_same_v<Element, float>) {
+        const dim3 queries(tilesOf(shape.length), unsigned(shape.heads), unsigned(shape.sequences));
+        const dim3 keys(tilesOf(shape.length), unsigned(shape.keyValueHeads),
+                        unsigned(shape.sequences * (of.earlier.count + 1)));
+        withSlices(shape, [&](auto slices) {
+            queryGradient<decltype(slices)::value>
+                <<<queries, blockSize, 0, context.stream>>>(of, with.query.at, with.key.at, with.value.at, with.logSums,
+                                                            with.outputGrad.at, with.dots, with.queryGrad.at);
+            keyValueGradient<decltype(slices)::value><<<keys, blockSize, 0, context.stream>>>(
+                of, with.query.at, with.key.at, with.value.at, with.logSums, with.outputGrad.at, with.dots,
+                with.keyGrad.at, with.valueGrad.at, with.owed);
+        });
+    }
 }
 
 } // namespace
 
+// What is stored in bf16 is multiplied as such.
+
 void run(const Context& context, const AttentionForward& call)
 {
-    launchForward(
-        context, problem(grouped(call.shape), call.earlier), call.bf16,
-        {call.query.data(), call.key.data(), call.value.data(), nullptr, call.saved.data(), call.output.data()});
+    withElement(context, 0, [&](auto element) {
+        using Element = decltype(element);
+        launchForward<Element>(context, problem(grouped(call.shape), call.earlier), call.bf16 || context.stored != 0,
+                               {in<Element>(call.query),
+                                in<Element>(call.key),
+                                in<Element>(call.value),
+                                {},
+                                call.saved.data(),
+                                out<Element>(call.output)});
+    });
 }
 
 void run(const Context& context, const AttentionInputGrad& call)
@@ -359,28 +379,49 @@ void run(const Context& context, const AttentionInputGrad& call)
     Problem of = problem(grouped(call.shape), call.earlier);
     const int hidden = call.shape.hidden();
     of.queryGradRow = of.keyGradRow = of.valueGradRow = 3 * hidden;
-    float* const grad = call.queryKeyValueGrad.data();
-    launchBackward(context, of, call.bf16,
-                   {call.query.data(), call.key.data(), call.value.data(), nullptr, call.saved.data(),
-                    call.output.data(), call.outputGrad.data(), grad, grad + hidden, grad + 2 * hidden,
-                    call.scratch.data(), call.sequenceGradient.data(), nullptr});
+    withElement(context, 0, [&](auto element) {
+        using Element = decltype(element);
+        const Out<Element> grad = out<Element>(call.queryKeyValueGrad);
+        launchBackward<Element>(context, of, call.bf16 || context.stored != 0,
+                                {in<Element>(call.query),
+                                 in<Element>(call.key),
+                                 in<Element>(call.value),
+                                 {},
+                                 call.saved.data(),
+                                 in<Element>(call.output),
+                                 in<Element>(call.outputGrad),
+                                 grad,
+                                 grad + hidden,
+                                 grad + 2 * hidden,
+                                 call.scratch.data(),
+                                 call.sequenceGradient.data(),
+                                 nullptr});
+    });
 }
 
 void run(const Context& context, const GroupedAttentionForward& call)
 {
-    launchForward(context, problem(call.shape, call.earlier), call.bf16,
-                  {call.query.data(), call.key.data(), call.value.data(),
-                   call.sinks.empty() ? nullptr : call.sinks.data(), call.logSums.data(), call.output.data()});
+    withElement(context, 0, [&](auto element) {
+        using Element = decltype(element);
+        launchForward<Element>(context, problem(call.shape, call.earlier), call.bf16 || context.stored != 0,
+                               {in<Element>(call.query), in<Element>(call.key), in<Element>(call.value),
+                                call.sinks.empty() ? In<Element>() : in<Element>(call.sinks), call.logSums.data(),
+                                out<Element>(call.output)});
+    });
 }
 
 void run(const Context& context, const GroupedAttentionInputGrad& call)
 {
     assert(call.sequenceGradient.size() == call.shape.sequenceGradient());
-    launchBackward(context, problem(call.shape, call.earlier), call.bf16,
-                   {call.query.data(), call.key.data(), call.value.data(),
-                    call.sinks.empty() ? nullptr : call.sinks.data(), call.logSums.data(), call.output.data(),
-                    call.outputGrad.data(), call.queryGrad.data(), call.keyGrad.data(), call.valueGrad.data(),
-                    call.dots.data(), call.sequenceGradient.data(), call.sinkGrad.data()});
+    withElement(context, 0, [&](auto element) {
+        using Element = decltype(element);
+        launchBackward<Element>(context, problem(call.shape, call.earlier), call.bf16 || context.stored != 0,
+                                {in<Element>(call.query), in<Element>(call.key), in<Element>(call.value),
+                                 call.sinks.empty() ? In<Element>() : in<Element>(call.sinks), call.logSums.data(),
+                                 in<Element>(call.output), in<Element>(call.outputGrad), out<Element>(call.queryGrad),
+                                 out<Element>(call.keyGrad), out<Element>(call.valueGrad), call.dots.data(),
+                                 call.sequenceGradient.data(), call.sinkGrad.data()});
+    });
 }
 
 } // namespace pipewright::kernels::cuda

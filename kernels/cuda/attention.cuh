@@ -4,6 +4,7 @@
 #pragma once
 
 #include "kernels/cuda/kernels.h"
+#include "kernels/cuda/stored.cuh"
 
 #include <cassert>
 #include <cmath>
@@ -16,10 +17,16 @@ struct Earlier {
     std::size_t key, value;
     const float* saved[mostPieces - 1];
 
-    __device__ const float* keys(int piece, const float* own) const { return piece < count ? saved[piece] + key : own; }
-    __device__ const float* values(int piece, const float* own) const
+    /// Of a piece: those that it kept, or `own`.
+    template<typename Element>
+    __device__ In<Element> keys(int piece, In<Element> own) const
     {
-        return piece < count ? saved[piece] + value : own;
+        return piece < count ? In<Element>{reinterpret_cast<const Element*>(saved[piece]) + key} : own;
+    }
+    template<typename Element>
+    __device__ In<Element> values(int piece, In<Element> own) const
+    {
+        return piece < count ? In<Element>{reinterpret_cast<const Element*>(saved[piece]) + value} : own;
     }
 };
 
@@ -37,6 +44,7 @@ struct Problem {
     GroupedAttentionShape shape;
     int queryGradRow, keyGradRow, valueGradRow;
     Earlier earlier;
+    bool inWords = false; ///< stored elements may be read two at a time
 
     __device__ int queryRow() const { return shape.heads * shape.querySize; }
     __device__ int keyRow() const { return shape.keyValueHeads * shape.querySize; }
@@ -85,14 +93,20 @@ inline Problem problem(const GroupedAttentionShape& shape, const EarlierPieces& 
             shape.keyValueHeads * shape.valueSize, plain(shape.pieces, earlier)};
 }
 
+template<typename Element>
 struct AttentionForwardPass {
-    const float *query, *key, *value, *sinks;
-    float *logSums, *output;
+    In<Element> query, key, value, sinks;
+    float* logSums;
+    Out<Element> output;
 };
 
+template<typename Element>
 struct AttentionBackwardPass {
-    const float *query, *key, *value, *sinks, *logSums, *output, *outputGrad;
-    float *queryGrad, *keyGrad, *valueGrad, *dots, *owed, *sinkGrad;
+    In<Element> query, key, value, sinks;
+    const float* logSums;
+    In<Element> output, outputGrad;
+    Out<Element> queryGrad, keyGrad, valueGrad;
+    float *dots, *owed, *sinkGrad;
 };
 
 /// Of one query and key.
@@ -111,7 +125,9 @@ __device__ inline void scoreGradient(const Problem& of, const Numbers& is, float
 }
 
 // In tensorattention.cu: the same in bf16, of a problem that has tokens. `dots` of the backward are filled.
-void launchOnTensorCores(const Context& context, const Problem& of, const AttentionForwardPass& with);
-void launchOnTensorCores(const Context& context, const Problem& of, const AttentionBackwardPass& with);
+template<typename Element>
+void launchOnTensorCores(const Context& context, const Problem& of, const AttentionForwardPass<Element>& with);
+template<typename Element>
+void launchOnTensorCores(const Context& context, const Problem& of, const AttentionBackwardPass<Element>& with);
 
 } // namespace pipewright::kernels::cuda

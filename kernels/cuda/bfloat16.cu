@@ -2,25 +2,9 @@
 // One thread per element, by integer arithmetic on the patterns, as the host does it. Bound by memory bandwidth.
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/launch.cuh"
+#include "kernels/cuda/stored.cuh"
 
 namespace pipewright::kernels::cuda {
-
-namespace {
-
-__device__ std::uint16_t narrowed(float value)
-{
-    const std::uint32_t bits = __float_as_uint(value);
-    if ((bits & 0x7fffffff) > 0x7f800000) // no number
-        return std::uint16_t(bits >> 16 | 0x40);
-    return std::uint16_t((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
-}
-
-__device__ float widened(std::uint16_t bits)
-{
-    return __uint_as_float(std::uint32_t(bits) << 16);
-}
-
-} // namespace
 
 void run(const Context& context, const Widen& call)
 {

@@ -2,6 +2,7 @@
 // A block per row: largest value, sum and division, O(rows · classes) work; then one block adds the rows' losses.
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/launch.cuh"
+#include "kernels/cuda/stored.cuh"
 
 namespace pipewright::kernels::cuda {
 
@@ -38,8 +39,9 @@ __global__ void sumRows(int rows, const float* rowLoss, float scale, float* loss
         loss[0] = float(sum * scale);
 }
 
+template<typename Element>
 __global__ void gradient(std::size_t count, int classes, const float* probabilities, const std::int32_t* targets,
-                         float scale, float* grad)
+                         float scale, Out<Element> grad)
 {
     const std::size_t i = std::size_t(blockIdx.x) * blockSize + threadIdx.x;
     if (i < count) {
@@ -61,10 +63,13 @@ void run(const Context& context, const CrossEntropyForward& call)
 
 void run(const Context& context, const CrossEntropyInputGrad& call)
 {
-    const auto [rows, classes, probabilities, targets, scale, logitsGrad] = call;
-    if (!logitsGrad.empty())
-        gradient<<<blocksFor(logitsGrad.size()), blockSize, 0, context.stream>>>(
-            logitsGrad.size(), classes, probabilities.data(), targets.data(), scale, logitsGrad.data());
+    if (call.logitsGrad.empty())
+        return;
+    withElement(context, 0, [&](auto element) {
+        gradient<<<blocksFor(call.logitsGrad.size()), blockSize, 0, context.stream>>>(
+            call.logitsGrad.size(), call.classes, call.probabilities.data(), call.targets.data(), call.scale,
+            out<decltype(element)>(call.logitsGrad));
+    });
 }
 
 } // namespace pipewright::kernels::cuda

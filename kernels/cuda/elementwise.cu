@@ -2,6 +2,7 @@
 // One thread per element: copies, sums and optimizer steps, all bound by memory bandwidth. Formulas: the headers.
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/launch.cuh"
+#include "kernels/cuda/stored.cuh"
 
 #include <cmath>
 
@@ -15,6 +16,30 @@ float biasCorrection(float beta, int step)
     return float(1.0 / (1.0 - std::pow(double(beta), step)));
 }
 
+template<typename Element>
+void fill(const Context& context, const Fill& call)
+{
+    launchEach(context, call.values.size(),
+               [v = out<Element>(call.values), value = call.value] __device__(std::size_t i) { v[i] = value; });
+}
+
+/// The sum may be one over a microbatch, of values that are stored.
+template<typename Sum, typename Element>
+void add(const Context& context, const Add& call)
+{
+    launchEach(context, call.values.size(),
+               [v = out<Sum>(call.values), a = in<Element>(call.addend)] __device__(std::size_t i) { v[i] += a[i]; });
+}
+
+template<typename Element>
+void fromBytes(const Context& context, const FromBytes& call)
+{
+    launchEach(context, call.bytes.size(),
+               [from = call.bytes.data(), to = out<Element>(call.values)] __device__(std::size_t i) {
+                   to[i] = float(from[i]) / 127.5f - 1.0f;
+               });
+}
+
 } // namespace
 
 void run(const Context& context, const Copy& call)
@@ -24,22 +49,19 @@ void run(const Context& context, const Copy& call)
 
 void run(const Context& context, const Fill& call)
 {
-    launchEach(context, call.values.size(),
-               [v = call.values.data(), value = call.value] __device__(std::size_t i) { v[i] = value; });
+    withElement(context, 0, [&](auto element) { fill<decltype(element)>(context, call); });
 }
 
 void run(const Context& context, const Add& call)
 {
-    launchEach(context, call.values.size(),
-               [v = call.values.data(), a = call.addend.data()] __device__(std::size_t i) { v[i] += a[i]; });
+    withElement(context, 0, [&](auto sum) {
+        withElement(context, 1, [&](auto element) { add<decltype(sum), decltype(element)>(context, call); });
+    });
 }
 
 void run(const Context& context, const FromBytes& call)
 {
-    launchEach(context, call.values.size(),
-               [from = call.bytes.data(), to = call.values.data()] __device__(std::size_t i) {
-                   to[i] = float(from[i]) / 127.5f - 1.0f;
-               });
+    withElement(context, 0, [&](auto element) { fromBytes<decltype(element)>(context, call); });
 }
 
 void run(const Context& context, const SgdMomentumStep& call)

@@ -3,13 +3,15 @@
 // those of its like.
 #include "kernels/cuda/columns.cuh"
 #include "kernels/cuda/kernels.h"
+#include "kernels/cuda/stored.cuh"
 
 namespace pipewright::kernels::cuda {
 
 namespace {
 
-__global__ void forward(std::size_t count, int length, int hidden, const std::int32_t* tokens, const float* table,
-                        const float* positions, float* output)
+template<typename Element>
+__global__ void forward(std::size_t count, int length, int hidden, const std::int32_t* tokens, In<Element> table,
+                        In<Element> positions, Out<Element> output)
 {
     const std::size_t i = std::size_t(blockIdx.x) * blockSize + threadIdx.x;
     if (i >= count)
@@ -19,7 +21,8 @@ __global__ void forward(std::size_t count, int length, int hidden, const std::in
                 + (positions ? positions[token % length * hidden + column] : 0.0f);
 }
 
-__global__ void tableGradient(std::size_t count, int hidden, const std::int32_t* tokens, const float* grad,
+template<typename Element>
+__global__ void tableGradient(std::size_t count, int hidden, const std::int32_t* tokens, In<Element> grad,
                               float* tableGrad)
 {
     sumByKey(
@@ -28,7 +31,8 @@ __global__ void tableGradient(std::size_t count, int hidden, const std::int32_t*
 }
 
 /// `each`: the elements of the positions' gradient; all sequences, in order.
-__global__ void positionsGradient(std::size_t count, std::size_t each, const float* grad, float* positionsGrad)
+template<typename Element>
+__global__ void positionsGradient(std::size_t count, std::size_t each, In<Element> grad, float* positionsGrad)
 {
     const std::size_t i = std::size_t(blockIdx.x) * blockSize + threadIdx.x;
     if (i >= each)
@@ -43,24 +47,31 @@ __global__ void positionsGradient(std::size_t count, std::size_t each, const flo
 
 void run(const Context& context, const EmbeddingForward& call)
 {
-    const auto [length, hidden, tokens, table, positions, output] = call;
-    if (!output.empty())
-        forward<<<blocksFor(output.size()), blockSize, 0, context.stream>>>(
-            output.size(), length, hidden, tokens.data(), table.data(), positions.data(), output.data());
+    if (call.output.empty())
+        return;
+    withElement(context, 0, [&](auto element) {
+        using Element = decltype(element);
+        forward<Element><<<blocksFor(call.output.size()), blockSize, 0, context.stream>>>(
+            call.output.size(), call.length, call.hidden, call.tokens.data(), in<Element>(call.table),
+            in<Element>(call.positions), out<Element>(call.output));
+    });
 }
 
 void run(const Context& context, const EmbeddingWeightGrad& call)
 {
-    const auto [length, hidden, tokens, outputGrad, tableGrad, positionsGrad] = call;
-    if (outputGrad.empty())
+    if (call.outputGrad.empty())
         return;
-    tableGradient<<<keyBlocks(tokens.size(), std::size_t(hidden)), blockSize, 0, context.stream>>>(
-        tokens.size(), hidden, tokens.data(), outputGrad.data(), tableGrad.data());
-    if (positionsGrad.empty())
-        return;
-    const std::size_t each = std::size_t(length) * hidden;
-    positionsGradient<<<blocksFor(each), blockSize, 0, context.stream>>>(outputGrad.size(), each, outputGrad.data(),
-                                                                         positionsGrad.data());
+    const std::size_t each = std::size_t(call.length) * std::size_t(call.hidden);
+    withElement(context, 0, [&](auto element) {
+        using Element = decltype(element);
+        const In<Element> grad = in<Element>(call.outputGrad);
+        tableGradient<Element>
+            <<<keyBlocks(call.tokens.size(), std::size_t(call.hidden)), blockSize, 0, context.stream>>>(
+                call.tokens.size(), call.hidden, call.tokens.data(), grad, call.tableGrad.data());
+        if (!call.positionsGrad.empty())
+            positionsGradient<Element><<<blocksFor(each), blockSize, 0, context.stream>>>(
+                call.outputGrad.size(), each, grad, call.positionsGrad.data());
+    });
 }
 
 } // namespace pipewright::kernels::cuda

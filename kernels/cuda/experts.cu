@@ -4,6 +4,7 @@
 #include "kernels/cuda/columns.cuh"
 #include "kernels/cuda/experts.cuh"
 #include "kernels/cuda/kernels.h"
+#include "kernels/cuda/stored.cuh"
 #include "kernels/cuda/tiles.cuh"
 
 namespace pipewright::kernels::cuda {
@@ -51,11 +52,12 @@ __global__ void weightProducts(ExpertsShape shape, const std::int32_t* begin, co
 }
 
 /// biasGrad += the sums of an expert's rows. Blocks: columns, experts.
-__global__ void biasGradient(ExpertsShape shape, const std::int32_t* begin, const float* outputGrad, float* biasGrad,
+template<typename Element>
+__global__ void biasGradient(ExpertsShape shape, const std::int32_t* begin, In<Element> outputGrad, float* biasGrad,
                              std::int64_t biasStride)
 {
     const int expert = int(blockIdx.y);
-    const float* const from = outputGrad + std::int64_t(begin[expert]) * shape.outputs;
+    const In<Element> from = outputGrad + std::int64_t(begin[expert]) * shape.outputs;
     float* const to = biasGrad + expert * biasStride;
     const std::int64_t outputs = shape.outputs;
     sumColumns<float>(
@@ -64,32 +66,44 @@ __global__ void biasGradient(ExpertsShape shape, const std::int32_t* begin, cons
         [=](std::int64_t column, float sum) { to[column] += sum; });
 }
 
-} // namespace
-
-void run(const Context& context, const CopyToExperts& call)
+template<typename Element>
+void copyToExperts(const Context& context, const CopyToExperts& call)
 {
     launchEach(context, call.output.size(),
                [width = std::size_t(call.width), each = std::size_t(call.perToken), row = call.row.data(),
-                weight = call.weight.empty() ? nullptr : call.weight.data(), from = call.input.data(),
-                to = call.output.data()] __device__(std::size_t i) {
+                weight = call.weight.empty() ? nullptr : call.weight.data(), from = in<Element>(call.input),
+                to = out<Element>(call.output)] __device__(std::size_t i) {
                    const std::size_t copy = i / width, column = i % width;
                    to[std::size_t(row[copy]) * width + column] =
                        (weight ? weight[copy] : 1.0f) * from[copy / each * width + column];
                });
 }
 
-void run(const Context& context, const SumOfExperts& call)
+template<typename Element>
+void sumOfExperts(const Context& context, const SumOfExperts& call)
 {
     launchEach(context, call.output.size(),
                [width = std::size_t(call.width), each = std::size_t(call.perToken), row = call.row.data(),
-                weight = call.weight.empty() ? nullptr : call.weight.data(), from = call.input.data(),
-                to = call.output.data(), add = call.store == Store::Add] __device__(std::size_t i) {
+                weight = call.weight.empty() ? nullptr : call.weight.data(), from = in<Element>(call.input),
+                to = out<Element>(call.output), add = call.store == Store::Add] __device__(std::size_t i) {
                    const std::size_t token = i / width, column = i % width;
-                   float sum = add ? to[i] : 0.0f;
+                   float sum = add ? float(to[i]) : 0.0f;
                    for (std::size_t copy = token * each; copy < (token + 1) * each; ++copy)
                        sum += (weight ? weight[copy] : 1.0f) * from[std::size_t(row[copy]) * width + column];
                    to[i] = sum;
                });
+}
+
+} // namespace
+
+void run(const Context& context, const CopyToExperts& call)
+{
+    withElement(context, 0, [&](auto element) { copyToExperts<decltype(element)>(context, call); });
+}
+
+void run(const Context& context, const SumOfExperts& call)
+{
+    withElement(context, 0, [&](auto element) { sumOfExperts<decltype(element)>(context, call); });
 }
 
 void run(const Context& context, const ExpertsForward& call)
@@ -132,9 +146,11 @@ void run(const Context& context, const ExpertsWeightGrad& call)
         weightProducts<<<blocks, blockSize, 0, context.stream>>>(shape, call.begin.data(), call.input.data(),
                                                                  call.outputGrad.data(), call.weightGrad.data());
     if (!call.biasGrad.empty())
-        biasGradient<<<dim3(columnBlocks(std::size_t(shape.outputs)), unsigned(shape.experts)), blockSize, 0,
-                       context.stream>>>(shape, call.begin.data(), call.outputGrad.data(), call.biasGrad.data(),
-                                         call.biasStride);
+        withElement(context, 1, [&](auto element) {
+            biasGradient<<<dim3(columnBlocks(std::size_t(shape.outputs)), unsigned(shape.experts)), blockSize, 0,
+                           context.stream>>>(shape, call.begin.data(), in<decltype(element)>(call.outputGrad),
+                                             call.biasGrad.data(), call.biasStride);
+        });
 }
 
 } // namespace pipewright::kernels::cuda

@@ -6,6 +6,7 @@
 
 #include "kernels/calls.h"
 #include "kernels/cuda/products.h"
+#include "kernels/operands.h"
 
 #include <cstdint>
 #include <cuda_runtime_api.h>
@@ -21,6 +22,7 @@ struct Context {
     /// Scratch for what rows have of their own: a cross entropy needs as many as it has rows, a layer norm's weight
     /// gradient two for as many rows as it is to do at once.
     std::span<float> rowScratch = {};
+    StoredOperands stored = 0; ///< of the call
 };
 
 // Attention stores no matrix of scores: `saved` keeps one number per query and head, from which the backward pass makes
@@ -31,6 +33,9 @@ inline constexpr int widestHead = 256, mostPieces = 128, mostExperts = 1024;
 #define PIPEWRIGHT_RUN(name) void run(const Context& context, const name& call);
 PIPEWRIGHT_CALLS(PIPEWRIGHT_RUN)
 #undef PIPEWRIGHT_RUN
+
+/// Which operations on tensors take values as they are stored in bf16: in[i] has the number i, `out` the number 5.
+bool hasStored(TensorOperation operation);
 
 /// One thread that looks at the GPU's clock: the stream is busy for so long, its multiprocessor nearly free.
 void spin(cudaStream_t stream, std::int64_t nanoseconds);

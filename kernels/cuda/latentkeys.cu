@@ -2,14 +2,18 @@
 // One thread per element of the result. Bound by memory bandwidth.
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/launch.cuh"
+#include "kernels/cuda/stored.cuh"
 
 namespace pipewright::kernels::cuda {
 
-void run(const Context& context, const JoinKeys& call)
+namespace {
+
+template<typename Element>
+void join(const Context& context, const JoinKeys& call)
 {
     launchEach(context, call.keys.size(),
-               [shape = call.shape, own = call.own.data(), shared = call.shared.data(),
-                keys = call.keys.data()] __device__(std::size_t i) {
+               [shape = call.shape, own = in<Element>(call.own), shared = in<Element>(call.shared),
+                keys = out<Element>(call.keys)] __device__(std::size_t i) {
                    const std::size_t width = std::size_t(shape.ownSize + shape.sharedSize), row = i / width,
                                      column = i % width, ownSize = std::size_t(shape.ownSize);
                    keys[i] =
@@ -19,12 +23,13 @@ void run(const Context& context, const JoinKeys& call)
                });
 }
 
-void run(const Context& context, const SplitKeysGrad& call)
+template<typename Element>
+void split(const Context& context, const SplitKeysGrad& call)
 {
     const std::size_t own = call.ownGrad.size();
     launchEach(context, own + call.sharedGrad.size(),
-               [shape = call.shape, own, from = call.keysGrad.data(), ownGrad = call.ownGrad.data(),
-                sharedGrad = call.sharedGrad.data()] __device__(std::size_t i) {
+               [shape = call.shape, own, from = in<Element>(call.keysGrad), ownGrad = out<Element>(call.ownGrad),
+                sharedGrad = out<Element>(call.sharedGrad)] __device__(std::size_t i) {
                    const std::size_t ownSize = std::size_t(shape.ownSize), sharedSize = std::size_t(shape.sharedSize),
                                      width = ownSize + sharedSize, heads = std::size_t(shape.heads);
                    if (i < own) {
@@ -37,6 +42,18 @@ void run(const Context& context, const SplitKeysGrad& call)
                        sum += from[(token * heads + head) * width + ownSize + column];
                    sharedGrad[i - own] = sum;
                });
+}
+
+} // namespace
+
+void run(const Context& context, const JoinKeys& call)
+{
+    withElement(context, 0, [&](auto element) { join<decltype(element)>(context, call); });
+}
+
+void run(const Context& context, const SplitKeysGrad& call)
+{
+    withElement(context, 0, [&](auto element) { split<decltype(element)>(context, call); });
 }
 
 } // namespace pipewright::kernels::cuda

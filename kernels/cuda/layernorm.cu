@@ -2,6 +2,7 @@
 // One block per row for what a row needs; what columns sum up is in columns.cuh, with the rows' statistics in scratch.
 #include "kernels/cuda/columns.cuh"
 #include "kernels/cuda/kernels.h"
+#include "kernels/cuda/stored.cuh"
 
 #include <algorithm>
 #include <cassert>
@@ -14,7 +15,8 @@ struct RowStatistics {
     float mean, scale; // 1 / sqrt(variance + epsilon)
 };
 
-__device__ RowStatistics statisticsOf(const float* row, int columns, float epsilon)
+template<typename Element>
+__device__ RowStatistics statisticsOf(In<Element> row, int columns, float epsilon)
 {
     float sum = 0;
     for (int i = threadIdx.x; i < columns; i += blockSize)
@@ -26,9 +28,10 @@ __device__ RowStatistics statisticsOf(const float* row, int columns, float epsil
     return {mean, rsqrtf(blockSum(squares) / float(columns) + epsilon)};
 }
 
-__global__ void forward(int columns, float epsilon, const float* x, const float* gamma, const float* beta, float* y)
+template<typename Element>
+__global__ void forward(int columns, float epsilon, In<Element> x, In<Element> gamma, In<Element> beta, Out<Element> y)
 {
-    const std::size_t at = std::size_t(blockIdx.x) * columns;
+    const std::int64_t at = std::int64_t(blockIdx.x) * columns;
     const RowStatistics row = statisticsOf(x + at, columns, epsilon);
     for (int i = threadIdx.x; i < columns; i += blockSize)
         y[at + i] = gamma[i] * ((x[at + i] - row.mean) * row.scale) + beta[i];
@@ -36,10 +39,11 @@ __global__ void forward(int columns, float epsilon, const float* x, const float*
 
 /// With g = dy · gamma and n the normalised row: dx, or what is added to it, = scale · (g - mean(g) - n · mean(g · n)).
 /// In place is allowed: a thread reads what it writes before that, and others' only before the barriers of the sums.
-__global__ void inputGradient(int columns, float epsilon, const float* x, const float* gamma, const float* dy,
-                              float* dx, bool add)
+template<typename Element>
+__global__ void inputGradient(int columns, float epsilon, In<Element> x, In<Element> gamma, In<Element> dy,
+                              Out<Element> dx, bool add)
 {
-    const std::size_t at = std::size_t(blockIdx.x) * columns;
+    const std::int64_t at = std::int64_t(blockIdx.x) * columns;
     const RowStatistics row = statisticsOf(x + at, columns, epsilon);
     float grad = 0, product = 0;
     for (int i = threadIdx.x; i < columns; i += blockSize) {
@@ -50,13 +54,14 @@ __global__ void inputGradient(int columns, float epsilon, const float* x, const 
     const float meanGrad = blockSum(grad) / float(columns), meanProduct = blockSum(product) / float(columns);
     for (int i = threadIdx.x; i < columns; i += blockSize)
         dx[at + i] =
-            (add ? dx[at + i] : 0.0f)
+            (add ? float(dx[at + i]) : 0.0f)
             + row.scale * (dy[at + i] * gamma[i] - meanGrad - (x[at + i] - row.mean) * row.scale * meanProduct);
 }
 
-__global__ void rowStatistics(int columns, float epsilon, const float* x, RowStatistics* statistics)
+template<typename Element>
+__global__ void rowStatistics(int columns, float epsilon, In<Element> x, RowStatistics* statistics)
 {
-    const RowStatistics row = statisticsOf(x + std::size_t(blockIdx.x) * columns, columns, epsilon);
+    const RowStatistics row = statisticsOf(x + std::int64_t(blockIdx.x) * columns, columns, epsilon);
     if (threadIdx.x == 0)
         statistics[blockIdx.x] = row;
 }
@@ -77,7 +82,8 @@ __device__ WeightSums warpSum(const WeightSums& sums)
     return {cuda::warpSum(sums.gamma), cuda::warpSum(sums.beta)};
 }
 
-__global__ void weightGradient(int rows, int columns, const float* x, const float* dy, const RowStatistics* statistics,
+template<typename Element>
+__global__ void weightGradient(int rows, int columns, In<Element> x, In<Element> dy, const RowStatistics* statistics,
                                float* gammaGrad, float* betaGrad)
 {
     sumColumns<WeightSums>(
@@ -97,34 +103,45 @@ __global__ void weightGradient(int rows, int columns, const float* x, const floa
 
 void run(const Context& context, const LayerNormForward& call)
 {
-    const auto [rows, columns, input, gamma, beta, output, epsilon] = call;
-    if (rows > 0)
-        forward<<<unsigned(rows), blockSize, 0, context.stream>>>(columns, epsilon, input.data(), gamma.data(),
-                                                                  beta.data(), output.data());
+    if (call.rows == 0)
+        return;
+    withElement(context, 0, [&](auto element) {
+        using Element = decltype(element);
+        forward<Element><<<unsigned(call.rows), blockSize, 0, context.stream>>>(
+            call.columns, call.epsilon, in<Element>(call.input), in<Element>(call.gamma), in<Element>(call.beta),
+            out<Element>(call.output));
+    });
 }
 
 void run(const Context& context, const LayerNormInputGrad& call)
 {
-    const auto [rows, columns, input, gamma, outputGrad, inputGrad, epsilon, store] = call;
-    if (rows > 0)
-        inputGradient<<<unsigned(rows), blockSize, 0, context.stream>>>(
-            columns, epsilon, input.data(), gamma.data(), outputGrad.data(), inputGrad.data(), store == Store::Add);
+    if (call.rows == 0)
+        return;
+    withElement(context, 0, [&](auto element) {
+        using Element = decltype(element);
+        inputGradient<Element><<<unsigned(call.rows), blockSize, 0, context.stream>>>(
+            call.columns, call.epsilon, in<Element>(call.input), in<Element>(call.gamma), in<Element>(call.outputGrad),
+            out<Element>(call.inputGrad), call.store == Store::Add);
+    });
 }
 
 void run(const Context& context, const LayerNormWeightGrad& call)
 {
-    const auto [rows, columns, input, outputGrad, gammaGrad, betaGrad, epsilon] = call;
     auto* const statistics = reinterpret_cast<RowStatistics*>(context.rowScratch.data());
-    const int most = int(std::min<std::size_t>(context.rowScratch.size() / 2, std::size_t(rows)));
-    assert(most > 0 || rows == 0);
-    for (int first = 0; first < rows; first += most) { // once, but for more rows than there is scratch for
-        const int some = std::min(most, rows - first);
-        const std::size_t at = std::size_t(first) * columns;
-        rowStatistics<<<unsigned(some), blockSize, 0, context.stream>>>(columns, epsilon, input.data() + at,
-                                                                        statistics);
-        weightGradient<<<columnBlocks(std::size_t(columns)), blockSize, 0, context.stream>>>(
-            some, columns, input.data() + at, outputGrad.data() + at, statistics, gammaGrad.data(), betaGrad.data());
-    }
+    const int most = int(std::min<std::size_t>(context.rowScratch.size() / 2, std::size_t(call.rows)));
+    assert(most > 0 || call.rows == 0);
+    withElement(context, 0, [&](auto element) {
+        using Element = decltype(element);
+        for (int first = 0; first < call.rows; first += most) { // once, but for more rows than there is scratch for
+            const int some = std::min(most, call.rows - first);
+            const std::int64_t at = std::int64_t(first) * call.columns;
+            rowStatistics<Element><<<unsigned(some), blockSize, 0, context.stream>>>(
+                call.columns, call.epsilon, in<Element>(call.input) + at, statistics);
+            weightGradient<Element><<<columnBlocks(std::size_t(call.columns)), blockSize, 0, context.stream>>>(
+                some, call.columns, in<Element>(call.input) + at, in<Element>(call.outputGrad) + at, statistics,
+                call.gammaGrad.data(), call.betaGrad.data());
+        }
+    });
 }
 
 } // namespace pipewright::kernels::cuda

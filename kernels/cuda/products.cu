@@ -4,6 +4,7 @@
 #include "kernels/cuda/columns.cuh"
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/products.h"
+#include "kernels/cuda/stored.cuh"
 
 #include <compare>
 #include <cstdint>
@@ -19,32 +20,22 @@ namespace {
 
 constexpr int tile = 16;
 
-__device__ float numberOf(float value)
-{
-    return value;
-}
-__device__ float numberOf(std::uint16_t bits)
-{
-    return __uint_as_float(std::uint32_t(bits) << 16);
-}
-
 /// The plain product, one element per thread, the sum over `inner` in order.
-template<typename Element>
-__global__ void plainProduct(int rows, int columns, int inner, const Element* a, int aStride, bool aTransposed,
-                             const Element* b, int bStride, bool bTransposed, float beta, float* result)
+template<typename Factor, typename Element>
+__global__ void plainProduct(int rows, int columns, int inner, In<Factor> a, int aStride, bool aTransposed,
+                             In<Factor> b, int bStride, bool bTransposed, float beta, Out<Element> result)
 {
     __shared__ float left[tile][tile + 1], right[tile][tile + 1];
     const int row = int(blockIdx.y * tile + threadIdx.y), column = int(blockIdx.x * tile + threadIdx.x);
     float sum = 0;
     for (int first = 0; first < inner; first += tile) {
         const int i = first + int(threadIdx.x), j = first + int(threadIdx.y);
-        left[threadIdx.y][threadIdx.x] =
-            row < rows && i < inner
-                ? numberOf(aTransposed ? a[std::size_t(i) * aStride + row] : a[std::size_t(row) * aStride + i])
-                : 0.0f;
+        left[threadIdx.y][threadIdx.x] = row < rows && i < inner ? aTransposed ? a[std::int64_t(i) * aStride + row]
+                                                                               : a[std::int64_t(row) * aStride + i]
+                                                                 : 0.0f;
         right[threadIdx.y][threadIdx.x] =
             column < columns && j < inner
-                ? numberOf(bTransposed ? b[std::size_t(column) * bStride + j] : b[std::size_t(j) * bStride + column])
+                ? bTransposed ? b[std::int64_t(column) * bStride + j] : b[std::int64_t(j) * bStride + column]
                 : 0.0f;
         __syncthreads();
         for (int k = 0; k < tile; ++k)
@@ -52,12 +43,13 @@ __global__ void plainProduct(int rows, int columns, int inner, const Element* a,
         __syncthreads();
     }
     if (row < rows && column < columns) {
-        float& place = result[std::size_t(row) * columns + column];
+        const auto place = result[std::int64_t(row) * columns + column];
         place = sum + (beta == 0 ? 0.0f : beta * place);
     }
 }
 
-__global__ void addBias(std::size_t count, int columns, const float* bias, float* output)
+template<typename Bias, typename Element>
+__global__ void addBias(std::size_t count, int columns, In<Bias> bias, Out<Element> output)
 {
     const std::size_t i = std::size_t(blockIdx.x) * blockSize + threadIdx.x;
     if (i < count)
@@ -65,21 +57,20 @@ __global__ void addBias(std::size_t count, int columns, const float* bias, float
 }
 
 template<typename Element>
-__global__ void biasGradient(int rows, int columns, const Element* values, float* sums)
+__global__ void biasGradient(int rows, int columns, In<Element> values, float* sums)
 {
     sumColumns<float>(
-        rows, columns, [=](std::int64_t row, std::int64_t column) { return numberOf(values[row * columns + column]); },
+        rows, columns, [=](std::int64_t row, std::int64_t column) { return values[row * columns + column]; },
         [=](std::int64_t column, float sum) { sums[column] += sum; });
 }
 
 /// What an algorithm may take for granted of a matrix. The most is what loads of 16 bytes need, and no more than every
 /// tensor of a buffer has whose tensors are all multiples of that: buffers begin at multiples of 64 bytes, and where a
 /// tensor lies in one depends on the schedule, on which no algorithm may depend.
-template<typename Element>
-std::uint32_t alignmentOf(const Element* data)
+std::uint32_t alignmentOf(const void* data, bool stored)
 {
     constexpr std::uint32_t most = 16;
-    return reinterpret_cast<std::uintptr_t>(data) % most == 0 ? most : sizeof(Element);
+    return reinterpret_cast<std::uintptr_t>(data) % most == 0 ? most : stored ? sizeof(Bf16) : sizeof(float);
 }
 
 } // namespace
@@ -88,7 +79,7 @@ std::uint32_t alignmentOf(const Element* data)
 /// take it for granted that they begin at multiples of 256 bytes.
 struct ProductKey {
     int rows, columns, inner, aStride, bStride;
-    bool aTransposed, bTransposed, adds, stored; ///< stored: factors of bf16
+    bool aTransposed, bTransposed, adds, stored, storedResult; ///< stored: in bf16, the factors or the result
     Precision precision;
     Epilogue::Kind epilogue;
     std::uint32_t aAligned, bAligned, resultAligned, biasAligned, auxAligned;
@@ -109,13 +100,14 @@ ProductKey keyOf(Precision precision, const Product& of)
             of.b.transposed,
             of.beta != 0,
             stored,
+            of.storedResult,
             stored ? Precision::BFloat16 : precision,
             of.epilogue.kind,
-            stored ? alignmentOf(of.a.stored) : alignmentOf(of.a.data),
-            stored ? alignmentOf(of.b.stored) : alignmentOf(of.b.data),
-            alignmentOf(of.result),
-            alignmentOf(of.epilogue.bias),
-            alignmentOf(of.epilogue.aux)};
+            stored ? alignmentOf(of.a.stored, true) : alignmentOf(of.a.data, false),
+            stored ? alignmentOf(of.b.stored, true) : alignmentOf(of.b.data, false),
+            alignmentOf(of.result, of.storedResult),
+            alignmentOf(of.epilogue.bias, of.storedResult),
+            alignmentOf(of.epilogue.aux, of.storedResult)};
 }
 
 cublasLtEpilogue_t epilogueOf(Epilogue::Kind kind)
@@ -210,7 +202,7 @@ struct Products::Library {
     }
 
     /// Where a plan's epilogue finds what it needs.
-    void place(Plan& plan, Epilogue::Kind kind, const float* bias, const float* aux)
+    void place(Plan& plan, Epilogue::Kind kind, const void* bias, const void* aux)
     {
         const auto set = [&](cublasLtMatmulDescAttributes_t attribute, const void* at) {
             const cublasStatus_t status = cublasLtMatmulDescSetAttribute(plan.operation, attribute, &at, sizeof at);
@@ -247,7 +239,9 @@ struct Products::Library {
                                         key.aTransposed ? inner : rows, key.aStride));
         step(cublasLtMatrixLayoutCreate(&plan.b, factors, key.bTransposed ? inner : columns,
                                         key.bTransposed ? columns : inner, key.bStride));
-        step(cublasLtMatrixLayoutCreate(&plan.result, CUDA_R_32F, columns, rows, columns));
+        // Biases and what an epilogue keeps are of the result's type, since nothing else is said of them.
+        step(cublasLtMatrixLayoutCreate(&plan.result, key.storedResult ? CUDA_R_16BF : CUDA_R_32F, columns, rows,
+                                        columns));
         std::swap(plan.a, plan.b);
         describe(CUBLASLT_MATMUL_DESC_TRANSA, transposeB);
         describe(CUBLASLT_MATMUL_DESC_TRANSB, transposeA);
@@ -256,8 +250,8 @@ struct Products::Library {
         if (key.epilogue != Epilogue::Kind::None) {
             describe(CUBLASLT_MATMUL_DESC_EPILOGUE, std::uint32_t(epilogueOf(key.epilogue)));
             // What is chosen may depend on the alignment that a place has by chance: these have that of the key.
-            place(plan, key.epilogue, reinterpret_cast<const float*>(std::uintptr_t(key.biasAligned)),
-                  reinterpret_cast<const float*>(std::uintptr_t(key.auxAligned)));
+            place(plan, key.epilogue, reinterpret_cast<const void*>(std::uintptr_t(key.biasAligned)),
+                  reinterpret_cast<const void*>(std::uintptr_t(key.auxAligned)));
             if (hasAux(key.epilogue))
                 describe(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, std::int64_t(columns));
         }
@@ -369,14 +363,20 @@ bool Products::product(cudaStream_t stream, Precision precision, const Product& 
     if (fuses)
         return false;
     const dim3 blocks(unsigned(of.columns + tile - 1) / tile, unsigned(of.rows + tile - 1) / tile);
-    if (key.stored)
-        plainProduct<<<blocks, dim3(tile, tile), 0, stream>>>(of.rows, of.columns, of.inner, of.a.stored, of.a.stride,
-                                                              of.a.transposed, of.b.stored, of.b.stride,
-                                                              of.b.transposed, of.beta, of.result);
+    const auto launch = [&](auto a, auto b, auto result) {
+        plainProduct<<<blocks, dim3(tile, tile), 0, stream>>>(of.rows, of.columns, of.inner, a, of.a.stride,
+                                                              of.a.transposed, b, of.b.stride, of.b.transposed, of.beta,
+                                                              result);
+    };
+    const Out<Bf16> narrow{static_cast<Bf16*>(of.result)};
+    const Out<float> wide{static_cast<float*>(of.result)};
+    const In<Bf16> a{of.a.stored}, b{of.b.stored};
+    if (key.stored && of.storedResult)
+        launch(a, b, narrow);
+    else if (key.stored)
+        launch(a, b, wide);
     else
-        plainProduct<<<blocks, dim3(tile, tile), 0, stream>>>(of.rows, of.columns, of.inner, of.a.data, of.a.stride,
-                                                              of.a.transposed, of.b.data, of.b.stride, of.b.transposed,
-                                                              of.beta, of.result);
+        launch(In<float>{of.a.data}, In<float>{of.b.data}, wide); // fp32 factors have fp32 results
     return true;
 }
 
@@ -394,26 +394,35 @@ bool multiply(const Context& context, const Bf16Factors& factors, Product of, co
 void run(const Context& context, const LinearForward& call)
 {
     const LinearShape& shape = call.shape;
-    const bool biased = !call.bias.empty() && !call.output.empty();
+    const bool stored = context.stored & 1, storedBias = context.stored >> 1 & 1;
+    const bool biased = !call.bias.empty() && !call.output.empty(),
+               fuses = biased && stored == storedBias; // a library's biases are of the result's type
     Product of{shape.rows,
                shape.outputs,
                shape.inputs,
                {call.input.data(), call.bf16.left, shape.inputs, false},
                {call.weight.data(), call.bf16.right, shape.inputs, true},
                call.store == Store::Add ? 1.0f : 0.0f,
-               call.activated.empty() ? call.output.data() : call.activated.data()};
-    const auto kind = call.activated.empty() ? biased ? Epilogue::Kind::Bias : Epilogue::Kind::None
+               call.activated.empty() ? call.output.data() : call.activated.data(),
+               stored};
+    const auto kind = call.activated.empty() ? fuses ? Epilogue::Kind::Bias : Epilogue::Kind::None
                       : biased               ? Epilogue::Kind::GeluBias
                                              : Epilogue::Kind::Gelu;
-    if (multiply(context, call.bf16, of, {kind, call.bias.data(), call.output.data()}))
+    const bool whole = fuses || !biased;
+    if (whole && multiply(context, call.bf16, of, {kind, call.bias.data(), call.output.data()}))
         return;
     of.result = call.output.data();
     multiply(context, call.bf16, of, {});
     if (biased)
-        addBias<<<blocksFor(call.output.size()), blockSize, 0, context.stream>>>(call.output.size(), shape.outputs,
-                                                                                 call.bias.data(), call.output.data());
+        withElement(context, 0, [&](auto element) {
+            withElement(context, 1, [&](auto bias) {
+                addBias<<<blocksFor(call.output.size()), blockSize, 0, context.stream>>>(
+                    call.output.size(), shape.outputs, in<decltype(bias)>(call.bias),
+                    out<decltype(element)>(call.output));
+            });
+        });
     if (!call.activated.empty())
-        run(context, GeluForward{call.output, call.activated});
+        run(context, GeluForward{call.output, call.activated}); // its first operand is stored as the result here is
 }
 
 void run(const Context& context, const LinearInputGrad& call)
@@ -425,7 +434,8 @@ void run(const Context& context, const LinearInputGrad& call)
                      {call.outputGrad.data(), call.bf16.left, shape.outputs, false},
                      {call.weight.data(), call.bf16.right, shape.inputs, false},
                      call.store == Store::Add ? 1.0f : 0.0f,
-                     call.inputGrad.data()};
+                     call.inputGrad.data(),
+                     (context.stored & 1) != 0};
     const bool activated = !call.activationInput.empty();
     if (activated
         && multiply(context, call.bf16, of, {Epilogue::Kind::GeluGradient, nullptr, call.activationInput.data()}))
@@ -450,7 +460,9 @@ void run(const Context& context, const LinearWeightGrad& call)
     // The library replaces what is there of a bias's gradient, and here it is summed up.
     if (biased && context.rowScratch.size() >= outputs
         && multiply(context, call.bf16, of, {Epilogue::Kind::BiasGradient, context.rowScratch.data(), nullptr})) {
-        run(context, Add{call.biasGrad, context.rowScratch.first(outputs)});
+        Context ofSums = context;
+        ofSums.stored = 0;
+        run(ofSums, Add{call.biasGrad, context.rowScratch.first(outputs)});
         return;
     }
     multiply(context, call.bf16, of, {});
@@ -458,11 +470,11 @@ void run(const Context& context, const LinearWeightGrad& call)
         return;
     const unsigned blocks = columnBlocks(outputs);
     if (call.bf16.areStored())
-        biasGradient<<<blocks, blockSize, 0, context.stream>>>(shape.rows, shape.outputs, call.bf16.right,
+        biasGradient<<<blocks, blockSize, 0, context.stream>>>(shape.rows, shape.outputs, In<Bf16>{call.bf16.right},
                                                                call.biasGrad.data());
     else
-        biasGradient<<<blocks, blockSize, 0, context.stream>>>(shape.rows, shape.outputs, call.outputGrad.data(),
-                                                               call.biasGrad.data());
+        biasGradient<<<blocks, blockSize, 0, context.stream>>>(shape.rows, shape.outputs,
+                                                               In<float>{call.outputGrad.data()}, call.biasGrad.data());
 }
 
 } // namespace pipewright::kernels::cuda

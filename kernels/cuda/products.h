@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Matrix products through cuBLASLt, which is opened at run time. Factors are fp32 or, where they lie in memory so,
-// bf16; fp32 factors may be rounded to bf16 on the way into the tensor cores; sums and results are fp32 always. Biases,
+// bf16; fp32 factors may be rounded to bf16 on the way into the tensor cores; sums are fp32 always, and results of bf16
+// factors may be rounded to bf16 where they are written. Biases,
 // GELU and their gradients go with a product where the library can do that (its epilogues). The algorithm for a shape
 // is chosen once and kept, so a warm step allocates nothing and repeats its bits. Without the library, and only then,
 // an own kernel does the same, slowly. One object per device thread.
@@ -35,8 +36,8 @@ struct Epilogue {
         BiasGradient, ///< sums of a transposed first factor, one for each row of the result, replace `bias`
     };
     Kind kind = Kind::None;
-    const float* bias = nullptr;
-    const float* aux = nullptr; ///< dense, of the result's shape
+    const void* bias = nullptr; ///< as the result is stored, in fp32 or bf16
+    const void* aux = nullptr;  ///< likewise; dense, of the result's shape
 };
 
 /// result[rows][columns] = epilogue(a[rows][inner] · b[inner][columns] + beta · result), dense.
@@ -44,7 +45,8 @@ struct Product {
     int rows, columns, inner;
     ProductFactor a, b;
     float beta;
-    float* result;
+    void* result;
+    bool storedResult = false; ///< it is bf16; else fp32
     Epilogue epilogue = {};
 };
 

@@ -3,6 +3,7 @@
 // and heads' values at that position. The pairs' frequencies travel with the launch.
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/launch.cuh"
+#include "kernels/cuda/stored.cuh"
 
 #include <algorithm>
 #include <cassert>
@@ -24,7 +25,8 @@ struct Rows {
     bool neighbours;
 };
 
-__global__ void turn(Rows rows, Pairs pairs, float* values)
+template<typename Element>
+__global__ void turn(Rows rows, Pairs pairs, Out<Element> values)
 {
     __shared__ float cosines[pairsAtOnce], sines[pairsAtOnce];
     const int position = int(blockIdx.x);
@@ -40,7 +42,7 @@ __global__ void turn(Rows rows, Pairs pairs, float* values)
     for (std::int64_t i = threadIdx.x; i < count; i += blockSize) {
         const int pair = int(i % pairs.count), head = int(i / pairs.count % rows.heads);
         const std::int64_t token = i / pairs.count / rows.heads * rows.length + position;
-        float* const from =
+        const Out<Element> from =
             values + (token * rows.heads + head) * rows.headSize + rows.offset + (pairs.first + pair) * step;
         const float before = from[0], second = from[apart];
         from[0] = before * cosines[pair] - second * sines[pair];
@@ -69,7 +71,10 @@ void run(const Context& context, const Rotate& call)
         for (int i = 0; i < pairs.count; ++i)
             pairs.frequencies[i] =
                 rotaryFrequency(call.frequencies, pairs.first + i, call.size) * (call.backwards ? -1 : 1);
-        turn<<<unsigned(call.length), blockSize, 0, context.stream>>>(rows, pairs, call.values.data());
+        withElement(context, 0, [&](auto element) {
+            turn<<<unsigned(call.length), blockSize, 0, context.stream>>>(rows, pairs,
+                                                                          out<decltype(element)>(call.values));
+        });
     }
 }
 

@@ -4,6 +4,7 @@
 // from the GPU's cache.
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/launch.cuh"
+#include "kernels/cuda/stored.cuh"
 
 #include <cassert>
 
@@ -76,7 +77,8 @@ __device__ void choose(const Router& router, float* scores, std::int32_t* choice
     }
 }
 
-__global__ void route(Router router, const float* correction, const std::int32_t* given, float* logits,
+template<typename Element>
+__global__ void route(Router router, In<Element> correction, const std::int32_t* given, float* logits,
                       std::int32_t* choices, float* weights)
 {
     __shared__ float p[mostExperts], scores[mostExperts], groupScores[mostExperts];
@@ -178,9 +180,10 @@ __global__ void giveRows(std::int64_t copies, const std::int32_t* choices, const
 }
 
 /// A block per token.
+template<typename Element>
 __global__ void routeGradient(Router router, int width, float balance, const float* allProbabilities,
-                              const std::int32_t* choices, const std::int32_t* rows, const float* outputGrad,
-                              const float* expertOutput, const std::int32_t* begin, float* logitsGrad)
+                              const std::int32_t* choices, const std::int32_t* rows, In<Element> outputGrad,
+                              In<Element> expertOutput, const std::int32_t* begin, Out<Element> logitsGrad)
 {
     __shared__ float grad[mostExperts];
     const std::int64_t token = blockIdx.x;
@@ -240,10 +243,13 @@ void run(const Context& context, const RouteTokens& call)
     const auto tokens = unsigned(call.logitsToProbabilities.size() / std::size_t(router.experts));
     const auto copies = std::int64_t(call.choice.size());
     if (tokens > 0)
-        route<<<tokens, blockSize, 0, context.stream>>>(
-            router, call.correction.empty() ? nullptr : call.correction.data(),
-            call.given.empty() ? nullptr : call.given.data(), call.logitsToProbabilities.data(), call.choice.data(),
-            call.weight.data());
+        withElement(context, 0, [&](auto element) {
+            using Element = decltype(element);
+            route<<<tokens, blockSize, 0, context.stream>>>(
+                router, call.correction.empty() ? In<Element>() : in<Element>(call.correction),
+                call.given.empty() ? nullptr : call.given.data(), call.logitsToProbabilities.data(), call.choice.data(),
+                call.weight.data());
+        });
     const auto experts = unsigned(router.experts);
     countCopies<<<experts, blockSize, 0, context.stream>>>(copies, call.choice.data(), call.begin.data() + 1);
     sumCounts<<<1, blockSize, 0, context.stream>>>(router.experts, call.begin.data());
@@ -256,9 +262,13 @@ void run(const Context& context, const RouteTokensGrad& call)
     assert(router.experts <= mostExperts);
     const auto tokens = unsigned(call.probabilities.size() / std::size_t(router.experts));
     if (tokens > 0)
-        routeGradient<<<tokens, blockSize, 0, context.stream>>>(
-            router, call.width, call.balance, call.probabilities.data(), call.choice.data(), call.row.data(),
-            call.outputGrad.data(), call.expertOutput.data(), call.begin.data(), call.logitsGrad.data());
+        withElement(context, 0, [&](auto element) {
+            using Element = decltype(element);
+            routeGradient<<<tokens, blockSize, 0, context.stream>>>(
+                router, call.width, call.balance, call.probabilities.data(), call.choice.data(), call.row.data(),
+                in<Element>(call.outputGrad), in<Element>(call.expertOutput), call.begin.data(),
+                out<Element>(call.logitsGrad));
+        });
 }
 
 void run(const Context& context, const CountCopies& call)

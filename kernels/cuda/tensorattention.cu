@@ -3,7 +3,9 @@
 // has four warps, each with 16 queries, or keys where the gradients of keys and values are summed; what they look at
 // passes through shared memory, a tile at a time. Scores stay in registers: the layout of a product's sums is that of
 // the next one's left factor. Probabilities and the scores' gradients are rounded to bf16 before they are multiplied,
-// everything else is fp32. Heads of up to 128 elements keep all in registers but for a few; wider ones spill.
+// everything else is fp32. So that no sum leaves the registers, left factors are in them for narrow heads only: for
+// wider ones a warp reads them again from the cache for every tile, and beyond 128 elements the gradients of keys and
+// of values are two launches.
 #include "kernels/cuda/attention.cuh"
 #include "kernels/cuda/tensorcores.cuh"
 
@@ -26,54 +28,103 @@ struct Tile {
     std::uint32_t pairs[rows][words];
 };
 
-__device__ float elementOf(const float* row, int column, int columns)
+/// Two elements of a row as bf16, from an even one on; zeros from `columns` on. Two that are stored lie in a word where
+/// words may be read.
+__device__ std::uint32_t pairOf(In<float> row, int column, int columns, bool)
 {
-    return column < columns ? row[column] : 0.0f;
+    return bf16Pair(column < columns ? row[column] : 0.0f, column + 1 < columns ? row[column + 1] : 0.0f);
+}
+__device__ std::uint32_t pairOf(In<Bf16> row, int column, int columns, bool inWords)
+{
+    if (inWords && column + 1 < columns)
+        return *reinterpret_cast<const std::uint32_t*>(row.at + column);
+    const std::uint32_t low = column < columns ? row.at[column] : 0,
+                        high = column + 1 < columns ? row.at[column + 1] : 0;
+    return low | high << 16;
 }
 
-/// Lines from `lines` on and elements from `columns` on are zeros.
-template<int slices>
-__device__ void load(Tile<slices>& to, const float* from, std::int64_t row, int first, int lines, int columns)
+/// Lines of a matrix: those from `lines` on and elements from `columns` on are zeros.
+template<typename Element>
+struct Lines {
+    In<Element> from;
+    std::int64_t row;
+    int lines, columns;
+    bool inWords;
+
+    __device__ std::uint32_t pair(int line, int column) const
+    {
+        return pairOf(from + line * row, column, line < lines ? columns : 0, inWords);
+    }
+};
+
+template<int slices, typename Element>
+__device__ void load(Tile<slices>& to, const Lines<Element>& from, int first)
 {
     using Of = Tile<slices>;
     for (int i = int(threadIdx.x); i < Of::rows * (Of::width / 2); i += threads) {
         const int line = i / (Of::width / 2), pair = i % (Of::width / 2);
-        const float* const at = from + (first + line) * row;
-        const int have = first + line < lines ? columns : 0;
-        to.pairs[line][pair] = bf16Pair(elementOf(at, 2 * pair, have), elementOf(at, 2 * pair + 1, have));
+        to.pairs[line][pair] = from.pair(first + line, 2 * pair);
     }
 }
 
-/// A left factor: the warp's 16 rows, in steps of 16 elements.
-template<int steps>
-__device__ void loadLeft(std::uint32_t (&to)[steps][4], const float* from, std::int64_t row, int first, int lines,
-                         int columns)
-{
+/// A left factor: the warp's 16 rows, in steps of 16 elements, which it keeps, or reads whenever they are asked for.
+template<int slices, bool keeps, typename Element>
+struct Left {
+    static constexpr int steps = Tile<slices>::width / 16;
+    Lines<Element> lines;
+    int first;
+    std::uint32_t kept[keeps ? steps : 1][4];
+
+    __device__ Left(const Lines<Element>& lines, int first) : lines(lines), first(first)
+    {
+        if constexpr (keeps)
 #pragma unroll // or the registers are memory, as in what follows
-    for (int step = 0; step < steps; ++step)
+            for (int step = 0; step < steps; ++step)
+                read(kept[step], step);
+    }
+    __device__ void read(std::uint32_t (&to)[4], int step) const
+    {
 #pragma unroll
-        for (int part = 0; part < 4; ++part) {
-            const int line = first + laneRow() + part % 2 * 8, column = step * 16 + part / 2 * 8 + laneColumn();
-            const float* const at = from + line * row;
-            const int have = line < lines ? columns : 0;
-            to[step][part] = bf16Pair(elementOf(at, column, have), elementOf(at, column + 1, have));
-        }
-}
+        for (int part = 0; part < 4; ++part)
+            to[part] = lines.pair(first + laneRow() + part % 2 * 8, step * 16 + part / 2 * 8 + laneColumn());
+    }
+};
+
+/// Whether the left factors of heads so wide are kept, beside the sums of one result and of two, and whether there is
+/// room for two.
+template<int slices>
+constexpr bool keepsLeft = slices <= 2;
+template<int slices>
+constexpr bool keepsBesideSums = slices == 1;
+template<int slices>
+constexpr bool hasBothSums = slices <= 2;
 
 /// sums[n] += left · the tile's rows 8 n to 8 n + 7, transposed: products of rows with rows.
-template<int slices, int steps, int groups>
-__device__ void multiplyByRows(float (&sums)[groups][4], const std::uint32_t (&left)[steps][4],
+template<int slices, bool keeps, typename Element, int groups>
+__device__ void multiplyByRows(float (&sums)[groups][4], const Left<slices, keeps, Element>& left,
                                const Tile<slices>& tile)
 {
-    static_assert(steps * 16 == Tile<slices>::width && groups * 8 == Tile<slices>::rows);
+    static_assert(groups * 8 == Tile<slices>::rows);
+    const auto multiply = [&](const std::uint32_t(&rows)[4], int step) {
 #pragma unroll
-    for (int n = 0; n < groups; ++n)
-#pragma unroll
-        for (int step = 0; step < steps; ++step) {
+        for (int n = 0; n < groups; ++n) {
             const std::uint32_t* const row = tile.pairs[n * 8 + laneRow()] + step * 8 + laneColumn() / 2;
             const std::uint32_t right[2] = {row[0], row[4]};
-            multiplyInWarp(sums[n], left[step], right);
+            multiplyInWarp(sums[n], rows, right);
         }
+    };
+    if constexpr (keeps) {
+#pragma unroll
+        for (int step = 0; step < left.steps; ++step)
+            multiply(left.kept[step], step);
+    } else {
+#pragma unroll 1 // or all are read before the first is used, into registers that there are not
+        for (int step = 0; step < left.steps; ++step) {
+            std::uint32_t rows[4];
+            left.read(rows, step);
+            multiply(rows, step);
+        }
+    }
 }
 
 /// Of a product's sums, as a left factor: 16 of their columns.
@@ -137,49 +188,73 @@ struct Queries {
     int first, group, sequence;
 };
 
+// Where a block's matrices lie: of the heads' queries and what is like them, and of a group's keys or values.
+
+template<typename Element>
+__device__ Lines<Element> queriesOf(const Problem& of, In<Element> all, int sequence, int head)
+{
+    return {all + std::int64_t(sequence) * of.shape.length * of.queryRow() + head * of.shape.querySize, of.queryRow(),
+            of.shape.length, of.shape.querySize, of.inWords};
+}
+template<typename Element>
+__device__ Lines<Element> outputsOf(const Problem& of, In<Element> all, int sequence, int head)
+{
+    return {all + std::int64_t(sequence) * of.shape.length * of.outputRow() + head * of.shape.valueSize, of.outputRow(),
+            of.shape.length, of.shape.valueSize, of.inWords};
+}
+template<typename Element>
+__device__ Lines<Element> keysOf(const Problem& of, In<Element> own, int piece, int sequence, int group)
+{
+    return {of.earlier.keys(piece, own) + std::int64_t(sequence) * of.shape.length * of.keyRow()
+                + group * of.shape.querySize,
+            of.keyRow(), of.shape.length, of.shape.querySize, of.inWords};
+}
+template<typename Element>
+__device__ Lines<Element> valuesOf(const Problem& of, In<Element> own, int piece, int sequence, int group)
+{
+    return {of.earlier.values(piece, own) + std::int64_t(sequence) * of.shape.length * of.valueRow()
+                + group * of.shape.valueSize,
+            of.valueRow(), of.shape.length, of.shape.valueSize, of.inWords};
+}
+
 /// use(piece, first key) for every tile of keys and values of which these queries see any, once it is in shared memory.
-template<int slices, typename Pass, typename Use>
-__device__ void forKeysAndValues(const Problem& of, const Pass& with, Queries queries, Tile<slices>& keys,
-                                 Tile<slices>& values, Use use)
+template<int slices, typename Element, typename Use>
+__device__ void forKeysAndValues(const Problem& of, In<Element> ownKeys, In<Element> ownValues, Queries queries,
+                                 Tile<slices>& keys, Tile<slices>& values, Use use)
 {
     constexpr int rows = Tile<slices>::rows;
     const GroupedAttentionShape& shape = of.shape;
-    const std::int64_t token = std::int64_t(queries.sequence) * shape.length;
     for (int piece = 0; piece <= of.earlier.count; ++piece)
         for (int at = 0; at < shape.length; at += rows) {
             if (of.seesNothing(of.queryPosition(queries.first), rowsOfBlock, of.keyPosition(piece, at), rows))
                 continue;
             __syncthreads(); // what was in the tiles is used
-            load(keys, of.earlier.keys(piece, with.key) + token * of.keyRow() + queries.group * shape.querySize,
-                 of.keyRow(), at, shape.length, shape.querySize);
-            load(values, of.earlier.values(piece, with.value) + token * of.valueRow() + queries.group * shape.valueSize,
-                 of.valueRow(), at, shape.length, shape.valueSize);
+            load(keys, keysOf(of, ownKeys, piece, queries.sequence, queries.group), at);
+            load(values, valuesOf(of, ownValues, piece, queries.sequence, queries.group), at);
             __syncthreads();
             use(piece, at);
         }
 }
 
 /// Blocks: 64 queries, heads, sequences.
-template<int slices>
-__global__ void tensorForward(Problem of, AttentionForwardPass with)
+template<int slices, typename Element>
+__global__ void tensorForward(Problem of, AttentionForwardPass<Element> with)
 {
     using Rows = Tile<slices>;
     __shared__ Rows keys, values;
-    constexpr int steps = Rows::width / 16, groups = Rows::rows / 8;
+    constexpr int groups = Rows::rows / 8;
     const GroupedAttentionShape& shape = of.shape;
     const int block = int(blockIdx.x) * rowsOfBlock, first = block + int(threadIdx.x) / 32 * rowsOfWarp,
               head = int(blockIdx.y), sequence = int(blockIdx.z), group = head / (shape.heads / shape.keyValueHeads);
     const std::int64_t token = std::int64_t(sequence) * shape.length;
-    std::uint32_t queries[steps][4];
-    loadLeft(queries, with.query + token * of.queryRow() + head * shape.querySize, of.queryRow(), first, shape.length,
-             shape.querySize);
+    const Left<slices, keepsLeft<slices>, Element> queries(queriesOf(of, with.query, sequence, head), first);
     float sums[Rows::width / 8][4] = {}, largest[2], weight[2];
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
         largest[half] = with.sinks ? with.sinks[head] : -INFINITY;
         weight[half] = with.sinks ? 1.0f : 0.0f; // what takes part without a key
     }
-    forKeysAndValues(of, with, {block, group, sequence}, keys, values, [&](int piece, int at) {
+    forKeysAndValues(of, with.key, with.value, {block, group, sequence}, keys, values, [&](int piece, int at) {
         float scores[groups][4] = {};
         multiplyByRows(scores, queries, keys);
 #pragma unroll
@@ -222,7 +297,7 @@ __global__ void tensorForward(Problem of, AttentionForwardPass with)
         const int query = first + laneRow() + half * 8;
         if (query >= shape.length)
             continue;
-        float* const row = with.output + (token + query) * of.outputRow() + head * shape.valueSize;
+        const Out<Element> row = with.output + ((token + query) * of.outputRow() + head * shape.valueSize);
         forOwnElements(sums, half, shape.valueSize, [&](int column, float sum) { row[column] = sum / weight[half]; });
         if (laneColumn() == 0)
             with.logSums[(std::int64_t(sequence) * shape.heads + head) * shape.length + query] =
@@ -231,22 +306,19 @@ __global__ void tensorForward(Problem of, AttentionForwardPass with)
 }
 
 /// Blocks: 64 queries, heads, sequences.
-template<int slices>
-__global__ void tensorQueryGradient(Problem of, AttentionBackwardPass with)
+template<int slices, typename Element>
+__global__ void tensorQueryGradient(Problem of, AttentionBackwardPass<Element> with)
 {
     using Rows = Tile<slices>;
     __shared__ Rows keys, values;
-    constexpr int steps = Rows::width / 16, groups = Rows::rows / 8;
+    constexpr int groups = Rows::rows / 8;
     const GroupedAttentionShape& shape = of.shape;
     const int block = int(blockIdx.x) * rowsOfBlock, first = block + int(threadIdx.x) / 32 * rowsOfWarp,
               head = int(blockIdx.y), sequence = int(blockIdx.z), group = head / (shape.heads / shape.keyValueHeads);
     const std::int64_t token = std::int64_t(sequence) * shape.length,
                        numbers = (std::int64_t(sequence) * shape.heads + head) * shape.length;
-    std::uint32_t queries[steps][4], grads[steps][4];
-    loadLeft(queries, with.query + token * of.queryRow() + head * shape.querySize, of.queryRow(), first, shape.length,
-             shape.querySize);
-    loadLeft(grads, with.outputGrad + token * of.outputRow() + head * shape.valueSize, of.outputRow(), first,
-             shape.length, shape.valueSize);
+    const Left<slices, keepsLeft<slices>, Element> queries(queriesOf(of, with.query, sequence, head), first),
+        grads(outputsOf(of, with.outputGrad, sequence, head), first);
     float logSum[2] = {}, dot[2] = {};
 #pragma unroll
     for (int half = 0; half < 2; ++half)
@@ -255,7 +327,7 @@ __global__ void tensorQueryGradient(Problem of, AttentionBackwardPass with)
             dot[half] = with.dots[numbers + query];
         }
     float sums[Rows::width / 8][4] = {};
-    forKeysAndValues(of, with, {block, group, sequence}, keys, values, [&](int piece, int at) {
+    forKeysAndValues(of, with.key, with.value, {block, group, sequence}, keys, values, [&](int piece, int at) {
         float scores[groups][4] = {}, ofScores[groups][4] = {};
         multiplyByRows(scores, queries, keys);
         multiplyByRows(ofScores, grads, values);
@@ -273,41 +345,54 @@ __global__ void tensorQueryGradient(Problem of, AttentionBackwardPass with)
 #pragma unroll
     for (int half = 0; half < 2; ++half)
         if (const int query = first + laneRow() + half * 8; query < shape.length) {
-            float* const row = with.queryGrad + (token + query) * of.queryGradRow + head * shape.querySize;
+            const Out<Element> row = with.queryGrad + ((token + query) * of.queryGradRow + head * shape.querySize);
             forOwnElements(sums, half, shape.querySize, [&](int column, float sum) { row[column] = sum; });
         }
 }
 
-/// Blocks: 64 keys, key and value heads, sequences times the pieces up to the own one; who owes what to whom as in
-/// attention.cu.
-template<int slices>
-__global__ void tensorKeyValueGradient(Problem of, AttentionBackwardPass with)
+/// Where the gradients of a row of keys, or values, of a piece go, and what is owed to them by now: the last piece owes
+/// nothing to itself.
+template<typename Element>
+struct GradientRow {
+    Out<Element> own;
+    float* owed;
+    bool isOwn, isLast;
+
+    __device__ void take(int column, float sum) const
+    {
+        const float all = isLast ? sum : sum + owed[column];
+        if (isOwn)
+            own[column] = all;
+        else
+            owed[column] = all;
+    }
+};
+
+/// The gradients of keys, of values, or of both. Blocks: 64 keys, key and value heads, sequences times the pieces up to
+/// the own one; who owes what to whom as in attention.cu.
+template<int slices, bool ofKeys, bool ofValues, typename Element>
+__global__ void tensorKeyValueGradient(Problem of, AttentionBackwardPass<Element> with)
 {
     using Rows = Tile<slices>;
     __shared__ Rows queries, grads;
     __shared__ float logSums[Rows::rows], dots[Rows::rows];
-    constexpr int steps = Rows::width / 16, groups = Rows::rows / 8;
+    constexpr int groups = Rows::rows / 8;
     const GroupedAttentionShape& shape = of.shape;
     const int block = int(blockIdx.x) * rowsOfBlock, first = block + int(threadIdx.x) / 32 * rowsOfWarp,
               group = int(blockIdx.y), sequence = int(blockIdx.z) % shape.sequences,
               piece = int(blockIdx.z) / shape.sequences, heads = shape.heads / shape.keyValueHeads;
     const std::int64_t token = std::int64_t(sequence) * shape.length;
-    std::uint32_t keys[steps][4], values[steps][4];
-    loadLeft(keys, of.earlier.keys(piece, with.key) + token * of.keyRow() + group * shape.querySize, of.keyRow(), first,
-             shape.length, shape.querySize);
-    loadLeft(values, of.earlier.values(piece, with.value) + token * of.valueRow() + group * shape.valueSize,
-             of.valueRow(), first, shape.length, shape.valueSize);
-    float keySums[Rows::width / 8][4] = {}, valueSums[Rows::width / 8][4] = {};
+    const Left<slices, keepsBesideSums<slices>, Element> keys(keysOf(of, with.key, piece, sequence, group), first),
+        values(valuesOf(of, with.value, piece, sequence, group), first);
+    float keySums[ofKeys ? Rows::width / 8 : 1][4] = {}, valueSums[ofValues ? Rows::width / 8 : 1][4] = {};
     for (int head = group * heads; head < (group + 1) * heads; ++head) {
         const std::int64_t numbers = (std::int64_t(sequence) * shape.heads + head) * shape.length;
         for (int at = 0; at < shape.length; at += Rows::rows) {
             if (of.seesNothing(of.queryPosition(at), Rows::rows, of.keyPosition(piece, block), rowsOfBlock))
                 continue;
             __syncthreads(); // what was in the tiles is used
-            load(queries, with.query + token * of.queryRow() + head * shape.querySize, of.queryRow(), at, shape.length,
-                 shape.querySize);
-            load(grads, with.outputGrad + token * of.outputRow() + head * shape.valueSize, of.outputRow(), at,
-                 shape.length, shape.valueSize);
+            load(queries, queriesOf(of, with.query, sequence, head), at);
+            load(grads, outputsOf(of, with.outputGrad, sequence, head), at);
             if (const int i = int(threadIdx.x); i < Rows::rows) {
                 logSums[i] = at + i < shape.length ? with.logSums[numbers + at + i] : 0.0f;
                 dots[i] = at + i < shape.length ? with.dots[numbers + at + i] : 0.0f;
@@ -315,7 +400,8 @@ __global__ void tensorKeyValueGradient(Problem of, AttentionBackwardPass with)
             __syncthreads();
             float scores[groups][4] = {}, ofScores[groups][4] = {};
             multiplyByRows(scores, keys, queries);
-            multiplyByRows(ofScores, values, grads);
+            if constexpr (ofKeys)
+                multiplyByRows(ofScores, values, grads);
 #pragma unroll
             for (int n = 0; n < groups; ++n)
 #pragma unroll
@@ -325,31 +411,33 @@ __global__ void tensorKeyValueGradient(Problem of, AttentionBackwardPass with)
                         q < shape.length && k < shape.length && of.sees(of.queryPosition(q), of.keyPosition(piece, k));
                     scoreGradient(of, {seen, logSums[row], dots[row]}, scores[n][i], ofScores[n][i]);
                 }
-            addWeighted(valueSums, scores, grads);
-            addWeighted(keySums, ofScores, queries);
+            if constexpr (ofValues)
+                addWeighted(valueSums, scores, grads);
+            if constexpr (ofKeys)
+                addWeighted(keySums, ofScores, queries);
         }
     }
     const bool isOwn = piece == of.earlier.count, isLast = of.earlier.count == shape.pieces - 1;
     const std::int64_t keyCount = std::int64_t(shape.sequences) * shape.length * of.keyRow(),
                        valueCount = std::int64_t(shape.sequences) * shape.length * of.valueRow();
-    const bool isOwed = !(isOwn && isLast); // no other piece adds to the last piece's own
-    float* const ofPiece = isOwed ? with.owed + piece * (keyCount + valueCount) : nullptr;
+    float* const ofPiece = with.owed + piece * (keyCount + valueCount);
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
         const int at = first + laneRow() + half * 8;
         if (at >= shape.length)
             continue;
-        const std::int64_t keyAt = (token + at) * of.keyRow() + group * shape.querySize,
-                           valueAt = (token + at) * of.valueRow() + group * shape.valueSize;
-        float* const keyOwed = isOwed ? ofPiece + keyAt : nullptr;
-        float* const valueOwed = isOwed ? ofPiece + keyCount + valueAt : nullptr;
-        float* const keyTo = isOwn ? with.keyGrad + (token + at) * of.keyGradRow + group * shape.querySize : keyOwed;
-        float* const valueTo =
-            isOwn ? with.valueGrad + (token + at) * of.valueGradRow + group * shape.valueSize : valueOwed;
-        forOwnElements(keySums, half, shape.querySize,
-                       [&](int column, float sum) { keyTo[column] = isLast ? sum : sum + keyOwed[column]; });
-        forOwnElements(valueSums, half, shape.valueSize,
-                       [&](int column, float sum) { valueTo[column] = isLast ? sum : sum + valueOwed[column]; });
+        if constexpr (ofKeys) {
+            const GradientRow<Element> to{with.keyGrad + ((token + at) * of.keyGradRow + group * shape.querySize),
+                                          ofPiece + (token + at) * of.keyRow() + group * shape.querySize, isOwn,
+                                          isLast};
+            forOwnElements(keySums, half, shape.querySize, [&](int column, float sum) { to.take(column, sum); });
+        }
+        if constexpr (ofValues) {
+            const GradientRow<Element> to{with.valueGrad + ((token + at) * of.valueGradRow + group * shape.valueSize),
+                                          ofPiece + keyCount + (token + at) * of.valueRow() + group * shape.valueSize,
+                                          isOwn, isLast};
+            forOwnElements(valueSums, half, shape.valueSize, [&](int column, float sum) { to.take(column, sum); });
+        }
     }
 }
 
@@ -373,27 +461,55 @@ void withTensorSlices(const GroupedAttentionShape& shape, Launch launch)
     }
 }
 
-} // namespace
-
-void launchOnTensorCores(const Context& context, const Problem& of, const AttentionForwardPass& with)
+/// Whether two elements that lie side by side from an even one on may be read as a word, of all of these.
+template<typename Element>
+Problem inWords(Problem of, std::initializer_list<In<Element>> operands)
 {
     const GroupedAttentionShape& shape = of.shape;
+    const auto isEven = [](const void* at) { return reinterpret_cast<std::uintptr_t>(at) % 4 == 0; };
+    of.inWords = shape.querySize % 2 == 0 && shape.valueSize % 2 == 0 && of.earlier.key % 2 == 0
+                 && of.earlier.value % 2 == 0
+                 && std::all_of(of.earlier.saved, of.earlier.saved + of.earlier.count, isEven)
+                 && std::all_of(operands.begin(), operands.end(), [&](In<Element> each) { return isEven(each.at); });
+    return of;
+}
+
+} // namespace
+
+template<typename Element>
+void launchOnTensorCores(const Context& context, const Problem& problem, const AttentionForwardPass<Element>& with)
+{
+    const GroupedAttentionShape& shape = problem.shape;
+    const Problem of = inWords(problem, {with.query, with.key, with.value});
     const dim3 blocks(blocksOf(shape.length), unsigned(shape.heads), unsigned(shape.sequences));
     withTensorSlices(shape, [&](auto slices) {
         tensorForward<decltype(slices)::value><<<blocks, threads, 0, context.stream>>>(of, with);
     });
 }
 
-void launchOnTensorCores(const Context& context, const Problem& of, const AttentionBackwardPass& with)
+template<typename Element>
+void launchOnTensorCores(const Context& context, const Problem& problem, const AttentionBackwardPass<Element>& with)
 {
-    const GroupedAttentionShape& shape = of.shape;
+    const GroupedAttentionShape& shape = problem.shape;
+    const Problem of = inWords(problem, {with.query, with.key, with.value, with.outputGrad});
     const dim3 queries(blocksOf(shape.length), unsigned(shape.heads), unsigned(shape.sequences));
     const dim3 keys(blocksOf(shape.length), unsigned(shape.keyValueHeads),
                     unsigned(shape.sequences * (of.earlier.count + 1)));
     withTensorSlices(shape, [&](auto slices) {
-        tensorQueryGradient<decltype(slices)::value><<<queries, threads, 0, context.stream>>>(of, with);
-        tensorKeyValueGradient<decltype(slices)::value><<<keys, threads, 0, context.stream>>>(of, with);
+        constexpr int width = decltype(slices)::value;
+        tensorQueryGradient<width><<<queries, threads, 0, context.stream>>>(of, with);
+        if constexpr (hasBothSums<width>) {
+            tensorKeyValueGradient<width, true, true><<<keys, threads, 0, context.stream>>>(of, with);
+        } else {
+            tensorKeyValueGradient<width, true, false><<<keys, threads, 0, context.stream>>>(of, with);
+            tensorKeyValueGradient<width, false, true><<<keys, threads, 0, context.stream>>>(of, with);
+        }
     });
 }
+
+template void launchOnTensorCores(const Context&, const Problem&, const AttentionForwardPass<float>&);
+template void launchOnTensorCores(const Context&, const Problem&, const AttentionForwardPass<Bf16>&);
+template void launchOnTensorCores(const Context&, const Problem&, const AttentionBackwardPass<float>&);
+template void launchOnTensorCores(const Context&, const Problem&, const AttentionBackwardPass<Bf16>&);
 
 } // namespace pipewright::kernels::cuda

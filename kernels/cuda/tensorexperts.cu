@@ -5,6 +5,7 @@
 // with what bf16 can hold, as fp32. Sums are fp32 and in the order of their terms.
 #include "kernels/cuda/experts.cuh"
 #include "kernels/cuda/launch.cuh"
+#include "kernels/cuda/stored.cuh"
 #include "kernels/cuda/tensorcores.cuh"
 
 namespace pipewright::kernels::cuda {
@@ -109,10 +110,10 @@ __device__ void addProduct(Square& square, const Lines<Value>& left, int firstRo
 
 /// output[rows][columns] = or += input[rows][terms] · factor, whose column c and term t lie at c · column + t · term.
 /// Blocks: tiles of columns, tiles of rows.
-template<typename Value>
+template<typename Value, typename Element>
 __global__ void tensorRowProducts(ExpertsShape shape, const std::int32_t* begin, const Value* input, int count,
-                                  const Value* weight, std::int64_t column, std::int64_t term, const float* bias,
-                                  std::int64_t biasStride, int columns, bool add, float* output)
+                                  const Value* weight, std::int64_t column, std::int64_t term, In<Element> bias,
+                                  std::int64_t biasStride, int columns, bool add, Out<Element> output)
 {
     __shared__ Slice slices[2];
     const RowTile of = rowTile(shape.experts, begin, int(blockIdx.y), side);
@@ -126,8 +127,8 @@ __global__ void tensorRowProducts(ExpertsShape shape, const std::int32_t* begin,
         const int row = of.first + line, to = firstColumn + other;
         if (row >= of.rows || to >= columns)
             return;
-        float& result = output[(std::int64_t(of.begin) + row) * columns + to];
-        result = (add ? result : bias ? bias[of.expert * biasStride + to] : 0.0f) + sum;
+        const auto result = output[(std::int64_t(of.begin) + row) * columns + to];
+        result = (add ? float(result) : bias ? bias[of.expert * biasStride + to] : 0.0f) + sum;
     });
 }
 
@@ -173,9 +174,13 @@ void launchOnTensorCores(const Context& context, const ExpertsForward& call)
     const dim3 blocks(squaresOf(shape.outputs),
                       rowTilesOf(call.input.size() / std::size_t(shape.inputs), shape.experts, side));
     withFactors(call.bf16, call.input.data(), call.weight.data(), [&](const auto* input, const auto* weight) {
-        tensorRowProducts<<<blocks, blockSize, 0, context.stream>>>(
-            shape, call.begin.data(), input, shape.inputs, weight, shape.inputs, 1,
-            call.bias.empty() ? nullptr : call.bias.data(), call.biasStride, shape.outputs, false, call.output.data());
+        withElement(context, 0, [&](auto element) {
+            using Element = decltype(element);
+            tensorRowProducts<<<blocks, blockSize, 0, context.stream>>>(
+                shape, call.begin.data(), input, shape.inputs, weight, shape.inputs, 1,
+                call.bias.empty() ? In<Element>() : in<Element>(call.bias), call.biasStride, shape.outputs, false,
+                out<Element>(call.output));
+        });
     });
 }
 
@@ -185,9 +190,12 @@ void launchOnTensorCores(const Context& context, const ExpertsInputGrad& call)
     const dim3 blocks(squaresOf(shape.inputs),
                       rowTilesOf(call.outputGrad.size() / std::size_t(shape.outputs), shape.experts, side));
     withFactors(call.bf16, call.outputGrad.data(), call.weight.data(), [&](const auto* grad, const auto* weight) {
-        tensorRowProducts<<<blocks, blockSize, 0, context.stream>>>(shape, call.begin.data(), grad, shape.outputs,
-                                                                    weight, 1, shape.inputs, nullptr, 0, shape.inputs,
-                                                                    call.store == Store::Add, call.inputGrad.data());
+        withElement(context, 0, [&](auto element) {
+            using Element = decltype(element);
+            tensorRowProducts<<<blocks, blockSize, 0, context.stream>>>(
+                shape, call.begin.data(), grad, shape.outputs, weight, 1, shape.inputs, In<Element>(), 0, shape.inputs,
+                call.store == Store::Add, out<Element>(call.inputGrad));
+        });
     });
 }
 

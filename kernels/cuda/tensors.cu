@@ -2,8 +2,10 @@
 // An item has one thread; only what sums over a row or over many rows shares the work among a warp's or a block's.
 #include "kernels/cuda/columns.cuh"
 #include "kernels/cuda/kernels.h"
+#include "kernels/cuda/stored.cuh"
 #include "kernels/tensoritems.h"
 
+#include <cassert>
 #include <cmath>
 
 namespace pipewright::kernels::cuda {
@@ -180,10 +182,59 @@ TensorCall bagOf(TensorOperation operation, const Bag& bag, std::span<const floa
     return call;
 }
 
+// Of bf16 values: those of the operations that layers use, in the same order of their sums.
+
+__global__ void sumRepeatedOfStored(std::int64_t rows, std::int64_t columns, In<Bf16> values, float* sums)
+{
+    sumColumns<float>(
+        rows, columns, [=](std::int64_t row, std::int64_t column) { return values[row * columns + column]; },
+        [=](std::int64_t column, float sum) { sums[column] += sum; });
+}
+
+__global__ void bagGradientOfStored(std::int64_t count, std::int64_t columns, int length, float scale,
+                                    const std::int32_t* features, In<Bf16> grad, float* tableGrad)
+{
+    sumByKey(
+        count, columns, [=](std::int64_t feature) { return std::int64_t(features[feature]); },
+        [=](std::int64_t feature, std::int64_t column) { return scale * grad[feature / length * columns + column]; },
+        tableGrad);
+}
+
+In<Bf16> storedIn(const float* values)
+{
+    return {reinterpret_cast<const Bf16*>(values)};
+}
+
+void runStored(const Context& context, const TensorCall& call)
+{
+    const std::size_t count = std::size_t(call.size[0]), period = std::size_t(call.size[1]);
+    const In<Bf16> a = storedIn(call.in[0]), b = storedIn(call.in[1]);
+    const Out<Bf16> to{reinterpret_cast<Bf16*>(call.out)};
+    if (call.operation == TensorOperation::Scale)
+        launchEach(context, count,
+                   [=, number = call.number] __device__(std::size_t i) { to[std::int64_t(i)] = number * a[i]; });
+    else if (call.operation == TensorOperation::AddRepeated)
+        launchEach(context, count, [=] __device__(std::size_t i) { to[std::int64_t(i)] = a[i] + b[i % period]; });
+    else if (count > 0 && period > 0) // SumRepeated
+        sumRepeatedOfStored<<<columnBlocks(period), blockSize, 0, context.stream>>>(std::int64_t(count / period),
+                                                                                    std::int64_t(period), a, call.out);
+}
+
 } // namespace
+
+bool hasStored(TensorOperation operation)
+{
+    return operation == TensorOperation::Scale || operation == TensorOperation::AddRepeated
+           || operation == TensorOperation::SumRepeated;
+}
 
 void run(const Context& context, const TensorCall& call)
 {
+    if (context.stored != 0) {
+        assert(hasStored(call.operation));
+        runStored(context, call);
+        return;
+    }
     switch (call.operation) {
 #define PIPEWRIGHT_CASE(name)                                                                                          \
     case TensorOperation::name: launchAll<TensorOperation::name>(context.stream, call); break;
@@ -194,12 +245,31 @@ void run(const Context& context, const TensorCall& call)
 
 void run(const Context& context, const FeatureBagForward& call)
 {
-    run(context, bagOf(TensorOperation::FeatureBag, call, call.table, call.output));
+    if (context.stored == 0) {
+        run(context, bagOf(TensorOperation::FeatureBag, call, call.table, call.output));
+        return;
+    }
+    launchEach(context, call.output.size(),
+               [scale = 1 / std::sqrt(float(call.length)), length = std::size_t(call.length),
+                width = std::size_t(call.hidden), features = call.features.data(), table = in<Bf16>(call.table),
+                to = out<Bf16>(call.output)] __device__(std::size_t i) {
+                   float sum = 0;
+                   for (std::size_t k = 0; k < length; ++k)
+                       sum += table[std::int64_t(features[i / width * length + k]) * std::int64_t(width)
+                                    + std::int64_t(i % width)];
+                   to[std::int64_t(i)] = scale * sum;
+               });
 }
 
 void run(const Context& context, const FeatureBagWeightGrad& call)
 {
-    run(context, bagOf(TensorOperation::FeatureBagGrad, call, call.outputGrad, call.tableGrad));
+    if (context.stored == 0)
+        run(context, bagOf(TensorOperation::FeatureBagGrad, call, call.outputGrad, call.tableGrad));
+    else if (!call.features.empty())
+        bagGradientOfStored<<<keyBlocks(call.features.size(), std::size_t(call.hidden)), blockSize, 0,
+                              context.stream>>>(std::int64_t(call.features.size()), call.hidden, call.length,
+                                                1 / std::sqrt(float(call.length)), call.features.data(),
+                                                in<Bf16>(call.outputGrad), call.tableGrad.data());
 }
 
 } // namespace pipewright::kernels::cuda

@@ -10,7 +10,7 @@ public:
     bool keepsProbabilities() const override { return true; }
 
 protected:
-    void issue(Operation operation, const void* call, std::size_t) const override
+    void issue(Operation operation, const void* call, std::size_t, StoredOperands) const override
     {
         visit(operation, call, [](const auto& known, const char*) { kernels::run(known); });
     }

@@ -7,6 +7,7 @@
 #include "gpu/decoderchecks.h"
 #include "gpu/expertchecks.h"
 #include "gpu/productchecks.h"
+#include "gpu/storedchecks.h"
 #include "gpu/tensorchecks.h"
 #include "kernels/cuda/kernels.h"
 #include "kernels/reference/reference.h"
@@ -403,6 +404,9 @@ int main(int count, char** arguments)
     checkProducts(plain, "own kernel", gpu::Precision::Float32, sumError);
     checkEpilogues(plain, "own kernel");
     checkStoredFactors(plain, "own kernel, stored as bf16");
+    checkStoredProducts(plain, "own kernel");
+    if (multipliesBf16())
+        checkStoredOperands();
     if (!ownProducts)
         checkLibrary(false);
     std::printf("%d wrong\n", failures);

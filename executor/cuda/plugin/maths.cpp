@@ -121,26 +121,35 @@ std::string whyNot(const kernels::RouteTokensGrad& call)
     return whyNotExperts(call.router);
 }
 
-std::string whyNot(const kernels::TensorCall& call)
+std::string whyNot(const Maths& maths, const kernels::TensorCall& call)
 {
     const auto number = static_cast<std::int32_t>(call.operation);
-    if (number >= 0 && number < kernels::tensorOperationCount)
-        return {};
-    return "operation " + std::to_string(number) + " on tensors is not known";
+    if (number < 0 || number >= kernels::tensorOperationCount)
+        return "operation " + std::to_string(number) + " on tensors is not known";
+    if (maths.context.stored != 0 && !gpu::hasStored(call.operation))
+        return "operation " + std::to_string(number) + " on tensors does not take values of bf16";
+    return {};
 }
 
-int compute(void* handle, int32_t operation, const void* call, int64_t bytes)
+template<typename Call>
+std::string whyNot(const Maths&, const Call& call)
+{
+    return whyNot(call);
+}
+
+int compute(void* handle, int32_t operation, const void* call, int64_t bytes, uint32_t stored)
 {
     Maths& maths = *static_cast<Maths*>(handle);
     // The thread that computes is not the one that made the maths, and a kernel is launched on the thread's present
     // GPU.
     if (const int code = makeCurrent(maths.device); code != 0)
         return code;
+    maths.context.stored = stored;
     bool isKnown = false;
     std::string refusal;
     kernels::visit(static_cast<kernels::Operation>(operation), call, [&](const auto& known, const char*) {
         isKnown = static_cast<int64_t>(sizeof known) == bytes;
-        if (isKnown && (refusal = whyNot(known)).empty())
+        if (isKnown && (refusal = whyNot(maths, known)).empty())
             gpu::run(maths.context, known);
     });
     if (!isKnown)

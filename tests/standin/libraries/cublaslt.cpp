@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// libcublasLt: products of column-major matrices of fp32 or bf16 into fp32 ones, launched through the driver as the
-// real one does. An algorithm holds what it was chosen for, and a product that breaks it is found: alignment,
-// multiprocessors, workspace, epilogue. Of epilogues it has those that are used here; for others it has no algorithm.
+// libcublasLt: products of column-major matrices of fp32 or bf16 into fp32 ones or, of bf16, bf16 ones, launched
+// through the driver as the real one does. An algorithm holds what it was chosen for, and a product that breaks it is
+// found: alignment, multiprocessors, workspace, epilogue. Of epilogues it has those that are used here; for others it
+// has no algorithm.
 #include "green.h"
 #include "launches.h"
 #include "machine.h"
@@ -27,8 +28,8 @@ struct Description {
     cublasComputeType_t compute;
     std::int32_t transposeA = CUBLAS_OP_N, transposeB = CUBLAS_OP_N, multiprocessors = 0;
     std::uint32_t epilogue = CUBLASLT_EPILOGUE_DEFAULT; ///< cublasLt.h:1317
-    float* bias = nullptr;                              ///< cublasLt.h:1323
-    float* aux = nullptr;                               ///< cublasLt.h:1350
+    void* bias = nullptr;                               ///< cublasLt.h:1323, of the result's type
+    void* aux = nullptr;                                ///< cublasLt.h:1350, likewise
     std::int64_t auxStride = 0;                         ///< cublasLt.h:1374
 
     bool hasBias() const // of BIAS, GELU_AUX_BIAS, BGRADB
@@ -111,11 +112,34 @@ float slopeOfGelu(float x)
     return sigmoid + x * sigmoid * (1 - sigmoid) * 2 * 0.7978845608f * (1 + 3 * 0.044715f * x * x);
 }
 
+std::uint16_t narrowed(float value)
+{
+    return static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(rounded(value)) >> 16);
+}
+
+/// Numbers of a result's type.
+struct Numbers {
+    void* data;
+    cudaDataType type;
+    float get(std::uint64_t i) const
+    {
+        return type == CUDA_R_16BF ? widened(static_cast<const std::uint16_t*>(data)[i])
+                                   : static_cast<const float*>(data)[i];
+    }
+    void set(std::uint64_t i, float value) const
+    {
+        if (type == CUDA_R_16BF)
+            static_cast<std::uint16_t*>(data)[i] = narrowed(value);
+        else
+            static_cast<float*>(data)[i] = value;
+    }
+};
+
 struct Multiplication {
     Matrix a, b;
     float alpha, beta;
-    const float* c;
-    float* d;
+    const void* c;
+    void* d;
     Layout result;
     std::uint64_t inner;
     Description with;
@@ -125,26 +149,26 @@ void multiply(const Multiplication& of)
 {
     const auto stride = static_cast<std::uint64_t>(of.result.stride),
                auxStride = static_cast<std::uint64_t>(of.with.auxStride);
+    const cudaDataType type = of.result.type;
+    const Numbers c{const_cast<void*>(of.c), type}, d{of.d, type}, bias{of.with.bias, type}, aux{of.with.aux, type};
     for (std::uint64_t column = 0; column < of.result.columns; ++column)
         for (std::uint64_t row = 0; row < of.result.rows; ++row) {
             float sum = 0;
             for (std::uint64_t k = 0; k < of.inner; ++k)
                 sum += of.a.at(row, k) * of.b.at(k, column);
-            sum = of.alpha * sum + (of.beta == 0 ? 0 : of.beta * of.c[row + column * stride]);
-            float* const aux = of.with.hasAux() ? of.with.aux + row + column * auxStride : nullptr;
+            sum = of.alpha * sum + (of.beta == 0 ? 0 : of.beta * c.get(row + column * stride));
+            const std::uint64_t inAux = row + column * auxStride;
             switch (of.with.epilogue) {
-            case CUBLASLT_EPILOGUE_BIAS:
-                sum += of.with.bias[row];
-                break; // "broadcasted to all columns", cublasLt.h:1949
-            case CUBLASLT_EPILOGUE_GELU_AUX_BIAS: sum += of.with.bias[row]; [[fallthrough]]; // cublasLt.h:1997
+            case CUBLASLT_EPILOGUE_BIAS: sum += bias.get(row); break; // "broadcasted to all columns", cublasLt.h:1949
+            case CUBLASLT_EPILOGUE_GELU_AUX_BIAS: sum += bias.get(row); [[fallthrough]]; // cublasLt.h:1997
             case CUBLASLT_EPILOGUE_GELU_AUX: // "outputs GELU input as a separate matrix", cublasLt.h:1986
-                *aux = sum;
+                aux.set(inAux, sum);
                 sum = gelu(sum);
                 break;
-            case CUBLASLT_EPILOGUE_DGELU: sum *= slopeOfGelu(*aux); break; // cublasLt.h:2004
+            case CUBLASLT_EPILOGUE_DGELU: sum *= slopeOfGelu(aux.get(inAux)); break; // cublasLt.h:2004
             default: break;
             }
-            of.d[row + column * stride] = sum;
+            d.set(row + column * stride, sum);
         }
     // "The bias size corresponds to the number of columns of the matrix D. The reduction happens over the GEMM's "k"
     // dimension. Stores Bias gradient" (cublasLt.h:2030): it is replaced, whatever beta is.
@@ -153,7 +177,7 @@ void multiply(const Multiplication& of)
             float sum = 0;
             for (std::uint64_t k = 0; k < of.inner; ++k)
                 sum += of.b.at(k, column);
-            of.with.bias[column] = sum;
+            bias.set(column, sum);
         }
 }
 
@@ -184,7 +208,8 @@ bool canDo(const Description& product, const Layout& result)
 /// determine expected pointer alignment" (cublasLt.h:1333).
 std::uint8_t alignmentOf(const void* place)
 {
-    return reinterpret_cast<std::uintptr_t>(place) % 16 == 0 ? 16 : 4;
+    const auto at = reinterpret_cast<std::uintptr_t>(place);
+    return at % 16 == 0 ? 16 : at % 4 == 0 ? 4 : 2;
 }
 
 } // namespace
@@ -312,8 +337,11 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
         return CUBLAS_STATUS_INVALID_VALUE;
     const auto& wanted = in<Preference>(preference);
     const auto& product = in<Description>(description);
-    // cuBLAS documentation, table of cublasLtMatmul() for CUBLAS_COMPUTE_32F: factors of one type, results of fp32.
-    if (in<Layout>(a).type != in<Layout>(b).type || in<Layout>(c).type != CUDA_R_32F || in<Layout>(d).type != CUDA_R_32F
+    // cuBLAS documentation, table of cublasLtMatmul() for CUBLAS_COMPUTE_32F: factors of one type, results of fp32 or
+    // of the factors' type.
+    const cudaDataType result = in<Layout>(d).type;
+    if (in<Layout>(a).type != in<Layout>(b).type || in<Layout>(c).type != result
+        || (result != CUDA_R_32F && result != in<Layout>(a).type)
         || (in<Layout>(a).type == CUDA_R_16BF && product.compute != CUBLAS_COMPUTE_32F)
         || !canDo(product, in<Layout>(d)))
         return CUBLAS_STATUS_NOT_SUPPORTED;
@@ -359,11 +387,14 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t description
     if ((product.hasBias() && alignmentOf(product.bias) < chosen.biasAligned)
         || (product.hasAux() && alignmentOf(product.aux) < chosen.auxAligned))
         broken("what an epilogue reads is less aligned than its algorithm was chosen for", "cublasLt.h:1333");
-    const std::uint64_t ofBias =
-        4 * (product.epilogue == CUBLASLT_EPILOGUE_BGRADB ? result.columns : result.rows); // cublasLt.h:1328, 2032
+    const std::uint64_t width = result.type == CUDA_R_16BF ? 2 : 4,
+                        ofBias =
+                            width
+                            * (product.epilogue == CUBLASLT_EPILOGUE_BGRADB ? result.columns
+                                                                            : result.rows); // cublasLt.h:1328, 2032
     if ((product.hasBias() && deviceOf(product.bias, ofBias) != stream->device)
         || (product.hasAux()
-            && deviceOf(product.aux, bytesOf({CUDA_R_32F, result.rows, result.columns, product.auxStride}))
+            && deviceOf(product.aux, bytesOf({result.type, result.rows, result.columns, product.auxStride}))
                    != stream->device))
         broken("what an epilogue reads or writes is not in the memory of the stream's GPU", "cublasLt.h:1323");
     for (const auto& [place, layout] : {std::pair{a, left}, {b, right}, {static_cast<const void*>(d), result}})
@@ -390,8 +421,8 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t description
                               {b, right, transposeB, narrow},
                               by,
                               *static_cast<const float*>(beta),
-                              static_cast<const float*>(c),
-                              static_cast<float*>(d),
+                              c,
+                              d,
                               result,
                               inner,
                               product};
