@@ -196,7 +196,8 @@ private Q_SLOTS:
             return code;
         };
         // In the middle of its second step.
-        table.compute = [](void* maths, std::int32_t operation, const void* call, std::int64_t bytes, std::uint32_t stored) {
+        table.compute = [](void* maths, std::int32_t operation, const void* call, std::int64_t bytes,
+                           std::uint32_t stored) {
             injected = operation == static_cast<std::int32_t>(kernels::Operation::GeluForward) && isOfSecond(maths)
                        && ++calls == 2;
             return injected ? 1 : test::standInTable().compute(maths, operation, call, bytes, stored);

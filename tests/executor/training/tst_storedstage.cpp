@@ -77,9 +77,8 @@ private:
         const auto replaced = [&](auto* values, std::size_t count) {
             auto* const patterns = reinterpret_cast<const std::uint16_t*>(values);
             const bool isRead = std::is_const_v<std::remove_pointer_t<decltype(values)>>;
-            Widened& of =
-                all.emplace_back(widen(patterns, count), isRead ? nullptr : const_cast<std::uint16_t*>(patterns));
-            return of.values.data();
+            all.push_back({widen(patterns, count), isRead ? nullptr : const_cast<std::uint16_t*>(patterns)});
+            return all.back().values.data();
         };
         if constexpr (std::is_same_v<Call, kernels::TensorCall>) {
             for (std::size_t i = 0; i < 2; ++i)
