@@ -262,7 +262,9 @@ __global__ void tensorKeyValueGradient(Problem of, AttentionBackwardPass<Element
     const bool isOwn = piece == of.earlier.count, isLast = of.earlier.count == shape.pieces - 1;
     const std::int64_t keyCount = std::int64_t(shape.sequences) * shape.length * of.keyRow(),
                        valueCount = std::int64_t(shape.sequences) * shape.length * of.valueRow();
-    float* const ofPiece = with.owed + piece * (keyCount + valueCount);
+    const auto owed = [&](std::int64_t at) { // nothing is where sequences come whole
+        return with.owed ? with.owed + piece * (keyCount + valueCount) + at : nullptr;
+    };
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
         const int at = first + laneRow() + half * 8;
@@ -270,13 +272,12 @@ __global__ void tensorKeyValueGradient(Problem of, AttentionBackwardPass<Element
             continue;
         if constexpr (ofKeys) {
             const GradientRow<Element> to{with.keyGrad + ((token + at) * of.keyGradRow + group * shape.querySize),
-                                          ofPiece + (token + at) * of.keyRow() + group * shape.querySize, isOwn,
-                                          isLast};
+                                          owed((token + at) * of.keyRow() + group * shape.querySize), isOwn, isLast};
             forOwnElements(keySums, half, shape.querySize, [&](int column, float sum) { to.take(column, sum); });
         }
         if constexpr (ofValues) {
             const GradientRow<Element> to{with.valueGrad + ((token + at) * of.valueGradRow + group * shape.valueSize),
-                                          ofPiece + keyCount + (token + at) * of.valueRow() + group * shape.valueSize,
+                                          owed(keyCount + (token + at) * of.valueRow() + group * shape.valueSize),
                                           isOwn, isLast};
             forOwnElements(valueSums, half, shape.valueSize, [&](int column, float sum) { to.take(column, sum); });
         }
