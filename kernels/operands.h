@@ -7,6 +7,7 @@
 #include "kernels/calls.h"
 
 #include <cstdint>
+#include <tuple>
 
 namespace pipewright::kernels {
 
@@ -14,60 +15,225 @@ namespace pipewright::kernels {
 /// one kind: results, what they are made of and parameters are stored alike, sums over a microbatch are fp32.
 using StoredOperands = std::uint32_t;
 
-// clang-format off
-template<class Use> void forOperands(Copy&, Use) {} // of bytes
-template<class Use> void forOperands(Fill& c, Use use) { use(c.values); }
-template<class Use> void forOperands(Add& c, Use use) { use(c.values); use(c.addend); }
-template<class Use> void forOperands(LinearForward& c, Use use) { use(c.output); use(c.bias); use(c.activated); use(c.input); use(c.weight); }
-template<class Use> void forOperands(LinearInputGrad& c, Use use) { use(c.inputGrad); use(c.activationInput); use(c.outputGrad); use(c.weight); }
-template<class Use> void forOperands(LinearWeightGrad& c, Use use) { use(c.weightGrad); use(c.biasGrad); use(c.input); use(c.outputGrad); }
-template<class Use> void forOperands(GeluForward& c, Use use) { use(c.output); use(c.input); }
-template<class Use> void forOperands(GeluInputGrad& c, Use use) { use(c.inputGrad); use(c.input); use(c.outputGrad); }
-template<class Use> void forOperands(LayerNormForward& c, Use use) { use(c.output); use(c.input); use(c.gamma); use(c.beta); }
-template<class Use> void forOperands(LayerNormInputGrad& c, Use use) { use(c.inputGrad); use(c.input); use(c.gamma); use(c.outputGrad); }
-template<class Use> void forOperands(LayerNormWeightGrad& c, Use use) { use(c.input); use(c.outputGrad); use(c.gammaGrad); use(c.betaGrad); }
-template<class Use> void forOperands(EmbeddingForward& c, Use use) { use(c.output); use(c.table); use(c.positions); use(c.tokens); }
-template<class Use> void forOperands(EmbeddingWeightGrad& c, Use use) { use(c.outputGrad); use(c.tableGrad); use(c.positionsGrad); use(c.tokens); }
-template<class Use> void forOperands(FeatureBagForward& c, Use use) { use(c.output); use(c.table); use(c.features); }
-template<class Use> void forOperands(FeatureBagWeightGrad& c, Use use) { use(c.outputGrad); use(c.tableGrad); use(c.features); }
-template<class Use> void forOperands(CrossEntropyForward& c, Use use) { use(c.logitsToProbabilities); use(c.loss); use(c.targets); }
-template<class Use> void forOperands(CrossEntropyInputGrad& c, Use use) { use(c.logitsGrad); use(c.probabilities); use(c.targets); }
-template<class Use> void forOperands(AttentionForward& c, Use use) { use(c.output); use(c.query); use(c.key); use(c.value); use(c.saved); }
-template<class Use> void forOperands(AttentionInputGrad& c, Use use) { use(c.queryKeyValueGrad); use(c.query); use(c.key); use(c.value); use(c.output); use(c.outputGrad); use(c.saved); use(c.scratch); use(c.sequenceGradient); }
-template<class Use> void forOperands(SgdMomentumStep& c, Use use) { use(c.parameters); use(c.gradients); use(c.momentum); }
-template<class Use> void forOperands(AdamWStep& c, Use use) { use(c.parameters); use(c.gradients); use(c.firstMoment); use(c.secondMoment); }
-template<class Use> void forOperands(RmsPropStep& c, Use use) { use(c.parameters); use(c.gradients); use(c.squares); use(c.last); }
-template<class Use> void forOperands(PredictMomentum& c, Use use) { use(c.parameters); use(c.momentum); }
-template<class Use> void forOperands(PredictRmsProp& c, Use use) { use(c.parameters); use(c.squares); use(c.last); }
-template<class Use> void forOperands(PredictAdam& c, Use use) { use(c.parameters); use(c.firstMoment); use(c.secondMoment); }
-template<class Use> void forOperands(RmsNormForward& c, Use use) { use(c.output); use(c.input); use(c.gamma); }
-template<class Use> void forOperands(RmsNormInputGrad& c, Use use) { use(c.inputGrad); use(c.input); use(c.gamma); use(c.outputGrad); }
-template<class Use> void forOperands(RmsNormWeightGrad& c, Use use) { use(c.input); use(c.outputGrad); use(c.gammaGrad); }
-template<class Use> void forOperands(Rotate& c, Use use) { use(c.values); }
-template<class Use> void forOperands(GroupedAttentionForward& c, Use use) { use(c.output); use(c.query); use(c.key); use(c.value); use(c.logSums); use(c.sinks); }
-template<class Use> void forOperands(GroupedAttentionInputGrad& c, Use use) { use(c.queryGrad); use(c.keyGrad); use(c.valueGrad); use(c.query); use(c.key); use(c.value); use(c.output); use(c.outputGrad); use(c.logSums); use(c.dots); use(c.sequenceGradient); use(c.sinks); use(c.sinkGrad); }
-template<class Use> void forOperands(ActivationForward& c, Use use) { use(c.output); use(c.input); }
-template<class Use> void forOperands(ActivationInputGrad& c, Use use) { use(c.inputGrad); use(c.input); use(c.outputGrad); }
-template<class Use> void forOperands(GatedForward& c, Use use) { use(c.output); use(c.gate); use(c.factor); }
-template<class Use> void forOperands(GatedInputGrad& c, Use use) { use(c.gateGrad); use(c.gate); use(c.factor); use(c.outputGrad); use(c.factorGrad); }
-template<class Use> void forOperands(RouteTokens& c, Use use) { use(c.correction); use(c.logitsToProbabilities); use(c.weight); use(c.choice); use(c.row); use(c.begin); use(c.given); }
-template<class Use> void forOperands(RouteTokensGrad& c, Use use) { use(c.outputGrad); use(c.expertOutput); use(c.logitsGrad); use(c.probabilities); use(c.choice); use(c.row); use(c.begin); }
-template<class Use> void forOperands(CopyToExperts& c, Use use) { use(c.output); use(c.input); use(c.weight); use(c.row); }
-template<class Use> void forOperands(SumOfExperts& c, Use use) { use(c.output); use(c.input); use(c.weight); use(c.row); }
-template<class Use> void forOperands(ExpertsForward& c, Use use) { use(c.output); use(c.bias); use(c.input); use(c.weight); use(c.begin); }
-template<class Use> void forOperands(ExpertsInputGrad& c, Use use) { use(c.inputGrad); use(c.outputGrad); use(c.weight); use(c.begin); }
-template<class Use> void forOperands(ExpertsWeightGrad& c, Use use) { use(c.input); use(c.outputGrad); use(c.weightGrad); use(c.biasGrad); use(c.begin); }
-template<class Use> void forOperands(JoinKeys& c, Use use) { use(c.keys); use(c.own); use(c.shared); }
-template<class Use> void forOperands(SplitKeysGrad& c, Use use) { use(c.ownGrad); use(c.keysGrad); use(c.sharedGrad); }
-template<class Use> void forOperands(FromBytes& c, Use use) { use(c.values); use(c.bytes); }
-template<class Use> void forOperands(Widen& c, Use use) { use(c.to); }
-template<class Use> void forOperands(Narrow& c, Use use) { use(c.from); }
-template<class Use> void forOperands(RoundToBf16& c, Use use) { use(c.values); }
-template<class Use> void forOperands(SoftCap& c, Use use) { use(c.values); }
-template<class Use> void forOperands(SoftCapGrad& c, Use use) { use(c.grad); use(c.capped); }
-template<class Use> void forOperands(CountCopies& c, Use use) { use(c.counts); use(c.begin); }
-template<class Use> void forOperands(BalanceStep& c, Use use) { use(c.values); use(c.counts); }
-template<class Use> void forOperands(TensorCall&, Use) {} // of pointers
-// clang-format on
+inline auto operandsOf(Copy&)
+{
+    return std::tie(); // bytes
+}
+inline auto operandsOf(Fill& c)
+{
+    return std::tie(c.values);
+}
+inline auto operandsOf(Add& c)
+{
+    return std::tie(c.values, c.addend);
+}
+inline auto operandsOf(LinearForward& c)
+{
+    return std::tie(c.output, c.bias, c.activated, c.input, c.weight);
+}
+inline auto operandsOf(LinearInputGrad& c)
+{
+    return std::tie(c.inputGrad, c.activationInput, c.outputGrad, c.weight);
+}
+inline auto operandsOf(LinearWeightGrad& c)
+{
+    return std::tie(c.weightGrad, c.biasGrad, c.input, c.outputGrad);
+}
+inline auto operandsOf(GeluForward& c)
+{
+    return std::tie(c.output, c.input);
+}
+inline auto operandsOf(GeluInputGrad& c)
+{
+    return std::tie(c.inputGrad, c.input, c.outputGrad);
+}
+inline auto operandsOf(LayerNormForward& c)
+{
+    return std::tie(c.output, c.input, c.gamma, c.beta);
+}
+inline auto operandsOf(LayerNormInputGrad& c)
+{
+    return std::tie(c.inputGrad, c.input, c.gamma, c.outputGrad);
+}
+inline auto operandsOf(LayerNormWeightGrad& c)
+{
+    return std::tie(c.input, c.outputGrad, c.gammaGrad, c.betaGrad);
+}
+inline auto operandsOf(EmbeddingForward& c)
+{
+    return std::tie(c.output, c.table, c.positions, c.tokens);
+}
+inline auto operandsOf(EmbeddingWeightGrad& c)
+{
+    return std::tie(c.outputGrad, c.tableGrad, c.positionsGrad, c.tokens);
+}
+inline auto operandsOf(FeatureBagForward& c)
+{
+    return std::tie(c.output, c.table, c.features);
+}
+inline auto operandsOf(FeatureBagWeightGrad& c)
+{
+    return std::tie(c.outputGrad, c.tableGrad, c.features);
+}
+inline auto operandsOf(CrossEntropyForward& c)
+{
+    return std::tie(c.logitsToProbabilities, c.loss, c.targets);
+}
+inline auto operandsOf(CrossEntropyInputGrad& c)
+{
+    return std::tie(c.logitsGrad, c.probabilities, c.targets);
+}
+inline auto operandsOf(AttentionForward& c)
+{
+    return std::tie(c.output, c.query, c.key, c.value, c.saved);
+}
+inline auto operandsOf(AttentionInputGrad& c)
+{
+    return std::tie(c.queryKeyValueGrad, c.query, c.key, c.value, c.output, c.outputGrad, c.saved, c.scratch,
+                    c.sequenceGradient);
+}
+inline auto operandsOf(SgdMomentumStep& c)
+{
+    return std::tie(c.parameters, c.gradients, c.momentum);
+}
+inline auto operandsOf(AdamWStep& c)
+{
+    return std::tie(c.parameters, c.gradients, c.firstMoment, c.secondMoment);
+}
+inline auto operandsOf(RmsPropStep& c)
+{
+    return std::tie(c.parameters, c.gradients, c.squares, c.last);
+}
+inline auto operandsOf(PredictMomentum& c)
+{
+    return std::tie(c.parameters, c.momentum);
+}
+inline auto operandsOf(PredictRmsProp& c)
+{
+    return std::tie(c.parameters, c.squares, c.last);
+}
+inline auto operandsOf(PredictAdam& c)
+{
+    return std::tie(c.parameters, c.firstMoment, c.secondMoment);
+}
+inline auto operandsOf(RmsNormForward& c)
+{
+    return std::tie(c.output, c.input, c.gamma);
+}
+inline auto operandsOf(RmsNormInputGrad& c)
+{
+    return std::tie(c.inputGrad, c.input, c.gamma, c.outputGrad);
+}
+inline auto operandsOf(RmsNormWeightGrad& c)
+{
+    return std::tie(c.input, c.outputGrad, c.gammaGrad);
+}
+inline auto operandsOf(Rotate& c)
+{
+    return std::tie(c.values);
+}
+inline auto operandsOf(GroupedAttentionForward& c)
+{
+    return std::tie(c.output, c.query, c.key, c.value, c.logSums, c.sinks);
+}
+inline auto operandsOf(GroupedAttentionInputGrad& c)
+{
+    return std::tie(c.queryGrad, c.keyGrad, c.valueGrad, c.query, c.key, c.value, c.output, c.outputGrad, c.logSums,
+                    c.dots, c.sequenceGradient, c.sinks, c.sinkGrad);
+}
+inline auto operandsOf(ActivationForward& c)
+{
+    return std::tie(c.output, c.input);
+}
+inline auto operandsOf(ActivationInputGrad& c)
+{
+    return std::tie(c.inputGrad, c.input, c.outputGrad);
+}
+inline auto operandsOf(GatedForward& c)
+{
+    return std::tie(c.output, c.gate, c.factor);
+}
+inline auto operandsOf(GatedInputGrad& c)
+{
+    return std::tie(c.gateGrad, c.gate, c.factor, c.outputGrad, c.factorGrad);
+}
+inline auto operandsOf(RouteTokens& c)
+{
+    return std::tie(c.correction, c.logitsToProbabilities, c.weight, c.choice, c.row, c.begin, c.given);
+}
+inline auto operandsOf(RouteTokensGrad& c)
+{
+    return std::tie(c.outputGrad, c.expertOutput, c.logitsGrad, c.probabilities, c.choice, c.row, c.begin);
+}
+inline auto operandsOf(CopyToExperts& c)
+{
+    return std::tie(c.output, c.input, c.weight, c.row);
+}
+inline auto operandsOf(SumOfExperts& c)
+{
+    return std::tie(c.output, c.input, c.weight, c.row);
+}
+inline auto operandsOf(ExpertsForward& c)
+{
+    return std::tie(c.output, c.bias, c.input, c.weight, c.begin);
+}
+inline auto operandsOf(ExpertsInputGrad& c)
+{
+    return std::tie(c.inputGrad, c.outputGrad, c.weight, c.begin);
+}
+inline auto operandsOf(ExpertsWeightGrad& c)
+{
+    return std::tie(c.input, c.outputGrad, c.weightGrad, c.biasGrad, c.begin);
+}
+inline auto operandsOf(JoinKeys& c)
+{
+    return std::tie(c.keys, c.own, c.shared);
+}
+inline auto operandsOf(SplitKeysGrad& c)
+{
+    return std::tie(c.ownGrad, c.keysGrad, c.sharedGrad);
+}
+inline auto operandsOf(FromBytes& c)
+{
+    return std::tie(c.values, c.bytes);
+}
+inline auto operandsOf(Widen& c)
+{
+    return std::tie(c.to);
+}
+inline auto operandsOf(Narrow& c)
+{
+    return std::tie(c.from);
+}
+inline auto operandsOf(RoundToBf16& c)
+{
+    return std::tie(c.values);
+}
+inline auto operandsOf(SoftCap& c)
+{
+    return std::tie(c.values);
+}
+inline auto operandsOf(SoftCapGrad& c)
+{
+    return std::tie(c.grad, c.capped);
+}
+inline auto operandsOf(CountCopies& c)
+{
+    return std::tie(c.counts, c.begin);
+}
+inline auto operandsOf(BalanceStep& c)
+{
+    return std::tie(c.values, c.counts);
+}
+inline auto operandsOf(TensorCall&)
+{
+    return std::tie(); // pointers
+}
+
+template<class Call, class Use>
+void forOperands(Call& call, Use use)
+{
+    std::apply([&](auto&... operands) { (use(operands), ...); }, operandsOf(call));
+}
 
 } // namespace pipewright::kernels

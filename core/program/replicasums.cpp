@@ -165,9 +165,7 @@ ReplicaShare summedGradients(const PipelineShape& shape, Bytes gradients, const 
 
 ReplicaShare updatingGradients(const PipelineShape& shape, Bytes gradients, int replica)
 {
-    if (!shape.shardedOptimizer)
-        return {0, gradients};
-    return inBytes(gradients, [&](Bytes count) { return shareOfReplica(count, replica, shape.replicas()); });
+    return inBytes(gradients, [&](Bytes count) { return updatedBy(shape, count, replica); });
 }
 
 ExchangedGradients exchangedGradients(const PipelineShape& shape, Bytes gradients, const ReplicaPair& pair)

@@ -108,6 +108,11 @@ ReplicaShare shareOfReplica(std::int64_t count, int replica, int replicas)
     return {upTo(place), upTo(place + 1)};
 }
 
+ReplicaShare updatedBy(const PipelineShape& shape, std::int64_t count, int replica)
+{
+    return shape.shardedOptimizer ? shareOfReplica(count, replica, shape.replicas()) : ReplicaShare{0, count};
+}
+
 ReplicaShare keptBehind(std::int64_t count, const ReplicaPair& pair, int replica, int replicas)
 {
     if (pair.other >= mostDoubling(replicas))
@@ -144,7 +149,7 @@ Diagnostics checkReplicas(const PipelineShape& shape)
         };
         if (shape.replicas() == 1) {
             refuse("one replica has nobody to share the optimizer's state with",
-                   "make the design with several replicas (--replicas N), or leave \"sharded_optimizer\" out");
+                   "make the design with several replicas, or leave \"sharded_optimizer\" out");
             return diagnostics;
         }
         for (int stage = 0; stage < shape.stages(); ++stage) {

@@ -46,6 +46,8 @@ struct ReplicaShare {
 /// Where the replicas share the optimizer's state out: of `count` values those that are this replica's. Shares do not
 /// lie in the replicas' order, but so that what keptBehind() says is in one run. O(replicas).
 ReplicaShare shareOfReplica(std::int64_t count, int replica, int replicas);
+/// Of `count` parameters of a stage those that a replica updates: its share, or all where none are shared out.
+ReplicaShare updatedBy(const PipelineShape& shape, std::int64_t count, int replica);
 
 /// There, gradients need be summed only where they are used (reduce-scatter by recursive halving): of `count` values
 /// those that a replica of the pair goes on with behind its sum, which are its own share and the shares of replicas

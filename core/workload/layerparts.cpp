@@ -79,12 +79,12 @@ void addLinear(Layer& layer, std::int64_t rows, const Linear& linear)
 }
 
 // Parts of a layer run one after the other, so those that name the same tensor share it.
-void addWorkspace(Layer& layer, std::string_view name, std::int64_t elements)
+void addWorkspace(Layer& layer, std::string_view name, std::int64_t elements, bool ofSums = false)
 {
     const auto same = std::find_if(layer.workspace.begin(), layer.workspace.end(),
                                    [&](const WorkspaceTensor& tensor) { return tensor.name == name; });
     if (same == layer.workspace.end())
-        layer.workspace.push_back({std::string(name), elements});
+        layer.workspace.push_back({std::string(name), elements, ofSums});
     else
         same->elements = std::max(same->elements, elements);
 }
@@ -103,7 +103,7 @@ void keepAttentionCore(const ModelShape& shape, Layer& layer)
 {
     // As many numbers as are kept, but for a model that keeps none, whose scores are not stored either.
     const std::int64_t perQuery = shape.attention == AttentionMemory::Stored ? shape.sequence : 1;
-    addWorkspace(layer, "d.scores", shape.heads * perQuery * shape.tokens()); // of sums, see isOfSums()
+    addWorkspace(layer, "d.scores", shape.heads * perQuery * shape.tokens(), true);
     if (shape.attention == AttentionMemory::Recomputed)
         return;
     Keeper keep = keeper(shape, layer);

@@ -23,11 +23,6 @@ WidenedLayer widenedLayer(const Layer& layer)
     return copies;
 }
 
-bool isOfSums(const WorkspaceTensor& tensor)
-{
-    return tensor.name == "d.scores";
-}
-
 Bytes widenedStream(const ModelShape& shape)
 {
     return shape.tokens() * shape.hidden * bytesOf(DataType::Fp32);

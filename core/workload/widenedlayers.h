@@ -17,9 +17,6 @@ struct WidenedLayer {
 };
 WidenedLayer widenedLayer(const Layer& layer);
 
-/// Whether a workspace tensor is fp32 also where a device computes with bf16: what attention's backward sums up.
-bool isOfSums(const WorkspaceTensor& tensor);
-
 /// What the passes of a stage work in, whether it is widened or not.
 struct PassWorkspace {
     Bytes forward = 0, inputGrad = 0, weightGrad = 0, backward = 0, recompute = 0;

@@ -71,6 +71,7 @@ struct LayerParameter {
 struct WorkspaceTensor {
     std::string name;          ///< "d.scores"
     std::int64_t elements = 0; ///< fp32
+    bool ofSums = false;       ///< fp32 also where a device computes with bf16
     Bytes bytes() const { return elements * bytesOf(DataType::Fp32); }
     bool operator==(const WorkspaceTensor&) const = default;
 };

@@ -214,6 +214,11 @@ public:
     }
     std::int64_t takeRecords(std::int32_t step, std::vector<GpuRecord>& records) override;
     std::int64_t untimedRecords() const override { return m_untimed; }
+    std::string unrecorded() const override
+    {
+        const char* const what = m_records ? m_table.unrecorded() : nullptr;
+        return what ? what : std::string();
+    }
     std::vector<std::string> takeNotes() override { return m_notes.take(); }
     std::unique_ptr<Link> createLink(int from, int to, const LinkOptions& options) override
     {

@@ -105,6 +105,8 @@ typedef struct PipewrightCudaTable {
 
     /* CUPTI, from that file. One session per process. `take` is called by flushActivities alone. */
     int (*startActivities)(const char* library);
+    /* What this CUPTI cannot record, once it records; null: nothing is missing. */
+    const char* (*unrecorded)(void);
     /* `dropped` were lost; of `untimed` nobody knows when they were. */
     int (*flushActivities)(PipewrightGpuActivities take, void* context, int64_t* dropped, int64_t* untimed);
     int (*stopActivities)(void);

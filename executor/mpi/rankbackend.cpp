@@ -206,6 +206,7 @@ public:
     }
     std::string startRecording() override { return m_gpu ? m_gpu->backend().startRecording() : std::string(); }
     std::int64_t untimedRecords() const override { return m_gpu ? m_gpu->backend().untimedRecords() : 0; }
+    std::string unrecorded() const override { return m_gpu ? m_gpu->backend().unrecorded() : std::string(); }
     std::vector<std::string> takeNotes() override
     {
         return m_gpu ? m_gpu->backend().takeNotes() : std::vector<std::string>();

@@ -96,6 +96,8 @@ public:
             const auto what = fmt::format("{} records of the GPUs' recorder have no time, and are left out", untimed);
             m_result.notes.push_back({Severity::Note, "trace", what, {}});
         }
+        if (const std::string what = m_backend->unrecorded(); !what.empty())
+            m_result.notes.push_back({Severity::Note, "trace", what, {}});
         for (const std::string& note : m_backend->takeNotes())
             m_result.notes.push_back({Severity::Note, "products", note, {}});
         if (m_peers && !m_result.cancelled)

@@ -231,6 +231,7 @@ public:
     virtual std::string startRecording() { return {}; }
     /// Between steps: what it saw since the last call, with `step` put in. Returns how many records it lost.
     virtual std::int64_t untimedRecords() const { return 0; } ///< seen so far, and left out: their times are unknown
+    virtual std::string unrecorded() const { return {}; } ///< what it cannot see, and why; empty: nothing of the kind
     virtual std::int64_t takeRecords(std::int32_t /*step*/, std::vector<GpuRecord>&) { return 0; }
     /// What the devices' maths did in more steps than it might have, since the last call.
     virtual std::vector<std::string> takeNotes() { return {}; }

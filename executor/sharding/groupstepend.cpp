@@ -48,11 +48,11 @@ void GroupTraining::reduce(const TaskContext& context, Region, Region, bool)
         else
             context.operations->run(kernels::Add{here, packed});
     };
-    if (const auto part = partOfSum(*m_program, m_stages, sum, toRoot, own)) {
+    if (const auto share = partOfSum(*m_program, m_stages, sum, toRoot, own)) {
         constexpr std::int64_t each = sizeof(float);
         for (const BufferView& view : views) // one, or none of a part that is empty
-            move(member.gradients.subspan(static_cast<std::size_t>(part->begin / each),
-                                          static_cast<std::size_t>(part->count() / each)),
+            move(member.gradients.subspan(static_cast<std::size_t>(share->begin / each),
+                                          static_cast<std::size_t>(share->count() / each)),
                  floats(view.region));
         return;
     }

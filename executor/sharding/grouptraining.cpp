@@ -163,9 +163,7 @@ void GroupTraining::initialise(Member& member, std::size_t copy, const WholeTens
 
 ReplicaShare GroupTraining::shareOf(std::size_t count, int replica) const
 {
-    return m_program->shardedOptimizer
-               ? shareOfReplica(static_cast<std::int64_t>(count), replica, m_program->replicas())
-               : ReplicaShare{0, static_cast<std::int64_t>(count)};
+    return updatedBy(*m_program, static_cast<std::int64_t>(count), replica);
 }
 
 std::unique_ptr<MemberCollectives> GroupTraining::collectivesOf(int group)
@@ -390,12 +388,12 @@ WholeTensors GroupTraining::whole(BufferKind kind) const
         for (std::size_t m = 0; m < values.size(); ++m) {
             values[m].resize(m_members[s][m]->work.parameterCount());
             for (std::size_t copy = s; copy < (inShares ? m_members.size() : s + 1); copy += perReplica) {
-                const std::vector<float> found = valuesOf(copy, m, kind);
+                const std::vector<float> own = valuesOf(copy, m, kind);
                 const Member& member = *m_members[copy][m];
                 if (!inShares)
-                    std::copy(found.begin(), found.end(), values[m].begin());
-                else if (!found.empty())
-                    std::copy_n(found.begin() + (gradients ? member.share.begin : 0), member.updated(),
+                    std::copy(own.begin(), own.end(), values[m].begin());
+                else if (!own.empty())
+                    std::copy_n(own.begin() + (gradients ? member.share.begin : 0), member.updated(),
                                 values[m].begin() + member.share.begin);
             }
         }

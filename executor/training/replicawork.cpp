@@ -12,7 +12,7 @@ namespace pipewright {
 ReplicaShare TrainingWork::shareOf(int stage, int replica) const
 {
     const auto count = static_cast<std::int64_t>(at(stage).maths.parameters().count());
-    return m_program->shardedOptimizer ? shareOfReplica(count, replica, replicas()) : ReplicaShare{0, count};
+    return updatedBy(*m_program, count, replica);
 }
 
 std::span<const float> TrainingWork::ofShares(int stage, BufferKind kind) const

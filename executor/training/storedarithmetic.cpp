@@ -142,7 +142,7 @@ void StoredStage::inputGradAsStored(std::span<const std::byte> parameters, const
             addressed(on, *layer, memory, own, {UntilInputGrad, UntilWeightGrad, FromInputGrad}, earlier, true);
         const std::byte* const first = on.next();
         for (const WorkspaceTensor& tensor : layer->workspace) {
-            const int width = isOfSums(tensor) ? bytesOf(DataType::Fp32) : narrow;
+            const int width = tensor.ofSums ? bytesOf(DataType::Fp32) : narrow;
             on.place(tensor.elements, own.take(tensor.elements * width), width);
         }
         of.workspace = on.since(first);

@@ -3,8 +3,11 @@
 // rows, then their sums are added. No atomics, and no memory but a block's own.
 #pragma once
 
+#include "kernels/cuda/kernels.h"
 #include "kernels/cuda/launch.cuh"
 
+#include <algorithm>
+#include <cassert>
 #include <cstdint>
 
 namespace pipewright::kernels::cuda {
@@ -17,6 +20,17 @@ static_assert(columnsOfBlock * lanesOfColumn == blockSize);
 inline unsigned columnBlocks(std::size_t columns)
 {
     return static_cast<unsigned>((columns + columnsOfBlock - 1) / columnsOfBlock);
+}
+
+/// use(first row, how many) until all rows have been: once, but for more rows than there is scratch for, where a row
+/// needs `each` numbers.
+template<typename Use>
+void forRowsWithScratch(const Context& context, int rows, std::size_t each, Use use)
+{
+    const int most = int(std::min<std::size_t>(context.rowScratch.size() / each, std::size_t(rows)));
+    assert(most > 0 || rows == 0);
+    for (int first = 0; first < rows; first += most)
+        use(first, std::min(most, rows - first));
 }
 
 /// take(column, the sum over rows of value(row, column)), in columnBlocks(columns) blocks of blockSize. A lane adds

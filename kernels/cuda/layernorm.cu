@@ -4,9 +4,6 @@
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/stored.cuh"
 
-#include <algorithm>
-#include <cassert>
-
 namespace pipewright::kernels::cuda {
 
 namespace {
@@ -128,19 +125,16 @@ void run(const Context& context, const LayerNormInputGrad& call)
 void run(const Context& context, const LayerNormWeightGrad& call)
 {
     auto* const statistics = reinterpret_cast<RowStatistics*>(context.rowScratch.data());
-    const int most = int(std::min<std::size_t>(context.rowScratch.size() / 2, std::size_t(call.rows)));
-    assert(most > 0 || call.rows == 0);
     withElement(context, 0, [&](auto element) {
         using Element = decltype(element);
-        for (int first = 0; first < call.rows; first += most) { // once, but for more rows than there is scratch for
-            const int some = std::min(most, call.rows - first);
+        forRowsWithScratch(context, call.rows, sizeof(RowStatistics) / sizeof(float), [&](int first, int some) {
             const std::int64_t at = std::int64_t(first) * call.columns;
             rowStatistics<Element><<<unsigned(some), blockSize, 0, context.stream>>>(
                 call.columns, call.epsilon, in<Element>(call.input) + at, statistics);
             weightGradient<Element><<<columnBlocks(std::size_t(call.columns)), blockSize, 0, context.stream>>>(
                 some, call.columns, in<Element>(call.input) + at, in<Element>(call.outputGrad) + at, statistics,
                 call.gammaGrad.data(), call.betaGrad.data());
-        }
+        });
     });
 }
 

@@ -4,9 +4,6 @@
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/stored.cuh"
 
-#include <algorithm>
-#include <cassert>
-
 namespace pipewright::kernels::cuda {
 
 namespace {
@@ -94,19 +91,16 @@ void run(const Context& context, const RmsNormInputGrad& call)
 
 void run(const Context& context, const RmsNormWeightGrad& call)
 {
-    const int most = int(std::min<std::size_t>(context.rowScratch.size(), std::size_t(call.rows)));
-    assert(most > 0 || call.rows == 0);
     withElement(context, 0, [&](auto element) {
         using Element = decltype(element);
-        for (int first = 0; first < call.rows; first += most) { // once, but for more rows than there is scratch for
-            const int some = std::min(most, call.rows - first);
+        forRowsWithScratch(context, call.rows, 1, [&](int first, int some) {
             const std::int64_t at = std::int64_t(first) * call.columns;
             rowScales<Element><<<unsigned(some), blockSize, 0, context.stream>>>(
                 call.columns, call.epsilon, in<Element>(call.input) + at, context.rowScratch.data());
             weightGradient<Element><<<columnBlocks(std::size_t(call.columns)), blockSize, 0, context.stream>>>(
                 some, call.columns, in<Element>(call.input) + at, in<Element>(call.outputGrad) + at,
                 context.rowScratch.data(), call.gammaGrad.data());
-        }
+        });
     });
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "kernels/operations.h"
 
+#include <cassert>
+
 namespace pipewright::kernels {
 
 namespace {
@@ -10,8 +12,10 @@ public:
     bool keepsProbabilities() const override { return true; }
 
 protected:
-    void issue(Operation operation, const void* call, std::size_t, StoredOperands) const override
+    void issue(Operation operation, const void* call, std::size_t,
+               [[maybe_unused]] StoredOperands stored) const override
     {
+        assert(stored == 0); // it computes with fp32 only
         visit(operation, call, [](const auto& known, const char*) { kernels::run(known); });
     }
 };

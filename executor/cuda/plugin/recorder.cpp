@@ -31,10 +31,9 @@ namespace {
 using EnableCall = CUptiResult(CUpti_CallbackId call, uint8_t enable);
 using EnableRecords = CUptiResult(uint8_t enable);
 #if CUPTI_API_VERSION >= 28
-static_assert(
-    std::is_same_v<
-        EnableCall,
-        decltype(cuptiActivityEnableDriverApi)> && std::is_same_v<EnableCall, decltype(cuptiActivityEnableRuntimeApi)> && std::is_same_v<EnableRecords, decltype(cuptiActivityEnableAllSyncRecords)>);
+static_assert(std::is_same_v<EnableCall, decltype(cuptiActivityEnableDriverApi)>);
+static_assert(std::is_same_v<EnableCall, decltype(cuptiActivityEnableRuntimeApi)>);
+static_assert(std::is_same_v<EnableRecords, decltype(cuptiActivityEnableAllSyncRecords)>);
 #endif
 
 struct Cupti {
@@ -240,6 +239,14 @@ int startActivities(const char* path)
     return fault(why);
 }
 
+const char* unrecorded()
+{
+    const Session& only = session();
+    return only.running && !only.cupti.enableAllSyncRecords
+               ? "this CUPTI is older than that of CUDA 12.9: how long the host waited is not recorded"
+               : nullptr;
+}
+
 int flushActivities(PipewrightGpuActivities take, void* context, int64_t* dropped, int64_t* untimed)
 {
     Session& only = session();
@@ -305,6 +312,7 @@ void addRecorder(PipewrightCudaTable& table)
     table.beginBlock = beginBlock;
     table.endBlock = endBlock;
     table.startActivities = startActivities;
+    table.unrecorded = unrecorded;
     table.flushActivities = flushActivities;
     table.stopActivities = stopActivities;
 }

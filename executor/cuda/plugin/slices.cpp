@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Slices of a GPU: green contexts, which give streams a part of the multiprocessors for themselves. They are the
-// driver's, reached by its entry points, so that nothing is linked with it. Memory is the whole
-// GPU's; so are its caches, its bandwidth and its power, which slices still share.
+// driver's, reached by its entry points, so that nothing is linked with it. Memory is the whole GPU's; so are its
+// caches, its bandwidth and its power, which slices still share.
 #include "executor/cuda/plugin/plugin.h"
 #include "executor/cuda/slicesteps.h"
 
