@@ -45,21 +45,20 @@ if(PIPEWRIGHT_CUDA)
         endif()
         file(GLOB_RECURSE sources CONFIGURE_DEPENDS executor/cuda/plugin/*.cpp)
         file(GLOB_RECURSE kernels CONFIGURE_DEPENDS kernels/cuda/*.cu)
-        add_library(pipewright_cuda_kernels OBJECT ${kernels})
-        target_link_libraries(pipewright_cuda_kernels PUBLIC CUDA::cudart_static)
-        add_library(pipewright_cuda MODULE ${sources} $<TARGET_OBJECTS:pipewright_cuda_kernels>)
-        # The kernels against their references, for a machine that has a GPU; without Qt, and started by tests/gpu.sh.
-        # Part of every bundle; beside the tests nothing needs it.
+        add_library(pipewright_cuda SHARED ${sources} ${kernels})
+        # The kernels, as the plugin has them, against their references, for a machine that has a GPU; without Qt, and
+        # started by tests/gpu.sh. Part of every bundle; beside the tests nothing needs it.
         set(loader executor/cuda/loader.cpp executor/cuda/libraryplaces.cpp)
-        add_executable(pipewright_gpucheck tests/gpu/gpucheck.cu kernels/reference/reference.cpp kernels/reference/decoder.cpp ${loader}
-                       $<TARGET_OBJECTS:pipewright_cuda_kernels>)
+        add_executable(pipewright_gpucheck tests/gpu/gpucheck.cu kernels/reference/reference.cpp kernels/reference/decoder.cpp ${loader})
+        target_link_libraries(pipewright_gpucheck PRIVATE pipewright_cuda)
         add_executable(pipewright_slicecheck tests/gpu/slicecheck.cu ${loader})
         foreach(check pipewright_gpucheck pipewright_slicecheck)
-            set_target_properties(${check} PROPERTIES EXCLUDE_FROM_ALL ${PIPEWRIGHT_TESTS} OUTPUT_NAME ${check}${major})
+            set_target_properties(${check} PROPERTIES EXCLUDE_FROM_ALL ${PIPEWRIGHT_TESTS} OUTPUT_NAME ${check}${major}
+                                  INSTALL_RPATH "$ORIGIN;$ORIGIN/../lib")
             target_link_libraries(${check} PRIVATE CUDA::cudart_static fmt::fmt ${CMAKE_DL_LIBS} rt Threads::Threads)
             target_include_directories(${check} PRIVATE tests)
         endforeach()
-        foreach(target pipewright_cuda pipewright_cuda_kernels pipewright_gpucheck pipewright_slicecheck)
+        foreach(target pipewright_cuda pipewright_gpucheck pipewright_slicecheck)
             target_include_directories(${target} PRIVATE ${CMAKE_BINARY_DIR}/rooms/executor/cuda ${CMAKE_BINARY_DIR}/rooms/kernels
                                        ${CMAKE_BINARY_DIR}/rooms/core/cluster ${CMAKE_BINARY_DIR}/rooms/core/base)
             target_include_directories(${target} SYSTEM PRIVATE ${CMAKE_BINARY_DIR}/nccl ${PIPEWRIGHT_CUPTI_INCLUDE})
@@ -89,7 +88,7 @@ if(PIPEWRIGHT_CUDA)
             ExternalProject_Add(pipewright_second_plugin SOURCE_DIR ${CMAKE_SOURCE_DIR} BINARY_DIR ${second} PREFIX ${second}/made
                 CMAKE_ARGS -DPIPEWRIGHT_NVCC=${PIPEWRIGHT_CUDA12} ${chosen} -DPIPEWRIGHT_NCCL_INCLUDE=${PIPEWRIGHT_NCCL_INCLUDE}
                            -DCMAKE_CUDA_FLAGS=${CMAKE_CUDA_FLAGS} -DCMAKE_BUILD_TYPE=${CMAKE_BUILD_TYPE}
-                           -DCMAKE_EXE_LINKER_FLAGS=${CMAKE_EXE_LINKER_FLAGS} -DCMAKE_MODULE_LINKER_FLAGS=${CMAKE_MODULE_LINKER_FLAGS}
+                           -DCMAKE_EXE_LINKER_FLAGS=${CMAKE_EXE_LINKER_FLAGS} -DCMAKE_SHARED_LINKER_FLAGS=${CMAKE_SHARED_LINKER_FLAGS}
                            -DPIPEWRIGHT_GUI=OFF -DPIPEWRIGHT_TESTS=OFF -DPIPEWRIGHT_MPI=OFF -DPIPEWRIGHT_GECODE=OFF
                 LIST_SEPARATOR | BUILD_ALWAYS ON BUILD_BYPRODUCTS ${second_files} INSTALL_COMMAND ""
                 BUILD_COMMAND ${CMAKE_COMMAND} --build <BINARY_DIR> --target pipewright_cuda pipewright_gpucheck pipewright_slicecheck)

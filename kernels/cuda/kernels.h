@@ -12,6 +12,9 @@
 #include <cuda_runtime_api.h>
 #include <span>
 
+// What is declared here the plugin exports: gpucheck checks the kernels that runs use.
+#pragma GCC visibility push(default)
+
 namespace pipewright::kernels::cuda {
 
 /// Where calls are issued, and what some of them need besides their operands.
@@ -43,4 +46,10 @@ void spin(cudaStream_t stream, std::int64_t nanoseconds);
 void stamp(cudaStream_t stream, std::int64_t* place);
 void spinFrom(cudaStream_t stream, const std::int64_t* place, std::int64_t nanoseconds);
 
+/// What a launch ran into since the last time this was asked, for programs that link the plugin: they have a CUDA
+/// runtime of their own, which does not know.
+cudaError_t takeLaunchError();
+
 } // namespace pipewright::kernels::cuda
+
+#pragma GCC visibility pop

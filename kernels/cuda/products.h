@@ -12,6 +12,8 @@
 #include <memory>
 #include <string>
 
+#pragma GCC visibility push(default)
+
 namespace pipewright::kernels::cuda {
 
 /// What fp32 factors are multiplied as.
@@ -75,3 +77,5 @@ private:
 };
 
 } // namespace pipewright::kernels::cuda
+
+#pragma GCC visibility pop

@@ -4,6 +4,7 @@
 // with each check. Every kernel runs twice and must repeat its bits.
 #pragma once
 
+#include "kernels/cuda/kernels.h"
 #include "kernels/numbers.h"
 
 #include <bit>
@@ -100,7 +101,7 @@ template<typename Compute>
 void check(const std::string& name, const Values& expected, double limit, Compute compute)
 {
     const auto first = compute(), second = compute();
-    require(cudaGetLastError(), name.c_str());
+    require(kernels::cuda::takeLaunchError(), name.c_str());
     const bool repeats =
         first.size() == second.size() && std::memcmp(first.data(), second.data(), first.size() * sizeof first[0]) == 0;
     const double error = errorOf(first, expected);

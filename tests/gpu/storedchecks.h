@@ -105,7 +105,7 @@ private:
                              : std::bit_cast<std::uint32_t>(again[i]) != std::bit_cast<std::uint32_t>(expected[i]);
             }
         }
-        require(cudaGetLastError(), m_name.c_str());
+        require(kernels::cuda::takeLaunchError(), m_name.c_str());
         failures += wrong > 0 || results == 0;
         std::printf("%-28s as it is stored: %zu of %zu results differ %s\n", m_name.c_str(), wrong, results,
                     wrong > 0 || results == 0 ? "WRONG" : "ok");
