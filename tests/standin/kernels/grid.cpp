@@ -166,6 +166,10 @@ public:
     }
 
 private:
+    /// Of a warp the lanes that wait for others, and those that have returned: a bit of each.
+    struct Lanes {
+        std::uint32_t waiting = 0, returned = 0;
+    };
     static void onFibre();
     void runBlock(std::size_t block);
     void runThread();
@@ -175,6 +179,8 @@ private:
         const std::size_t first = thread.number / warpLanes * warpLanes;
         return std::span(m_threads).subspan(first, std::min<std::size_t>(warpLanes, m_count - first));
     }
+    Lanes& lanesOf(const GpuThread& thread) { return m_lanes[thread.number / warpLanes]; }
+    static std::uint32_t bitOf(const GpuThread& thread) { return 1u << thread.number % warpLanes; }
     void leave();
     void switchTo(GpuThread& thread);
     bool finishWarp(GpuThread& any);
@@ -187,6 +193,7 @@ private:
     std::vector<std::size_t> m_blockOrder, m_threadOrder;
     std::array<GpuThread, mostThreads> m_threads;
     std::size_t m_count = 0, m_started = 0, m_returned = 0, m_atBarrier = 0;
+    std::array<Lanes, mostThreads / warpLanes> m_lanes{}; ///< of each warp
     Queue m_ready;
     GpuThread *m_running = nullptr, *m_firstAtBarrier = nullptr;
     Fibre m_main;
@@ -245,6 +252,7 @@ void Engine::runBlock(std::size_t block)
     m_shared[m_slot].begin();
     m_order.fill(m_threadOrder, m_count);
     m_started = m_returned = m_atBarrier = 0;
+    m_lanes = {};
     for (std::size_t i = 0; i < m_count; ++i) {
         m_threads[i] = {};
         m_threads[i].number = unsigned(i);
@@ -305,12 +313,15 @@ void Engine::runThread()
     orderBefore(&m_slotFree[m_slot][(m_blockInSlot + 1) % 2]);
     orderBefore(&m_ended);
     ++m_returned;
+    Lanes& lanes = lanesOf(*m_running);
+    lanes.returned |= bitOf(*m_running);
     if (m_atBarrier > 0)
         fault(*m_running, "returned, and " + name(*m_firstAtBarrier) + " waits for it at the barrier in "
                               + text(m_firstAtBarrier->where));
-    for (GpuThread& each : warpOf(*m_running))
-        if (each.state == GpuThread::State::InWarp)
-            finishWarp(each); // where it was the last one missing
+    if (lanes.waiting != 0)
+        for (GpuThread& each : warpOf(*m_running))
+            if (each.state == GpuThread::State::InWarp)
+                finishWarp(each); // where it was the last one missing
     m_running->fibre = nullptr;
     if (!fibresAreWatched())
         m_free.push_back(own); // perhaps for the very next
@@ -366,6 +377,7 @@ std::uint64_t Engine::waitInWarp(const char* what, std::uint32_t mask, std::uint
     if ((mask >> own.number % warpLanes & 1) == 0)
         fault(own, std::string("calls ") + what + " in " + text(where) + " with a mask that lacks its own lane");
     own.state = GpuThread::State::InWarp;
+    lanesOf(own).waiting |= bitOf(own);
     if (!finishWarp(own))
         leave();
     return own.taken;
@@ -375,13 +387,14 @@ std::uint64_t Engine::waitInWarp(const char* what, std::uint32_t mask, std::uint
 bool Engine::finishWarp(GpuThread& any)
 {
     const std::span<GpuThread> warp = warpOf(any);
+    Lanes& lanes = lanesOf(any);
+    if ((any.mask & ~(lanes.waiting | lanes.returned) & (~0u >> (warpLanes - warp.size()))) != 0)
+        return false;
     std::uint32_t present = 0, voted = 0;
     for (unsigned lane = 0; lane < warp.size(); ++lane) {
         const GpuThread& each = warp[lane];
         if ((any.mask >> lane & 1) == 0 || each.state == GpuThread::State::Returned)
             continue;
-        if (each.state != GpuThread::State::InWarp)
-            return false;
         if (each.mask != any.mask || !isSame(each.where, any.where))
             fault(any, std::string("waits in ") + any.what + " in " + text(any.where) + " for " + name(each)
                            + ", which waits in " + each.what + " in " + text(each.where)
@@ -403,6 +416,7 @@ bool Engine::finishWarp(GpuThread& any)
                             + std::to_string(each.source) + ", which has returned, is not in the mask or is not there");
         each.taken = each.source >= warpLanes ? voted : warp[each.source].given;
         each.state = GpuThread::State::Ready;
+        lanes.waiting &= ~bitOf(each);
         if (&each != m_running) // which simply goes on
             m_ready.push(&each);
     }
