@@ -2,6 +2,7 @@
 // This file is compiled without the thread sanitizer, whose calls it makes by hand (STANDIN_TSAN).
 #include "fibre.h"
 
+#include <atomic>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -59,6 +60,15 @@ namespace standin {
 namespace {
 
 constexpr std::size_t stackBytes = 256 << 10;
+
+/// Where a stack begins, below its end: were all at the same place of their page, a processor's cache, which looks for
+/// an address where its lowest bits say, would have room for a few of them only.
+std::size_t nextOffset()
+{
+    constexpr std::size_t line = 64, lines = 64; // of a page
+    static std::atomic<std::size_t> made = 0;
+    return made++ % lines * line;
+}
 
 /// The lowest page is nobody's: what overflows ends the program there.
 std::byte* newStack()
@@ -130,11 +140,12 @@ Fibre::Fibre() : m_inner(std::make_unique<Inner>())
 Fibre::Fibre(void (*begin)()) : m_inner(std::make_unique<Inner>())
 {
     m_inner->stack = newStack();
+    const std::size_t used = stackBytes - nextOffset();
     m_inner->begin = begin;
 #ifdef STANDIN_BY_HAND
     // As standinSwitchStacks leaves a stack: six registers, and where to return to; above it nothing to return to. A
     // function expects its stack 8 bytes off a multiple of 16.
-    auto** top = reinterpret_cast<void**>(m_inner->stack + stackBytes) - 1;
+    auto** top = reinterpret_cast<void**>(m_inner->stack + used) - 1;
     *top = nullptr;
     *--top = reinterpret_cast<void*>(&Inner::enter);
     for (int i = 0; i < 6; ++i)
@@ -142,7 +153,7 @@ Fibre::Fibre(void (*begin)()) : m_inner(std::make_unique<Inner>())
     m_inner->top = top;
 #else
     getcontext(&m_inner->context);
-    m_inner->context.uc_stack = {m_inner->stack, 0, stackBytes};
+    m_inner->context.uc_stack = {m_inner->stack, 0, used};
     makecontext(&m_inner->context, &Inner::enter, 0);
 #endif
 #ifdef STANDIN_ASAN
