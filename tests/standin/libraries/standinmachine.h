@@ -81,10 +81,22 @@ public:
                == 0;
     }
     /// byte-gpt-small with a layer for each of eight stages, and narrower; and one as wide as a small real one.
-    bool deepModel(const QString& name) const { return model(name, {{"layers", 8}, {"hidden", 16}, {"ffn", 32}}); }
+    bool deepModel(const QString& name) const { return tinyModel(name, "byte-gpt-small", 8); }
     bool wideModel(const QString& name) const
     {
-        return model(name, {{"layers", 2}, {"hidden", 256}, {"heads", 4}, {"ffn", 1024}});
+        return model(name, "byte-gpt-small", {{"layers", 2}, {"hidden", 256}, {"heads", 4}, {"ffn", 1024}});
+    }
+    /// As narrow as can be, and otherwise like the preset.
+    bool tinyModel(const QString& name, const QString& like, int layers) const
+    {
+        return model(name, like,
+                     {{"layers", layers},
+                      {"hidden", 16},
+                      {"heads", 2},
+                      {"ffn", 32},
+                      {"key_value_heads", 1},
+                      {"head_size", 8},
+                      {"features", 300}});
     }
     /// The same model in bf16: a file.
     QString inBf16(const QString& model) const
@@ -97,14 +109,16 @@ public:
     QString path(const QString& name) const { return m_folder.filePath(name); }
 
 private:
-    bool model(const QString& name, std::initializer_list<std::pair<const char*, int>> sizes) const
+    /// A preset with other sizes, of those that it has.
+    bool model(const QString& name, const QString& like, std::initializer_list<std::pair<const char*, int>> sizes) const
     {
-        QFile from(PIPEWRIGHT_SOURCE_DIR "/resources/models/byte-gpt-small.json"), to(path(name));
+        QFile from(QString(PIPEWRIGHT_SOURCE_DIR "/resources/models/%1.json").arg(like)), to(path(name));
         if (!from.open(QIODevice::ReadOnly) || !to.open(QIODevice::WriteOnly))
             return false;
         QJsonObject made = QJsonDocument::fromJson(from.readAll()).object();
         for (const auto& [size, value] : sizes)
-            made[size] = value;
+            if (made.contains(size))
+                made[size] = value;
         return to.write(QJsonDocument(made).toJson()) > 0;
     }
 

@@ -39,6 +39,7 @@ private Q_SLOTS:
             QCOMPARE(ran.json["loss"].toArray(), losses);
             // Wherever a schedule puts tensors, their products are the same.
             QCOMPARE(ran.counted("products for an alignment of 16"), ran.counted("products"));
+            QCOMPARE(ran.counted("products of bf16 factors"), ran.counted("products"));
         }
     }
 
