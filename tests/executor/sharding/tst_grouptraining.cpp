@@ -32,8 +32,10 @@ private Q_SLOTS:
     void gradientsAreThoseOfOneDeviceAndBytesAreThosePlanned_data()
     {
         QTest::addColumn<QString>("family");
+        int row = 0;
         for (const char* family : {"gpipe", "1f1b", "zb-h1", "v-half", "interleaved-1f1b"})
-            QTest::newRow(family) << family;
+            if (!leftOut(row++))
+                QTest::newRow(family) << family;
     }
     void gradientsAreThoseOfOneDeviceAndBytesAreThosePlanned()
     {
@@ -179,8 +181,10 @@ private Q_SLOTS:
     void theReferenceIsTheModelThatSingleDevicesTrain_data()
     {
         QTest::addColumn<QString>("model");
+        int row = 0;
         for (const char* model : {"gpt", "llama", "gemma", "experts", "mlp"})
-            QTest::newRow(model) << model;
+            if (!leftOut(row++))
+                QTest::newRow(model) << model;
     }
     void theReferenceIsTheModelThatSingleDevicesTrain()
     {

@@ -12,6 +12,7 @@
 #include "executor/sharding/collectivetimes.h"
 #include "executor/sharding/shardingrun.h"
 #include "fewthreads.h"
+#include "sanitized.h"
 #include "shardinggpus.h"
 #include "testmain.h"
 #include "testpaths.h"
@@ -259,11 +260,12 @@ private Q_SLOTS:
     void oneDeviceHasTheRightGradients_data()
     {
         QTest::addColumn<int>("which");
-        QTest::newRow("oddments") << 0;
-        QTest::newRow("gpt") << 1;
-        QTest::newRow("grouped queries, gated") << 2;
-        QTest::newRow("experts") << 3;
-        QTest::newRow("classifier") << 4;
+        int row = 0;
+        for (const char* name : {"oddments", "gpt", "grouped queries, gated", "experts", "classifier"}) {
+            if (!leftOut(row))
+                QTest::newRow(name) << row;
+            ++row;
+        }
     }
 
     void oneDeviceHasTheRightGradients()
@@ -391,8 +393,10 @@ private Q_SLOTS:
     void mixedSpeedsAreBeatenByNeitherCommonWay_data()
     {
         QTest::addColumn<QByteArray>("file");
+        int row = 2; // under the thread sanitizer experts, who exchange most, are what is left
         for (const char* file : {"mlp", "transformer", "experts"})
-            QTest::newRow(file) << QByteArray(file);
+            if (!leftOut(row++))
+                QTest::newRow(file) << QByteArray(file);
     }
 
     /// The models of resources/experiments/mixed-speed-stages.md: what was measured there is not asked again, only that
