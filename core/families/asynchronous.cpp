@@ -55,8 +55,6 @@ Family asynchronous()
     return {.name = "async-1f1b",
             .title = "asynchronous 1F1B",
             .description = "1F1B that updates after every backward, whatever weights the forward read.",
-            .defaultChunks = 1,
-            .chunksSelectable = false,
             .backward = BackwardStyle::Full,
             .check =
                 [](const FamilyParameters& p) {

@@ -13,8 +13,6 @@ Family cyclicV1()
             .title = "CDP-v1",
             .description =
                 "Cyclic Data Parallelism: as many workers as stages, one after the other, weights one update old.",
-            .defaultChunks = 1,
-            .chunksSelectable = false,
             .backward = BackwardStyle::Full,
             .check = [](const FamilyParameters& p) { return checkWorkers(p, true); },
             .make = [](const FamilyParameters& p) { return makeWorkers(p, WeightRule::CdpV1); },
@@ -28,8 +26,6 @@ Family cyclicV2()
     return {.name = "cdp-v2",
             .title = "CDP-v2",
             .description = "Cyclic Data Parallelism with the freshest weights that are there in time.",
-            .defaultChunks = 1,
-            .chunksSelectable = false,
             .backward = BackwardStyle::Full,
             .check = [](const FamilyParameters& p) { return checkWorkers(p, true); },
             .make = [](const FamilyParameters& p) { return makeWorkers(p, WeightRule::CdpV2); },

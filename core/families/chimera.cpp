@@ -111,8 +111,6 @@ Family chimera()
     return {.name = "chimera",
             .title = "Chimera",
             .description = "Two copies of the model run in opposite directions and fill each other's bubble.",
-            .defaultChunks = 1,
-            .chunksSelectable = false,
             .backward = BackwardStyle::Full,
             .check = checkTwoWays,
             .make = makeChimera};

@@ -10,8 +10,6 @@ Family dataParallel()
     return {.name = "dp",
             .title = "data parallel",
             .description = "All workers in step; gradients are summed at once, when the last backward of a stage ends.",
-            .defaultChunks = 1,
-            .chunksSelectable = false,
             .backward = BackwardStyle::Full,
             .check = [](const FamilyParameters& p) { return checkWorkers(p, false); },
             .make = [](const FamilyParameters& p) { return makeWorkers(p, WeightRule::Synchronous); },

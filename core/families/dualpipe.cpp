@@ -168,8 +168,6 @@ Family dualPipe()
     return {.name = "dualpipe",
             .title = "DualPipe",
             .description = "Two copies in opposite directions whose forwards and backwards overlap.",
-            .defaultChunks = 1,
-            .chunksSelectable = false,
             .backward = BackwardStyle::Full,
             .check = checkDualPipe,
             .make = makeDualPipe};
@@ -181,7 +179,6 @@ Family dualPipeV()
             .title = "DualPipeV",
             .description = "DualPipe folded into a V: one copy on half the devices, forwards and backwards overlapped.",
             .defaultChunks = 2,
-            .chunksSelectable = false,
             .backward = BackwardStyle::Full,
             .check = checkDualPipeV,
             .make = makeDualPipeV};

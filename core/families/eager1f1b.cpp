@@ -10,16 +10,10 @@ Family eagerOneForwardOneBackward()
     return {.name = "eager-1f1b",
             .title = "Eager 1F1B",
             .description = "1F1B with a deeper warm-up that hides transfers; device r holds up to 2(p - r) - 1.",
-            .defaultChunks = 1,
-            .chunksSelectable = false,
             .backward = BackwardStyle::Full,
-            .check = alwaysFine,
             .make = [](const FamilyParameters& p) {
-                Schedule schedule;
-                schedule.deviceOfStage = linearPlacement(p.devices);
-                for (int device = 0; device < p.devices; ++device)
-                    schedule.order.push_back(alternate(device, p.microbatches, 2 * (p.devices - device) - 1));
-                return schedule;
+                return linearSchedule(
+                    p, [&](int device) { return alternate(device, p.microbatches, 2 * (p.devices - device) - 1); });
             }};
 }
 

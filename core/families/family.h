@@ -81,11 +81,11 @@ struct Family {
     std::string_view name;        ///< as on the command line: "zb-h1"
     std::string_view title;       ///< as in the papers: "ZB-H1"
     std::string_view description; ///< one sentence
-    int defaultChunks;
-    bool chunksSelectable;
+    int defaultChunks = 1;
+    bool chunksSelectable = false;
     BackwardStyle backward;
-    /// Family-specific preconditions. The common ones (positive counts, size limits) are checked before.
-    Diagnostics (*check)(const FamilyParameters&);
+    /// Family-specific preconditions, if any. The common ones (positive counts, size limits) are checked before.
+    Diagnostics (*check)(const FamilyParameters&) = [](const FamilyParameters&) { return Diagnostics(); };
     /// Called only with parameters that passed the checks.
     Schedule (*make)(const FamilyParameters&);
     // Properties of some families, set by name in the table.

@@ -10,16 +10,9 @@ Family gpipe()
     return {.name = "gpipe",
             .title = "GPipe",
             .description = "All forwards, then all backwards; every activation of the step is live at once.",
-            .defaultChunks = 1,
-            .chunksSelectable = false,
             .backward = BackwardStyle::Full,
-            .check = alwaysFine,
             .make = [](const FamilyParameters& p) {
-                Schedule schedule;
-                schedule.deviceOfStage = linearPlacement(p.devices);
-                for (int device = 0; device < p.devices; ++device)
-                    schedule.order.push_back(alternate(device, p.microbatches, p.microbatches));
-                return schedule;
+                return linearSchedule(p, [&](int device) { return alternate(device, p.microbatches, p.microbatches); });
             }};
 }
 

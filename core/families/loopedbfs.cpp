@@ -36,7 +36,6 @@ Family loopedBreadthFirst()
             .defaultChunks = 2,
             .chunksSelectable = true,
             .backward = BackwardStyle::Full,
-            .check = alwaysFine,
             .make = makeLoopedBreadthFirst};
 }
 

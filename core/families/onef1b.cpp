@@ -9,16 +9,10 @@ Family oneForwardOneBackward()
     return {.name = "1f1b",
             .title = "1F1B",
             .description = "Backward as early as possible; device r holds at most p - r microbatches.",
-            .defaultChunks = 1,
-            .chunksSelectable = false,
             .backward = BackwardStyle::Full,
-            .check = alwaysFine,
             .make = [](const FamilyParameters& p) {
-                Schedule schedule;
-                schedule.deviceOfStage = linearPlacement(p.devices);
-                for (int device = 0; device < p.devices; ++device)
-                    schedule.order.push_back(alternate(device, p.microbatches, p.devices - device));
-                return schedule;
+                return linearSchedule(
+                    p, [&](int device) { return alternate(device, p.microbatches, p.devices - device); });
             }};
 }
 

@@ -39,11 +39,6 @@ Diagnostics checkTwoWays(const FamilyParameters& p)
     return diagnostics;
 }
 
-Diagnostics alwaysFine(const FamilyParameters&)
-{
-    return {};
-}
-
 LaneBuilder::LaneBuilder(std::vector<Block>& lane, int stage, int microbatches)
     : m_lane(lane), m_stage(stage), m_microbatches(microbatches)
 {

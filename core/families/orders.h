@@ -17,9 +17,6 @@ std::vector<int> reversed(const std::vector<int>& deviceOfStage);
 /// Two replicas in opposite directions need an even number of devices and of microbatches.
 Diagnostics checkTwoWays(const FamilyParameters&);
 
-/// No preconditions beyond the common ones.
-Diagnostics alwaysFine(const FamilyParameters&);
-
 /// Appends blocks of one stage and counts them, so that "the next F" needs no index.
 class LaneBuilder {
 public:
@@ -42,5 +39,16 @@ std::vector<Block> alternate(int stage, int microbatches, int warmUp);
 /// The handcrafted zero-bubble list (arXiv 2401.10241): `warmUp` forwards; then for each microbatch an I, a W whenever
 /// more than `delay` of them are owed, and the next F; then the Ws left.
 std::vector<Block> zeroBubble(int stage, int microbatches, int warmUp, int delay);
+
+/// Stage s on device s, which runs the blocks of list(s).
+template<class List>
+Schedule linearSchedule(const FamilyParameters& p, List list)
+{
+    Schedule schedule;
+    schedule.deviceOfStage = linearPlacement(p.devices);
+    for (int device = 0; device < p.devices; ++device)
+        schedule.order.push_back(list(device));
+    return schedule;
+}
 
 } // namespace pipewright

@@ -11,8 +11,6 @@ Family pipeDream()
     return {.name = "pipedream",
             .title = "PipeDream",
             .description = "Asynchronous 1F1B in one long run; device r keeps p - r weight versions.",
-            .defaultChunks = 1,
-            .chunksSelectable = false,
             .backward = BackwardStyle::Full,
             .check =
                 [](const FamilyParameters& p) {
@@ -31,8 +29,6 @@ Family pipeDream2BW()
     return {.name = "pipedream-2bw",
             .title = "PipeDream-2BW",
             .description = "Asynchronous 1F1B in one long run with two weight versions on every device.",
-            .defaultChunks = 1,
-            .chunksSelectable = false,
             .backward = BackwardStyle::Full,
             .check =
                 [](const FamilyParameters& p) {

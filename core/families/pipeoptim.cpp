@@ -11,8 +11,6 @@ Family pipeOptim()
     return {.name = "pipeoptim",
             .title = "PipeOptim",
             .description = "Asynchronous 1F1B; forwards read weights predicted by the optimizer's direction.",
-            .defaultChunks = 1,
-            .chunksSelectable = false,
             .backward = BackwardStyle::Full,
             .check =
                 [](const FamilyParameters& p) {

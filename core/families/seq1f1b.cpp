@@ -35,10 +35,7 @@ Family seq1F1B()
     return {.name = "seq1f1b",
             .title = "Seq1F1B",
             .description = "1F1B on pieces of each sequence: smaller steps, less memory and a smaller bubble.",
-            .defaultChunks = 1,
-            .chunksSelectable = false,
             .backward = BackwardStyle::Full,
-            .check = alwaysFine,
             .make = makeSeq1F1B,
             .cutsSequences = true};
 }

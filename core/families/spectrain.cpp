@@ -10,8 +10,6 @@ Family specTrain()
     return {.name = "spectrain",
             .title = "SpecTrain",
             .description = "Asynchronous 1F1B; weights predicted along the smoothed gradient of momentum SGD.",
-            .defaultChunks = 1,
-            .chunksSelectable = false,
             .backward = BackwardStyle::Full,
             .check =
                 [](const FamilyParameters& p) {

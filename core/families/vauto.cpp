@@ -309,7 +309,6 @@ Family adaptiveV()
             .title = "Adaptive V",
             .description = "Searches the building blocks in a V for the least bubble under a memory limit.",
             .defaultChunks = 2,
-            .chunksSelectable = false,
             .backward = BackwardStyle::Split,
             .check = checkAdaptive,
             .make = makeAdaptive,

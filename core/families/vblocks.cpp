@@ -25,9 +25,7 @@ Family vMin()
             .title = "V-Min",
             .description = "A third of the activation memory of 1F1B; suits passes of about equal time.",
             .defaultChunks = 2,
-            .chunksSelectable = false,
             .backward = BackwardStyle::Split,
-            .check = alwaysFine,
             .make = makeFromBlock<vMinBlock>};
 }
 
@@ -37,9 +35,7 @@ Family vHalf()
             .title = "V-Half",
             .description = "Half of the activation memory of 1F1B and about half of its bubble.",
             .defaultChunks = 2,
-            .chunksSelectable = false,
             .backward = BackwardStyle::Split,
-            .check = alwaysFine,
             .make = makeFromBlock<vHalfBlock>};
 }
 
@@ -49,9 +45,7 @@ Family vZeroBubble()
             .title = "V-ZB",
             .description = "No bubble when passes take equal time, in the activation memory of 1F1B.",
             .defaultChunks = 2,
-            .chunksSelectable = false,
             .backward = BackwardStyle::Split,
-            .check = alwaysFine,
             .make = makeFromBlock<vZeroBubbleBlock>};
 }
 
@@ -61,9 +55,7 @@ Family oneForwardOneBackwardV()
             .title = "1F1B-V",
             .description = "Two thirds of the activation memory of 1F1B without splitting the backward.",
             .defaultChunks = 2,
-            .chunksSelectable = false,
             .backward = BackwardStyle::Full,
-            .check = alwaysFine,
             .make = makeFromBlock<oneF1BVBlock>};
 }
 

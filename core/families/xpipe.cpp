@@ -22,8 +22,6 @@ Family xpipe()
             .title = "XPipe",
             .description =
                 "Asynchronous 1F1B; the microbatches of a mini-batch share a prediction along Adam's moments.",
-            .defaultChunks = 1,
-            .chunksSelectable = false,
             .backward = BackwardStyle::Full,
             .check = [](const FamilyParameters& p) { return checkAsynchronous(p, WeightRule::XPipe, batchOf(p)); },
             .make = [](const FamilyParameters& p) { return makeAsynchronous(p, WeightRule::XPipe, batchOf(p)); },

@@ -276,8 +276,6 @@ Family zeroBubbleAuto()
     return {.name = "zb-auto",
             .title = "ZB-1p / ZB-2p",
             .description = "Places forwards and both backward halves by measured times under a memory limit.",
-            .defaultChunks = 1,
-            .chunksSelectable = false,
             .backward = BackwardStyle::Split,
             .check = checkAutomatic,
             .make = makeAutomatic,

@@ -9,16 +9,10 @@ Family zeroBubbleH1()
     return {.name = "zb-h1",
             .title = "ZB-H1",
             .description = "Split backward within the memory of 1F1B; about a third of its bubble remains.",
-            .defaultChunks = 1,
-            .chunksSelectable = false,
             .backward = BackwardStyle::Split,
-            .check = alwaysFine,
             .make = [](const FamilyParameters& p) {
-                Schedule schedule;
-                schedule.deviceOfStage = linearPlacement(p.devices);
-                for (int device = 0; device < p.devices; ++device)
-                    schedule.order.push_back(zeroBubble(device, p.microbatches, p.devices - device, device));
-                return schedule;
+                return linearSchedule(
+                    p, [&](int device) { return zeroBubble(device, p.microbatches, p.devices - device, device); });
             }};
 }
 

@@ -7,21 +7,16 @@ namespace pipewright {
 
 Family zeroBubbleH2()
 {
-    return {
-        .name = "zb-h2",
-        .title = "ZB-H2",
-        .description = "No bubble within a device's span when the passes take equal time; twice the memory of 1F1B.",
-        .defaultChunks = 1,
-        .chunksSelectable = false,
-        .backward = BackwardStyle::Split,
-        .check = alwaysFine,
-        .make = [](const FamilyParameters& p) {
-            Schedule schedule;
-            schedule.deviceOfStage = linearPlacement(p.devices);
-            for (int device = 0; device < p.devices; ++device)
-                schedule.order.push_back(zeroBubble(device, p.microbatches, 2 * (p.devices - device) - 1, 2 * device));
-            return schedule;
-        }};
+    return {.name = "zb-h2",
+            .title = "ZB-H2",
+            .description =
+                "No bubble within a device's span when the passes take equal time; twice the memory of 1F1B.",
+            .backward = BackwardStyle::Split,
+            .make = [](const FamilyParameters& p) {
+                return linearSchedule(p, [&](int device) {
+                    return zeroBubble(device, p.microbatches, 2 * (p.devices - device) - 1, 2 * device);
+                });
+            }};
 }
 
 } // namespace pipewright

@@ -93,7 +93,6 @@ Family zeroBubbleV()
             .description =
                 "Two chunks per device in a V: no bubble when passes take equal time, within the memory of 1F1B.",
             .defaultChunks = 2,
-            .chunksSelectable = false,
             .backward = BackwardStyle::Split,
             .check = checkV,
             .make = makeV,
