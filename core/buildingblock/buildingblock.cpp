@@ -3,6 +3,7 @@
 // reorders it (reorder.cpp).
 #include "core/buildingblock/buildingblock.h"
 
+#include "core/buildingblock/lifespan.h"
 #include "core/buildingblock/reorder.h"
 #include "core/buildingblock/unitgrid.h"
 
@@ -141,28 +142,6 @@ int BuildingBlock::devices() const
 Diagnostics checkBlock(const BuildingBlock& block)
 {
     return BlockCheck(block).run();
-}
-
-int lifespan(const BuildingBlock& block, int stage)
-{
-    int begin = 0, end = 0;
-    for (const BuildingBlock::Pass& pass : block.passes) {
-        if (pass.stage != stage)
-            continue;
-        if (pass.op == Op::F)
-            begin = pass.start;
-        else
-            end = std::max(end, pass.end());
-    }
-    return end - begin;
-}
-
-std::vector<int> liveBound(const BuildingBlock& block)
-{
-    std::vector<int> bound(block.devices(), 0);
-    for (int stage = 0; stage < block.stages(); ++stage)
-        bound[block.deviceOfStage[stage]] += (lifespan(block, stage) + block.interval - 1) / block.interval;
-    return bound;
 }
 
 void placeWeightGrads(BuildingBlock& block)

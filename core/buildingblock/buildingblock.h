@@ -39,12 +39,6 @@ struct BuildingBlock {
 /// idle cells, a bubble that recurs with every microbatch.
 Diagnostics checkBlock(const BuildingBlock& block);
 
-/// From the start of a stage's F to the end of its W (B), in units.
-int lifespan(const BuildingBlock& block, int stage);
-
-/// Per device the sum of ceil(lifespan / T) over its stages: an upper bound of live activations, in chunks.
-std::vector<int> liveBound(const BuildingBlock& block);
-
 /// Puts the W of every I into the first free cell modulo T of its device after the I, in the order of the gradients.
 /// For building blocks without W; throws Error when a device has no free cell.
 void placeWeightGrads(BuildingBlock& block);

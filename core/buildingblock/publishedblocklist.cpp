@@ -3,6 +3,7 @@
 #include "core/buildingblock/publishedblocklist.h"
 
 #include "core/buildingblock/publishedblocks.h"
+#include "core/buildingblock/vhalf.h"
 
 #include <array>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // The published building blocks by the name of the family they unroll to: the starting points of the editor. A table
-// over publishedblocks.h.
+// over publishedblocks.h and vhalf.h.
 #pragma once
 
 #include "core/buildingblock/buildingblock.h"

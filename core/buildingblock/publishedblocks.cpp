@@ -39,12 +39,6 @@ BuildingBlock linearSplit(std::string name, int devices, Forward forward, Gradie
     return block;
 }
 
-BuildingBlock named(BuildingBlock block, std::string name)
-{
-    block.name = std::move(name);
-    return block;
-}
-
 } // namespace
 
 BuildingBlock oneF1BBlock(int devices)
@@ -95,64 +89,6 @@ BuildingBlock interleavedBlock(int devices)
         block.deviceOfStage.push_back(device);
         block.passes.push_back({Op::F, stage, device + chunk * second, 1});
         block.passes.push_back({Op::B, stage, (chunk == 1 ? gradient : firstChunk) + 2 * (devices - 1 - device), 2});
-    }
-    return block;
-}
-
-BuildingBlock vMinBlock(int devices)
-{
-    const int p = devices, gap = p % 3 == 0 ? 2 : 0;
-    return named(vBlock(p,
-                        [=](int leg, int i) {
-                            const int starts[] = {i, 2 * p - 1 - i, 2 * p + gap + i, 4 * p + gap - 1 - i};
-                            return starts[leg];
-                        }),
-                 "V-Min");
-}
-
-BuildingBlock vHalfBlock(int devices)
-{
-    const int p = devices, gap = p % 2 == 0 ? 3 : 0;
-    return named(vBlock(p,
-                        [=](int leg, int i) {
-                            const int starts[] = {2 * i, 3 * p - 2 - i, 3 * p + gap + 2 * i - 1, 6 * p + gap - 2 - i};
-                            return starts[leg];
-                        }),
-                 "V-Half");
-}
-
-BuildingBlock vZeroBubbleBlock(int devices)
-{
-    const int p = devices;
-    return named(vBlock(p,
-                        [=](int leg, int i) {
-                            const int starts[] = {4 * i, 6 * p - 5 - 2 * i, 6 * p - 4 + 4 * i, 12 * p - 9 - 2 * i};
-                            return starts[leg];
-                        }),
-                 "V-ZB");
-}
-
-BuildingBlock oneF1BVBlock(int devices)
-{
-    BuildingBlock block;
-    block.name = "1F1B-V";
-    block.backward = BackwardStyle::Full;
-    block.interval = 6;
-    block.deviceOfStage.resize(2 * devices);
-    for (int stage = 0; stage < 2 * devices; ++stage) {
-        block.deviceOfStage[stage] = stage < devices ? stage : 2 * devices - 1 - stage;
-        block.passes.push_back({Op::F, stage, stage, 1});
-    }
-    // Backwards are consecutive; after every third one two units stay free for a pair of forwards.
-    int now = 2 * devices + (devices % 3 == 0 ? 3 : 0);
-    int turn = (3 - (devices + 2) % 3) % 3;
-    for (int stage = 2 * devices; stage-- > 0;) {
-        block.passes.push_back({Op::B, stage, now, 2});
-        now += 2;
-        if (++turn == 3) {
-            turn = 0;
-            now += 3;
-        }
     }
     return block;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // PipeOptim (arXiv 2312.00839): asynchronous 1F1B whose forwards read weights predicted by the optimizer's own
-// direction, p - r - 1 updates ahead on device r; backwards read the newest weights. The rule is class PipeOptim in
-// schedule/weightrules.cpp.
+// direction, p - r - 1 updates ahead on device r; backwards read the newest weights. The rule is in
+// schedule/pipeoptimrule.cpp.
 #include "core/families/asynchronous.h"
 
 namespace pipewright {

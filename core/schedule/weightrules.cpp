@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// One class per published rule; the paper stands above each. O(1) per question.
+// One class per published rule; the paper stands above each. PipeOptim's and Cyclic Data Parallelism's have files of
+// their own, pipeoptimrule.cpp and cdprule.cpp. O(1) per question.
 #include "core/schedule/weightrules.h"
 
 #include <fmt/format.h>
@@ -8,13 +9,6 @@
 #include <cmath>
 
 namespace pipewright {
-
-static_assert(passCount == 5, "a pass is a forward, or it counts as a backward");
-
-std::int64_t cyclicTime(Op op, int stages, int stage, int microbatch)
-{
-    return std::int64_t{2} * microbatch + (op == Op::F ? stage : 2 * stages - 1 - stage);
-}
 
 int specTrainForwardSteps(int stages, int stage)
 {
@@ -138,50 +132,6 @@ private:
     StepRounding m_rounding;
 };
 
-/// Guan et al., arXiv 2312.00839.
-class PipeOptim final : public VersionRule {
-public:
-    explicit PipeOptim(PredictionSteps steps) : m_steps(steps) {}
-    WeightAnswer forward(const WeightQuestion& block) const override
-    {
-        const int lag = block.stages - block.stage - 1;
-        const int steps = m_steps == PredictionSteps::Paper  ? lag
-                          : m_steps == PredictionSteps::Code ? lag + 1
-                                                             : block.batch - block.latest;
-        return {block.latest, std::max(0, steps)};
-    }
-    WeightAnswer backward(const WeightQuestion& block) const override { return {block.latest}; }
-
-private:
-    PredictionSteps m_steps;
-};
-
-/// Fournier and Oyallon, arXiv 2403.08837: theta_t or theta_{t-1}, with theta_{-1} = theta_0.
-class Cyclic final : public VersionRule {
-public:
-    explicit Cyclic(bool freshest) : m_freshest(freshest) {}
-    WeightAnswer forward(const WeightQuestion& block) const override
-    {
-        const bool fresh = m_freshest && block.inBatch + block.stage >= block.stages - 1;
-        return {fresh ? block.batch : std::max(0, block.batch - 1)};
-    }
-    WeightAnswer backward(const WeightQuestion& block) const override { return forward(block); }
-    bool namesVersions() const override { return true; }
-    std::optional<Diagnostic> refuses(int stages, int batchSize) const override
-    {
-        if (batchSize == stages)
-            return std::nullopt;
-        return Diagnostic{Severity::Error, "schedule.weights",
-                          fmt::format("Cyclic Data Parallelism has as many workers as stages; here {} microbatches "
-                                      "make an update and there are {} stages",
-                                      batchSize, stages),
-                          "use as many stages as workers, one microbatch of each worker per update"};
-    }
-
-private:
-    bool m_freshest;
-};
-
 } // namespace
 
 std::unique_ptr<const VersionRule> makeRule(const WeightPolicy& policy)
@@ -193,9 +143,9 @@ std::unique_ptr<const VersionRule> makeRule(const WeightPolicy& policy)
     case WeightRule::TwoBuffers: return std::make_unique<TwoBuffers>();
     case WeightRule::SpecTrain: return std::make_unique<SpecTrain>(policy.specTrain);
     case WeightRule::XPipe: return std::make_unique<XPipe>(policy.rounding);
-    case WeightRule::PipeOptim: return std::make_unique<PipeOptim>(policy.steps);
-    case WeightRule::CdpV1: return std::make_unique<Cyclic>(false);
-    case WeightRule::CdpV2: return std::make_unique<Cyclic>(true);
+    case WeightRule::PipeOptim: return pipeOptimRule(policy.steps);
+    case WeightRule::CdpV1: return cdpRule(false);
+    case WeightRule::CdpV2: return cdpRule(true);
     }
     return nullptr;
 }

@@ -55,6 +55,8 @@ public:
 };
 
 std::unique_ptr<const VersionRule> makeRule(const WeightPolicy& policy);
+std::unique_ptr<const VersionRule> pipeOptimRule(PredictionSteps steps);
+std::unique_ptr<const VersionRule> cdpRule(bool freshest); ///< CDP-v2's, or CDP-v1's
 
 /// When F or B of microbatch m runs on stage j of N, in time steps of one stage's pass: 2 m + j, and 2 m + 2 N - 1 - j
 /// (arXiv 2403.08837, figure 1; worker i of training step t has microbatch t N + i).

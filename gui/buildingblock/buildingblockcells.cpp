@@ -2,6 +2,7 @@
 // Maps each pass to its cells modulo T and counts occupants. O(passes × duration).
 #include "gui/buildingblock/buildingblockcells.h"
 
+#include "core/buildingblock/lifespan.h"
 #include "gui/timeline/timelinepainter.h"
 #include "gui/widgets/labels.h"
 

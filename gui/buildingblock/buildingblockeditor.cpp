@@ -2,6 +2,7 @@
 // The editor's behaviour; its layout is in buildingblockeditorlayout.cpp.
 #include "gui/buildingblock/buildingblockeditor.h"
 
+#include "core/buildingblock/lifespan.h"
 #include "core/buildingblock/publishedblocklist.h"
 #include "core/design/redesign.h"
 #include "gui/buildingblock/buildingblockcells.h"

@@ -2,6 +2,7 @@
 // The grid's behaviour; its painting is in buildingblockgridpaint.cpp.
 #include "gui/buildingblock/buildingblockgrid.h"
 
+#include "core/buildingblock/lifespan.h"
 #include "gui/widgets/theme.h"
 
 #include <QApplication>

@@ -5,6 +5,8 @@
 #include "gui/timeline/timelinepainter.h"
 #include "gui/widgets/labels.h"
 
+#include "core/buildingblock/lifespan.h"
+
 #include <QPainter>
 
 #include <cmath>

@@ -2,6 +2,7 @@
 // Paints the building block scaled to the widget and computes its bound. O(passes).
 #include "gui/buildingblock/buildingblockpreview.h"
 
+#include "core/buildingblock/lifespan.h"
 #include "core/buildingblock/publishedblocklist.h"
 #include "gui/buildingblock/buildingblockcells.h"
 #include "gui/widgets/labels.h"

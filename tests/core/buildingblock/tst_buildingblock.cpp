@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Building blocks: what makes one valid, what it promises about memory, and that the published schedules
 // come out of their blocks, order for order where the order is published.
+#include "core/buildingblock/lifespan.h"
 #include "core/buildingblock/publishedblocks.h"
+#include "core/buildingblock/vhalf.h"
 #include "core/families/family.h"
 #include "core/predict/predict.h"
 #include "core/schedule/validate.h"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Building blocks under a person's hands: conflicts where they stand, and edits that give what they say.
 #include "core/buildingblock/buildingblockedits.h"
+#include "core/buildingblock/lifespan.h"
 #include "core/buildingblock/publishedblocklist.h"
 #include "core/families/family.h"
 #include "testmain.h"

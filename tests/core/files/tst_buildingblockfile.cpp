@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Building blocks in design files: they stand for the order, read back equal, and their faults name their line.
 #include "core/buildingblock/publishedblocks.h"
+#include "core/buildingblock/vhalf.h"
 #include "core/files/designfile.h"
 #include "core/schedule/validate.h"
 #include "designtexts.h"

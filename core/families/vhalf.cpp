@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // V-Min, V-Half, V-ZB and 1F1B-V (arXiv 2405.15362): fixed building blocks in a V, repeated, squeezed and
 // reordered. They trade bubble for memory: about a third, a half, all and two thirds of that of 1F1B. The blocks are
-// defined in buildingblock/publishedblocks.cpp: vHalfBlock and its neighbours.
-#include "core/buildingblock/publishedblocks.h"
+// defined in buildingblock/vhalf.cpp.
+#include "core/buildingblock/vhalf.h"
 #include "core/families/orders.h"
 
 namespace pipewright {
