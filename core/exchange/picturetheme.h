@@ -47,18 +47,14 @@ inline constexpr PictureTheme lightTheme{"#f4f5f8",
                                          {"#5aa9e6", "#ee7d5f", "#efb04a", "#57bf98", "#a3b5c6", "#b59bf5"},
                                          "#98a2b3"};
 /// On white: blocks as in the light theme, and no ground of another colour.
-inline constexpr PictureTheme paperTheme{"#ffffff",
-                                         "#ffffff",
-                                         "#d5dae2",
-                                         "#000000",
-                                         "#4a5363",
-                                         "#2f62d9",
-                                         "#12875a",
-                                         "#c8392b",
-                                         "#1d2430",
-                                         "#bcd5e4",
-                                         {"#5aa9e6", "#ee7d5f", "#efb04a", "#57bf98", "#a3b5c6", "#b59bf5"},
-                                         "#98a2b3"};
+inline constexpr PictureTheme paperTheme = [] {
+    PictureTheme theme = lightTheme;
+    theme.background = theme.panel;
+    theme.hairline = "#d5dae2";
+    theme.text = "#000000";
+    theme.dim = "#4a5363";
+    return theme;
+}();
 /// For a black and white print: textures tell operations apart, these greys only help.
 inline constexpr PictureTheme greyTheme{"#ffffff",
                                         "#ffffff",

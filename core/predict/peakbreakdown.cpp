@@ -15,14 +15,6 @@ namespace pipewright {
 
 namespace {
 
-bool isSaved(BufferKind kind)
-{
-    return kind == BufferKind::SavedUntilInputGrad || kind == BufferKind::SavedUntilWeightGrad
-           || kind == BufferKind::SavedFromInputGrad || kind == BufferKind::RecomputedUntilInputGrad
-           || kind == BufferKind::RecomputedUntilWeightGrad || kind == BufferKind::ReloadedUntilInputGrad
-           || kind == BufferKind::ReloadedUntilWeightGrad;
-}
-
 /// The buffers of a device that are live, summed by what they are for.
 class LiveParts {
 public:
@@ -83,7 +75,7 @@ private:
             m_peak.weights += bytes;
         else if (buffer.kind == BufferKind::SentWeights || buffer.kind == BufferKind::PartialGradient)
             m_peak.made += bytes;
-        else if (isSaved(buffer.kind)) {
+        else if (isSavedActivation(buffer.kind)) {
             auto& [count, sum] = m_saved[{buffer.stage, std::int64_t(buffer.microbatch) << 16 | buffer.replica}];
             count += sign;
             sum += bytes;
@@ -98,6 +90,14 @@ private:
 };
 
 } // namespace
+
+bool isSavedActivation(BufferKind kind)
+{
+    return kind == BufferKind::SavedUntilInputGrad || kind == BufferKind::SavedUntilWeightGrad
+           || kind == BufferKind::SavedFromInputGrad || kind == BufferKind::RecomputedUntilInputGrad
+           || kind == BufferKind::RecomputedUntilWeightGrad || kind == BufferKind::ReloadedUntilInputGrad
+           || kind == BufferKind::ReloadedUntilWeightGrad;
+}
 
 Bytes MemoryPeak::savedBytes() const
 {

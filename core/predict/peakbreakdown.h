@@ -39,6 +39,9 @@ struct MemoryPeak {
     bool operator==(const MemoryPeak&) const = default;
 };
 
+/// What F or R made for the backward, or I for W, in the device's memory.
+bool isSavedActivation(BufferKind kind);
+
 /// The first moment at which the device's instruction list reaches its peak. `timeline` has the program's times.
 MemoryPeak memoryPeak(const Program& program, const Timeline& timeline, int device);
 

@@ -3,6 +3,7 @@
 // replay of the instruction lists.
 #include "core/predict/stepcosts.h"
 
+#include "core/predict/peakbreakdown.h"
 #include "core/program/weightreport.h"
 
 #include <algorithm>
@@ -17,34 +18,12 @@ enum class Kept { Activations, Weights, Nothing };
 
 Kept keptAs(BufferKind kind, bool sharded)
 {
-    switch (kind) {
-    case BufferKind::SavedUntilInputGrad:
-    case BufferKind::SavedUntilWeightGrad:
-    case BufferKind::SavedFromInputGrad:
-    case BufferKind::RecomputedUntilInputGrad:
-    case BufferKind::RecomputedUntilWeightGrad:
-    case BufferKind::ReloadedUntilInputGrad:
-    case BufferKind::ReloadedUntilWeightGrad: return Kept::Activations;
-    case BufferKind::Parameters:
-    case BufferKind::WeightVersion:
-    case BufferKind::PredictedWeights: return Kept::Weights;
-    case BufferKind::ReceivedWeights: return sharded ? Kept::Weights : Kept::Nothing; // else on their way into place
-    case BufferKind::SentWeights:
-    case BufferKind::Gradients:
-    case BufferKind::OptimizerState:
-    case BufferKind::SequenceGradient:
-    case BufferKind::Output:
-    case BufferKind::ReceivedOutput:
-    case BufferKind::Gradient:
-    case BufferKind::ReceivedGradient:
-    case BufferKind::Workspace:
-    case BufferKind::ReduceInbox:
-    case BufferKind::PartialGradient:
-    case BufferKind::ReceivedPartialGradient:
-    case BufferKind::OffloadedUntilInputGrad:
-    case BufferKind::OffloadedUntilWeightGrad: break;
-    }
-    return Kept::Nothing;
+    if (isSavedActivation(kind))
+        return Kept::Activations;
+    const bool weights = kind == BufferKind::Parameters || kind == BufferKind::WeightVersion
+                         || kind == BufferKind::PredictedWeights
+                         || (kind == BufferKind::ReceivedWeights && sharded); // else on their way into place
+    return weights ? Kept::Weights : Kept::Nothing;
 }
 
 class Counting {

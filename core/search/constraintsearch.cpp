@@ -285,14 +285,39 @@ public:
     const std::function<bool()>* asked = nullptr;
 };
 
-std::unique_ptr<Gecode::BAB<Orders>> engineOf(const Ticks& ticks, const Aim& aim, bool byPairs, Slice& slice)
-{
-    Orders root(ticks, aim, byPairs);
-    Gecode::Search::Options options;
-    options.threads = 1;
-    options.stop = &slice;
-    return std::make_unique<Gecode::BAB<Orders>>(&root, options);
-}
+/// Two in turn, of which the second branches over pairs of blocks, where those are not too many.
+class Engines {
+public:
+    void restart(const Ticks& ticks, const Aim& aim)
+    {
+        for (const bool byPairs : {false, true}) {
+            m_engine[byPairs].reset();
+            if (byPairs && ticks.openPairs.size() > mostPairs)
+                continue;
+            Orders root(ticks, aim, byPairs);
+            Gecode::Search::Options options;
+            options.threads = 1;
+            options.stop = &m_slice[byPairs];
+            m_engine[byPairs] = std::make_unique<Gecode::BAB<Orders>>(&root, options);
+        }
+    }
+
+    /// Whose turn it is, for a slice of nodes or until `stop` says so, which must live as long; null: it is left out.
+    Gecode::BAB<Orders>* next(const std::function<bool()>& stop)
+    {
+        const std::size_t turn = m_turn++ % 2;
+        if (m_engine[turn]) {
+            m_slice[turn].asked = &stop;
+            m_slice[turn].until = m_engine[turn]->statistics().node + nodesOfSlice;
+        }
+        return m_engine[turn].get();
+    }
+
+private:
+    Slice m_slice[2];
+    std::unique_ptr<Gecode::BAB<Orders>> m_engine[2];
+    unsigned m_turn = 0;
+};
 
 class GecodeSearch : public ConstraintSearch {
 public:
@@ -307,15 +332,14 @@ public:
         if (m_incumbent.best() == Incumbent::noValue
             || m_incumbent.best() / m_ticks.tick > Gecode::Int::Limits::max / 4)
             return true;
-        if (m_incumbent.best() != m_from)
-            restart();
-        const std::size_t turn = m_turn++ % 2;
-        if (!m_engine[turn])
+        if (m_incumbent.best() != m_from) {
+            m_from = m_incumbent.best();
+            m_engines.restart(m_ticks, m_aim);
+        }
+        Gecode::BAB<Orders>* const engine = m_engines.next(stop);
+        if (!engine)
             return true;
-        Slice& slice = m_slice[turn];
-        slice.asked = &stop;
-        slice.until = m_engine[turn]->statistics().node + nodesOfSlice;
-        while (const std::unique_ptr<Orders> found{m_engine[turn]->next()}) {
+        while (const std::unique_ptr<Orders> found{engine->next()}) {
             const Nanoseconds before = m_incumbent.best();
             m_incumbent.offer(found->lanes(), 0, "constraint programming", m_capacity);
             if (m_incumbent.best() < before)
@@ -323,7 +347,7 @@ public:
             if (++m_rejected > mostRejected)
                 return false; // feasible with memory in whole grains, but not in bytes
         }
-        if (m_engine[turn]->stopped())
+        if (engine->stopped())
             return true;
         // No value is below the one that the engines started from. Rounding may take one tick from the first start.
         if (m_rejected == 0)
@@ -333,25 +357,12 @@ public:
     }
 
 private:
-    void restart()
-    {
-        m_from = m_incumbent.best();
-        for (const std::size_t turn : {0, 1}) {
-            m_engine[turn].reset();
-            if (turn == 1 && m_ticks.openPairs.size() > mostPairs)
-                continue;
-            m_engine[turn] = engineOf(m_ticks, m_aim, turn == 1, m_slice[turn]);
-        }
-    }
-
     Ticks m_ticks;
     Aim m_aim;
     Incumbent& m_incumbent;
     ByDevice<Bytes> m_capacity;
-    Slice m_slice[2];
-    std::unique_ptr<Gecode::BAB<Orders>> m_engine[2];
+    Engines m_engines;
     Nanoseconds m_from = Incumbent::noValue; ///< the best when the engines began
-    unsigned m_turn = 0;
     int m_rejected = 0;
 };
 
@@ -362,22 +373,17 @@ public:
         m_aim.task = task;
         m_aim.toItsEnd = toItsEnd;
         m_aim.below = known;
-        for (const bool byPairs : {false, true})
-            if (!byPairs || m_ticks.openPairs.size() <= mostPairs)
-                m_engine[byPairs] = engineOf(m_ticks, m_aim, byPairs, m_slice[byPairs]);
+        m_engines.restart(m_ticks, m_aim);
     }
 
     bool resume(const std::function<bool()>& stop) override
     {
-        const std::size_t turn = m_turn++ % 2;
-        if (!m_engine[turn])
+        Gecode::BAB<Orders>* const engine = m_engines.next(stop);
+        if (!engine)
             return true;
-        Slice& slice = m_slice[turn];
-        slice.asked = &stop;
-        slice.until = m_engine[turn]->statistics().node + nodesOfSlice;
-        while (const std::unique_ptr<Orders> found{m_engine[turn]->next()})
+        while (const std::unique_ptr<Orders> found{engine->next()})
             m_aim.below = std::min(m_aim.below, found->value()); // both engines search below it from now on
-        if (m_engine[turn]->stopped())
+        if (engine->stopped())
             return true;
         m_least =
             m_ticks.exact ? m_aim.below : std::max<Nanoseconds>(0, (m_aim.below / m_ticks.tick - 1) * m_ticks.tick);
@@ -389,9 +395,7 @@ public:
 private:
     Ticks m_ticks;
     Aim m_aim;
-    Slice m_slice[2];
-    std::unique_ptr<Gecode::BAB<Orders>> m_engine[2];
-    unsigned m_turn = 0;
+    Engines m_engines;
     Nanoseconds m_least = 0;
 };
 

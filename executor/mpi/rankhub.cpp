@@ -221,13 +221,7 @@ std::vector<Region> RankHub::place(int from, const Message& message)
 {
     if (message.kind == LinkData && message.bytes > 0) {
         const std::lock_guard calling(m_linkMutex);
-        LinkEnd* end = nullptr;
-        {
-            const std::lock_guard lock(m_mutex);
-            if (const auto found = m_links.find(message.link); found != m_links.end())
-                end = found->second;
-        }
-        if (end)
+        if (LinkEnd* const end = endOf(message))
             if (auto places = end->place(message); totalBytes(places) == message.bytes) {
                 m_incoming[from].emplace_back();
                 return places;
@@ -304,14 +298,15 @@ void RankHub::received(int from, const Message& message)
 void RankHub::passToLink(const Message& message)
 {
     const std::lock_guard calling(m_linkMutex);
-    LinkEnd* end = nullptr;
-    {
-        const std::lock_guard lock(m_mutex);
-        if (const auto found = m_links.find(message.link); found != m_links.end())
-            end = found->second;
-    }
-    if (end)
+    if (LinkEnd* const end = endOf(message))
         end->received(message);
+}
+
+LinkEnd* RankHub::endOf(const Message& message)
+{
+    const std::lock_guard lock(m_mutex);
+    const auto found = m_links.find(message.link);
+    return found == m_links.end() ? nullptr : found->second;
 }
 
 UnfilledVector<std::byte> RankHub::awaitSetup(std::uint32_t number)

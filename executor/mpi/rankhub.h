@@ -120,6 +120,7 @@ private:
     void answerAllReduce();
     void receivedClock(int from, const Message& message);
     void passToLink(const Message& message);
+    LinkEnd* endOf(const Message& message); ///< of its link, while m_linkMutex is held; null: there is none yet
     Other& other(int rank) { return m_others[rank]; }
     std::string failureReasonLocked() const;
     std::string silenceLocked() const;

@@ -246,35 +246,19 @@ void GroupTraining::bindBlocks(std::span<const Region> regions)
 
 void GroupTraining::bind(const Buffer& buffer, Region region, GroupMember::Block& block, bool read)
 {
-    switch (buffer.kind) {
-    case BufferKind::Output:
-    case BufferKind::ReceivedOutput:
-    case BufferKind::Gradient:
-    case BufferKind::ReceivedGradient: (read ? block.arrived : block.handed).push_back(region); return;
-    case BufferKind::RecomputedUntilWeightGrad:
-    case BufferKind::SavedUntilWeightGrad:
-    case BufferKind::ReloadedUntilWeightGrad: block.saved = region; return;
-    case BufferKind::OffloadedUntilWeightGrad: return; // not of a pass
-    case BufferKind::SavedFromInputGrad: block.savedFromInputGrad = region; return;
-    case BufferKind::Workspace: block.workspace = region; return;
-    case BufferKind::Parameters:
-    case BufferKind::Gradients:
-    case BufferKind::OptimizerState:
-    case BufferKind::SavedUntilInputGrad:
-    case BufferKind::RecomputedUntilInputGrad:
-    case BufferKind::SequenceGradient:
-    case BufferKind::ReduceInbox:
-    case BufferKind::WeightVersion:
-    case BufferKind::PredictedWeights:
-    case BufferKind::SentWeights:
-    case BufferKind::ReceivedWeights:
-    case BufferKind::PartialGradient:
-    case BufferKind::ReceivedPartialGradient:
-    case BufferKind::OffloadedUntilInputGrad:
-    case BufferKind::ReloadedUntilInputGrad: break;
-    }
-    throw Error("group", "a member's block has a buffer that it does not know",
-                "this is a fault of the program: please report it with the design");
+    using enum BufferKind;
+    const BufferKind kind = buffer.kind;
+    if (kind == Output || kind == ReceivedOutput || kind == Gradient || kind == ReceivedGradient)
+        (read ? block.arrived : block.handed).push_back(region);
+    else if (kind == SavedUntilWeightGrad || kind == RecomputedUntilWeightGrad || kind == ReloadedUntilWeightGrad)
+        block.saved = region;
+    else if (kind == SavedFromInputGrad)
+        block.savedFromInputGrad = region;
+    else if (kind == Workspace)
+        block.workspace = region;
+    else if (kind != OffloadedUntilWeightGrad) // which is not of a pass
+        throw Error("group", "a member's block has a buffer that it does not know",
+                    "this is a fault of the program: please report it with the design");
 }
 
 void GroupTraining::beginStep(int step)

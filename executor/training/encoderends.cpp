@@ -10,12 +10,9 @@ using kernels::Operations;
 EncoderEmbedding::EncoderEmbedding(const ModelShape& shape, int layer, const StageLayout& layout,
                                    const ParameterLayout& parameters)
     : m_rows(int(shape.tokens())), m_length(int(shape.sequence)), m_hidden(int(shape.hidden)),
-      m_table(parameters.at(layer, "table.weight")), m_segments(parameters.at(layer, "segments.weight")),
-      m_norm(shape, parameters, layer, "norm"), m_tokens(layout.slice(layer, "tokens")),
-      m_normInput(layout.slice(layer, "norm.input")), m_outputGrad(layout.slice(layer, "embedding.outputGrad"))
+      m_tokens(shape, layer, layout, parameters), m_segments(parameters.at(layer, "segments.weight")),
+      m_norm(shape, parameters, layer, "norm"), m_normInput(layout.slice(layer, "norm.input"))
 {
-    if (const Parameter* positions = parameters.findAt(layer, "positions.weight"))
-        m_positions = *positions;
 }
 
 template<class Visit>
@@ -35,9 +32,7 @@ void EncoderEmbedding::forward(std::span<const float> parameters, std::span<cons
 {
     const Operations& on = *memory.operations;
     const std::span<float> sum = memory.floats(m_normInput);
-    on.copy(tokens, memory.integers(m_tokens));
-    on.run(kernels::EmbeddingForward{m_length, m_hidden, tokens, m_table.in(parameters),
-                                     m_positions ? m_positions->in(parameters) : std::span<const float>(), sum});
+    m_tokens.forward(parameters, tokens, memory, sum);
     forEachHalf(sum.size(), [&](std::size_t first, std::size_t count, int half) {
         const auto segment = m_segments.in(parameters).subspan(std::size_t(half) * std::size_t(m_hidden));
         on.run(kernels::TensorCall{kernels::TensorOperation::AddRepeated,
@@ -54,16 +49,15 @@ void EncoderEmbedding::forward(std::span<const float> parameters, std::span<cons
 void EncoderEmbedding::inputGrad(std::span<const float> parameters, const StageMemory& memory,
                                  std::span<float> gradients) const
 {
-    m_norm.inputGradInPlace(*memory.operations, m_rows, parameters, memory.floats(m_normInput),
-                            memory.floats(m_outputGrad), gradients);
+    m_norm.inputGradInPlace(*memory.operations, m_rows, parameters, memory.floats(m_normInput), outputGrad(memory),
+                            gradients);
 }
 
 void EncoderEmbedding::weightGrad(const StageMemory& memory, std::span<float> gradients) const
 {
     const Operations& on = *memory.operations;
-    const std::span<float> grad = memory.floats(m_outputGrad);
-    on.run(kernels::EmbeddingWeightGrad{m_length, m_hidden, memory.integers(m_tokens), grad, m_table.in(gradients),
-                                        m_positions ? m_positions->in(gradients) : std::span<float>()});
+    const std::span<float> grad = outputGrad(memory);
+    m_tokens.weightGrad(memory, gradients);
     forEachHalf(grad.size(), [&](std::size_t first, std::size_t count, int half) {
         const auto segment = m_segments.in(gradients).subspan(std::size_t(half) * std::size_t(m_hidden));
         on.run(kernels::TensorCall{kernels::TensorOperation::SumRepeated,
@@ -99,11 +93,6 @@ void PoolerHead::forward(std::span<const float> parameters, std::span<const std:
     const std::span<float> scores = memory.floats(m_probabilities);
     on.run(kernels::ActivationForward{kernels::ActivationKind::Tanh, memory.floats(m_output), scores});
     on.run(kernels::CrossEntropyForward{m_rows, m_hidden, scores, targets, m_lossScale, loss});
-}
-
-int PoolerHead::correct(const StageMemory& memory) const
-{
-    return countCorrect(memory.floats(m_probabilities), memory.integers(m_targets));
 }
 
 void PoolerHead::inputGrad(std::span<const float> parameters, const StageMemory& memory, std::span<float> stream,

@@ -17,7 +17,7 @@ public:
 
     void forward(std::span<const float> parameters, std::span<const std::int32_t> tokens, const StageMemory& memory,
                  std::span<float> stream) const;
-    std::span<float> outputGrad(const StageMemory& memory) const { return memory.floats(m_outputGrad); }
+    std::span<float> outputGrad(const StageMemory& memory) const { return m_tokens.outputGrad(memory); }
     /// Turns it into the gradient of the sum before the norm.
     void inputGrad(std::span<const float> parameters, const StageMemory& memory, std::span<float> gradients) const;
     void weightGrad(const StageMemory& memory, std::span<float> gradients) const;
@@ -28,10 +28,10 @@ private:
     void forEachHalf(std::size_t values, Visit visit) const;
 
     int m_rows, m_length, m_hidden;
-    Parameter m_table, m_segments;
-    std::optional<Parameter> m_positions;
+    EmbeddingLayer m_tokens; ///< of tokens and positions
+    Parameter m_segments;
     Norm m_norm;
-    Slice m_tokens, m_normInput, m_outputGrad;
+    Slice m_normInput;
 };
 
 class PoolerHead {
@@ -42,8 +42,6 @@ public:
     std::span<float> stream(const StageMemory& memory) const { return memory.floats(m_stream); }
     void forward(std::span<const float> parameters, std::span<const std::int32_t> targets, const StageMemory& memory,
                  std::span<float> loss) const;
-    std::span<const float> probabilities(const StageMemory& memory) const { return memory.floats(m_probabilities); }
-    int correct(const StageMemory& memory) const;
     void inputGrad(std::span<const float> parameters, const StageMemory& memory, std::span<float> stream,
                    std::span<float> gradients) const;
     void weightGrad(const StageMemory& memory, std::span<float> gradients) const;
@@ -63,8 +61,6 @@ public:
     std::span<float> stream(const StageMemory& memory) const { return memory.floats(m_transformInput); }
     void forward(std::span<const float> parameters, std::span<const std::int32_t> targets, const StageMemory& memory,
                  std::span<float> loss) const;
-    std::span<const float> probabilities(const StageMemory& memory) const { return m_tokens.probabilities(memory); }
-    int correct(const StageMemory& memory) const { return m_tokens.correct(memory); }
     void inputGrad(std::span<const float> parameters, const StageMemory& memory, std::span<float> stream,
                    std::span<float> gradients) const;
     void weightGrad(const StageMemory& memory, std::span<float> gradients) const;

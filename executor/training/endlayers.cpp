@@ -116,11 +116,6 @@ int countCorrect(std::span<const float> probabilities, std::span<const std::int3
     return count;
 }
 
-int HeadLayer::correct(const StageMemory& memory) const
-{
-    return countCorrect(memory.floats(m_probabilities), memory.integers(m_targets));
-}
-
 void HeadLayer::inputGrad(std::span<const float> parameters, const StageMemory& memory, std::span<float> stream,
                           std::span<float> gradients) const
 {

@@ -87,10 +87,6 @@ public:
     /// From that stream; loss[0] becomes this microbatch's share of the step's loss.
     void forward(std::span<const float> parameters, std::span<const std::int32_t> targets, const StageMemory& memory,
                  std::span<float> loss) const;
-    /// After F: of each row's classes.
-    std::span<const float> probabilities(const StageMemory& memory) const { return memory.floats(m_probabilities); }
-    /// After F on the host: rows whose target got the largest probability.
-    int correct(const StageMemory& memory) const;
     /// Replaces the stream by the gradient of the final norm's input.
     void inputGrad(std::span<const float> parameters, const StageMemory& memory, std::span<float> stream,
                    std::span<float> gradients) const;

@@ -119,7 +119,8 @@ void GroupedAttention::recomputeCore(std::span<const float> parameters, const St
 {
     memory.operations->run(kernels::GroupedAttentionForward{
         m_attention, memory.floats(m_queries.output), memory.floats(m_keys.output), memory.floats(m_value),
-        memory.floats(m_logSums), memory.floats(m_projectionInput), earlier(memory), sinksIn(parameters)});
+        memory.floats(m_logSums), memory.floats(m_projectionInput), memory.earlierPieces(m_keys.output, m_value),
+        sinksIn(parameters)});
 }
 
 void GroupedAttention::inputGrad(std::span<const float> parameters, const StageMemory& memory, std::span<float> stream,
@@ -135,8 +136,8 @@ void GroupedAttention::inputGrad(std::span<const float> parameters, const StageM
     on.run(kernels::GroupedAttentionInputGrad{
         m_attention, memory.floats(m_queries.output), memory.floats(m_keys.output), memory.floats(m_value),
         memory.floats(m_logSums), memory.floats(m_projectionInput), contextGrad, queryGrad, keyGrad, valueGrad,
-        memory.floats(m_dots), earlier(memory), memory.floats(m_sequenceGradient), sinksIn(parameters),
-        sinksIn(gradientSums)});
+        memory.floats(m_dots), memory.earlierPieces(m_keys.output, m_value), memory.floats(m_sequenceGradient),
+        sinksIn(parameters), sinksIn(gradientSums)});
     const std::span<float> inputGrad = scratch.first(stream.size());
     m_valueLinear.inputGrad(on, m_rows, parameters, valueGrad, inputGrad);
     for (const auto& [of, grad] : {std::pair{&m_queries, queryGrad}, std::pair{&m_keys, keyGrad}}) {

@@ -47,11 +47,6 @@ private:
     void turn(const StageMemory& memory, const Heads& of, std::span<float> values, bool backwards) const;
     /// Of queries, keys and values: three matrices one behind the other.
     std::array<std::span<float>, 3> gradients(const StageMemory& memory) const;
-    kernels::EarlierPieces earlier(const StageMemory& memory) const
-    {
-        return {memory.earlier, std::size_t(m_keys.output.offset) / sizeof(float),
-                std::size_t(m_value.offset) / sizeof(float)};
-    }
 
     int m_rows, m_headSize;
     kernels::GroupedAttentionShape m_attention;

@@ -133,9 +133,9 @@ void LatentAttention::forward(std::span<const float> parameters, const StageMemo
 
 void LatentAttention::recomputeCore(std::span<const float>, const StageMemory& memory) const
 {
-    memory.operations->run(kernels::GroupedAttentionForward{m_attention, memory.floats(m_query), memory.floats(m_key),
-                                                            memory.floats(m_value), memory.floats(m_logSums),
-                                                            memory.floats(m_projectionInput), earlier(memory)});
+    memory.operations->run(kernels::GroupedAttentionForward{
+        m_attention, memory.floats(m_query), memory.floats(m_key), memory.floats(m_value), memory.floats(m_logSums),
+        memory.floats(m_projectionInput), memory.earlierPieces(m_key, m_value)});
 }
 
 void LatentAttention::inputGrad(std::span<const float> parameters, const StageMemory& memory, std::span<float> stream,
@@ -152,7 +152,7 @@ void LatentAttention::inputGrad(std::span<const float> parameters, const StageMe
     on.run(kernels::GroupedAttentionInputGrad{
         m_attention, memory.floats(m_query), memory.floats(m_key), memory.floats(m_value), memory.floats(m_logSums),
         memory.floats(m_projectionInput), contextGrad, queryGrad, keyGrad, up.value, memory.floats(m_dots),
-        earlier(memory), memory.floats(m_sequenceGradient)});
+        memory.earlierPieces(m_key, m_value), memory.floats(m_sequenceGradient)});
     turn(memory, queryGrad, true);
     turn(memory, keyGrad, true);
     on.run(kernels::SplitKeysGrad{m_keys, keyGrad, up.own, down.shared});

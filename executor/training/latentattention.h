@@ -44,10 +44,6 @@ private:
     };
     UpGrads upGrads(const StageMemory& memory) const;
     void turn(const StageMemory& memory, std::span<float> values, bool backwards) const;
-    kernels::EarlierPieces earlier(const StageMemory& memory) const
-    {
-        return {memory.earlier, std::size_t(m_key.offset) / sizeof(float), std::size_t(m_value.offset) / sizeof(float)};
-    }
 
     int m_rows;
     kernels::LatentKeys m_keys;

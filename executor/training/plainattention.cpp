@@ -36,9 +36,9 @@ void PlainAttention::forward(std::span<const float> parameters, const StageMemor
 
 void PlainAttention::recomputeCore(std::span<const float>, const StageMemory& memory) const
 {
-    memory.operations->run(kernels::AttentionForward{m_attention, memory.floats(m_query), memory.floats(m_key),
-                                                     memory.floats(m_value), memory.floats(m_probabilities),
-                                                     memory.floats(m_projectionInput), earlier(memory)});
+    memory.operations->run(kernels::AttentionForward{
+        m_attention, memory.floats(m_query), memory.floats(m_key), memory.floats(m_value),
+        memory.floats(m_probabilities), memory.floats(m_projectionInput), memory.earlierPieces(m_key, m_value)});
 }
 
 void PlainAttention::inputGrad(std::span<const float> parameters, const StageMemory& memory, std::span<float> stream,
@@ -51,7 +51,7 @@ void PlainAttention::inputGrad(std::span<const float> parameters, const StageMem
     on.run(kernels::AttentionInputGrad{m_attention, memory.floats(m_query), memory.floats(m_key),
                                        memory.floats(m_value), memory.floats(m_probabilities),
                                        memory.floats(m_projectionInput), normGrad, qkvGrad, memory.floats(m_scoresGrad),
-                                       earlier(memory), memory.floats(m_sequenceGradient)});
+                                       memory.earlierPieces(m_key, m_value), memory.floats(m_sequenceGradient)});
     m_qkv.inputGrad(on, m_rows, parameters, qkvGrad, normGrad);
     m_norm.inputGrad(on, m_rows, parameters, memory.floats(m_normInput), normGrad, stream, gradients);
 }

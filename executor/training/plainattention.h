@@ -23,11 +23,6 @@ public:
     void weightGrad(const StageMemory& memory, std::span<float> gradients) const;
 
 private:
-    kernels::EarlierPieces earlier(const StageMemory& memory) const
-    {
-        return {memory.earlier, std::size_t(m_key.offset) / sizeof(float), std::size_t(m_value.offset) / sizeof(float)};
-    }
-
     int m_rows;
     kernels::AttentionShape m_attention;
     Norm m_norm;

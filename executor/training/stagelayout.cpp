@@ -116,33 +116,16 @@ const Slice& StageLayout::slice(int layer, std::string_view tensor) const
 
 Bytes StageLayout::bytes(BufferKind kind) const
 {
-    switch (kind) {
-    case BufferKind::SavedUntilInputGrad: return m_untilInputGrad;
-    case BufferKind::SavedUntilWeightGrad: return m_untilWeightGrad;
-    case BufferKind::SavedFromInputGrad: return m_fromInputGrad;
-    case BufferKind::Workspace: return m_workspace;
-    case BufferKind::SequenceGradient: return m_sequenceGradient;
-    case BufferKind::RecomputedUntilInputGrad: return m_againUntilInputGrad;
-    case BufferKind::RecomputedUntilWeightGrad: return m_againUntilWeightGrad;
-    case BufferKind::Parameters:
-    case BufferKind::Gradients:
-    case BufferKind::OptimizerState:
-    case BufferKind::Output:
-    case BufferKind::ReceivedOutput:
-    case BufferKind::Gradient:
-    case BufferKind::ReceivedGradient:
-    case BufferKind::ReduceInbox:
-    case BufferKind::WeightVersion:
-    case BufferKind::PredictedWeights:
-    case BufferKind::SentWeights:
-    case BufferKind::ReceivedWeights:
-    case BufferKind::PartialGradient:
-    case BufferKind::ReceivedPartialGradient:
-    case BufferKind::OffloadedUntilInputGrad:
-    case BufferKind::OffloadedUntilWeightGrad:
-    case BufferKind::ReloadedUntilInputGrad:
-    case BufferKind::ReloadedUntilWeightGrad: break;
-    }
+    const std::pair<BufferKind, Bytes> made[] = {{BufferKind::SavedUntilInputGrad, m_untilInputGrad},
+                                                 {BufferKind::SavedUntilWeightGrad, m_untilWeightGrad},
+                                                 {BufferKind::SavedFromInputGrad, m_fromInputGrad},
+                                                 {BufferKind::Workspace, m_workspace},
+                                                 {BufferKind::SequenceGradient, m_sequenceGradient},
+                                                 {BufferKind::RecomputedUntilInputGrad, m_againUntilInputGrad},
+                                                 {BufferKind::RecomputedUntilWeightGrad, m_againUntilWeightGrad}};
+    for (const auto& [each, bytes] : made)
+        if (each == kind)
+            return bytes;
     throw Error("stage", "only what a pass keeps or works in is made of tensors", "");
 }
 

@@ -42,6 +42,10 @@ struct StageMemory {
 
     std::span<float> floats(const Slice& slice) const;
     std::span<std::int32_t> integers(const Slice& slice) const;
+    kernels::EarlierPieces earlierPieces(const Slice& keys, const Slice& values) const
+    {
+        return {earlier, std::size_t(keys.offset) / sizeof(float), std::size_t(values.offset) / sizeof(float)};
+    }
 };
 
 class StageLayout {

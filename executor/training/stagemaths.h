@@ -69,14 +69,11 @@ public:
     /// After F on the host, in the stage with the head: how many targets got the largest probability.
     int correct(const StageMemory& memory) const
     {
-        return m_head ? std::visit([&](const auto& head) { return head.correct(memory); }, *m_head) : 0;
+        return m_head ? countCorrect(probabilities(memory), memory.integers(m_targets)) : 0;
     }
 
     /// After F, in the stage with the head: of every row that comes to the loss the probabilities of its classes.
-    std::span<const float> probabilities(const StageMemory& memory) const
-    {
-        return std::visit([&](const auto& head) { return head.probabilities(memory); }, *m_head);
-    }
+    std::span<const float> probabilities(const StageMemory& memory) const { return memory.floats(m_probabilities); }
 
     /// I: reads savedUntilInputGrad, the attention's output in savedUntilWeightGrad (a GPU needs it) and, without a
     /// head, `outputGrad`, and the gradients of what skip connections took from its output; writes savedFromInputGrad
@@ -118,6 +115,7 @@ private:
     std::optional<std::variant<EmbeddingLayer, FeatureLayer, EncoderEmbedding, PatchEmbedding>> m_embedding;
     std::vector<Part> m_parts; ///< of the layers between the two ends, in their order
     std::optional<std::variant<HeadLayer, PoolerHead, MaskedTokenHead>> m_head;
+    Slice m_probabilities, m_targets; ///< the head's
 };
 
 } // namespace pipewright

@@ -32,15 +32,20 @@ protected:
     TimelineView& m_view;
 };
 
-class BlockPart : public Part {
+class LeafPart : public Part {
 public:
-    BlockPart(TimelineView& view, const Block& block) : Part(view), m_block(block) {}
-    QAccessibleInterface* parent() const override;
+    using Part::Part;
     QAccessibleInterface* child(int) const override { return nullptr; }
     QAccessibleInterface* childAt(int, int) const override { return nullptr; }
     int childCount() const override { return 0; }
     int indexOfChild(const QAccessibleInterface*) const override { return -1; }
     QAccessible::Role role() const override { return QAccessible::ListItem; }
+};
+
+class BlockPart : public LeafPart {
+public:
+    BlockPart(TimelineView& view, const Block& block) : LeafPart(view), m_block(block) {}
+    QAccessibleInterface* parent() const override;
     QRect rect() const override { return onScreen(m_view, m_view.rectOfBlock(m_block)); }
     QString text(QAccessible::Text kind) const override
     {
@@ -60,18 +65,13 @@ private:
 };
 
 // A chip in the sub-lane of a device: what it sends or receives.
-class TransferPart : public Part {
+class TransferPart : public LeafPart {
 public:
     TransferPart(TimelineView& view, int device, const Transfer& transfer)
-        : Part(view), m_device(device), m_transfer(transfer)
+        : LeafPart(view), m_device(device), m_transfer(transfer)
     {
     }
     QAccessibleInterface* parent() const override;
-    QAccessibleInterface* child(int) const override { return nullptr; }
-    QAccessibleInterface* childAt(int, int) const override { return nullptr; }
-    int childCount() const override { return 0; }
-    int indexOfChild(const QAccessibleInterface*) const override { return -1; }
-    QAccessible::Role role() const override { return QAccessible::ListItem; }
     QRect rect() const override { return onScreen(m_view, m_view.rectOfTransfer(m_device, m_transfer)); }
     QString text(QAccessible::Text kind) const override
     {

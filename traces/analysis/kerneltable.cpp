@@ -13,25 +13,6 @@ namespace pipewright {
 
 namespace {
 
-bool runsOnDevice(ActivityKind kind)
-{
-    switch (kind) {
-    case ActivityKind::Kernel:
-    case ActivityKind::Memcpy:
-    case ActivityKind::Memset: return true;
-    case ActivityKind::GpuRange:
-    case ActivityKind::Synchronization:
-    case ActivityKind::Runtime:
-    case ActivityKind::Range:
-    case ActivityKind::Operator:
-    case ActivityKind::Python:
-    case ActivityKind::Overhead:
-    case ActivityKind::Mark:
-    case ActivityKind::Other: break;
-    }
-    return false;
-}
-
 void add(KernelRow& row, Nanoseconds time)
 {
     row.shortest = row.count == 0 ? time : std::min(row.shortest, time);

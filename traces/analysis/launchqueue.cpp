@@ -50,10 +50,8 @@ std::vector<LaunchQueue> launchQueues(const StoredActivities& trace, const Launc
             if (lane.kind != TraceLane::Kind::Stream)
                 continue;
             for (std::size_t i = 0; i < track.size(); ++i) {
-                const bool works = track.kind[i] == ActivityKind::Kernel || track.kind[i] == ActivityKind::Memcpy
-                                   || track.kind[i] == ActivityKind::Memset;
-                const auto call = works && track.start[i] >= from && track.start[i] < to ? launches.callOf(track, i)
-                                                                                         : LaunchCalls::Call{};
+                const bool asked = runsOnDevice(track.kind[i]) && track.start[i] >= from && track.start[i] < to;
+                const auto call = asked ? launches.callOf(track, i) : LaunchCalls::Call{};
                 if (call.start == LaunchCalls::unknown)
                     continue;
                 delays.push_back(std::max<Nanoseconds>(0, track.start[i] - call.end));

@@ -36,24 +36,14 @@ std::string_view colourOf(DeviceTimeCause cause)
 /// A slice's colour by its cause; host ranges and calls have their own.
 std::string_view colourOf(const StoredActivities& trace, const Track& track, std::uint32_t slice)
 {
-    switch (track.kind[slice]) {
-    case ActivityKind::Kernel:
+    const ActivityKind kind = track.kind[slice];
+    if (kind == ActivityKind::Kernel)
         return colourOf(trace.lanes[track.lane].communication
                                 || KernelGroups::standard().isCommunication(trace.strings[track.name[slice]])
                             ? DeviceTimeCause::Communication
                             : DeviceTimeCause::Computing);
-    case ActivityKind::Memcpy:
-    case ActivityKind::Memset: return colourOf(DeviceTimeCause::Copies);
-    case ActivityKind::GpuRange:
-    case ActivityKind::Synchronization:
-    case ActivityKind::Runtime:
-    case ActivityKind::Range:
-    case ActivityKind::Operator:
-    case ActivityKind::Python:
-    case ActivityKind::Overhead:
-    case ActivityKind::Mark:
-    case ActivityKind::Other: break;
-    }
+    if (runsOnDevice(kind))
+        return colourOf(DeviceTimeCause::Copies);
     return theme.colourOf(Op::R);
 }
 

@@ -219,8 +219,7 @@ private:
         ActivityKind kind = kindOf(event.category);
         if (kind == ActivityKind::Other && event.name.starts_with("PP:"))
             kind = ActivityKind::Range;
-        const bool onDevice = kind == ActivityKind::Kernel || kind == ActivityKind::Memcpy
-                              || kind == ActivityKind::Memset || kind == ActivityKind::GpuRange;
+        const bool onDevice = runsOnDevice(kind) || kind == ActivityKind::GpuRange;
         activity.lane = (async ? m_lanes.asyncLane(event) : m_lanes.lane(event, onDevice)) & 0xffffff;
         activity.kindNumber = static_cast<std::uint8_t>(kind);
         if (!event.correlation.empty())

@@ -5,6 +5,25 @@
 
 namespace pipewright {
 
+bool runsOnDevice(ActivityKind kind)
+{
+    switch (kind) {
+    case ActivityKind::Kernel:
+    case ActivityKind::Memcpy:
+    case ActivityKind::Memset: return true;
+    case ActivityKind::GpuRange:
+    case ActivityKind::Synchronization:
+    case ActivityKind::Runtime:
+    case ActivityKind::Range:
+    case ActivityKind::Operator:
+    case ActivityKind::Python:
+    case ActivityKind::Overhead:
+    case ActivityKind::Mark:
+    case ActivityKind::Other: break;
+    }
+    return false;
+}
+
 std::string_view nameOf(ActivityKind kind)
 {
     static constexpr std::array<std::string_view, activityKinds> names{

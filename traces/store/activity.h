@@ -32,6 +32,7 @@ enum class ActivityKind : std::uint8_t {
 };
 inline constexpr int activityKinds = 12;
 
+bool runsOnDevice(ActivityKind kind);       ///< work of a GPU: a kernel, a copy or a memory set
 std::string_view nameOf(ActivityKind kind); ///< "kernel", "copy", "runtime call", …
 
 /// The distinguishing part of a name, for short labels: "layer_norm<float>(int)" of "void at::native::(anonymous
