@@ -20,7 +20,6 @@ namespace {
 
 constexpr int headerWidth = 112;
 constexpr int titleHeight = 30;
-constexpr int leastLane = 38, mostLane = 56; // a lane grows with the window
 constexpr int gap = 8;
 constexpr int margin = 14;
 
@@ -59,7 +58,8 @@ void CompareLanes::setSchedules(std::vector<Schedule> schedules)
     for (const Schedule& schedule : m_schedules)
         m_total = std::max(m_total, schedule.layout.makespan());
     m_current = std::clamp(m_current, 0, std::max(0, static_cast<int>(m_schedules.size()) - 1));
-    setMaximumHeight(std::max(minimumSizeHint().height(), greatestHeight())); // the rest of a window is for the table
+    setMaximumHeight(
+        std::max(minimumSizeHint().height(), heightWith(mostLane))); // the rest of a window is for the table
     updateScroll();
     if (m_total != before)
         showAll();
@@ -86,14 +86,13 @@ int CompareLanes::laneCount() const
 
 int CompareLanes::laneHeight() const
 {
-    const int rest = static_cast<int>(m_schedules.size()) * (titleHeight + gap) + TimelinePainter::rulerHeight;
-    return std::clamp((viewport()->height() - rest) / laneCount(), leastLane, mostLane);
+    return std::clamp((viewport()->height() - heightWith(0)) / laneCount(), leastLane, mostLane);
 }
 
-int CompareLanes::greatestHeight() const
+int CompareLanes::heightWith(int laneHeight) const
 {
     return static_cast<int>(m_schedules.size()) * (titleHeight + gap) + TimelinePainter::rulerHeight
-           + laneCount() * mostLane;
+           + laneCount() * laneHeight;
 }
 
 int CompareLanes::heightOf(std::size_t schedule) const

@@ -39,6 +39,7 @@ public:
     QRect rectOfSchedule(int schedule) const; ///< title and lanes, in viewport coordinates
 
     QSize sizeHint() const override { return {900, 420}; }
+    int neededHeight() const { return heightWith(leastLane); } ///< with which all lanes show
 
 Q_SIGNALS:
     void chosen(int schedule);
@@ -53,9 +54,11 @@ protected:
     void keyPressEvent(QKeyEvent* event) override;
 
 private:
+    static constexpr int leastLane = 38, mostLane = 84; ///< a lane grows with the window
+
     int laneCount() const;
     int laneHeight() const;
-    int greatestHeight() const;
+    int heightWith(int laneHeight) const;
     int heightOf(std::size_t schedule) const;
     void updateScroll();
     void setAxis(TimeAxis axis);

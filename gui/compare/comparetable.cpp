@@ -216,14 +216,19 @@ std::vector<Row> rowsFor(const std::vector<ComparedSchedule>& schedules, const N
     return rows;
 }
 
-/// Columns share the width, but stay near their names where there is much of it.
+constexpr int leastRow = 23;
+
+/// Columns share the width and rows the height, but columns stay near their names and rows near each other where there
+/// is much of it.
 class CompareTable : public QTableWidget {
 public:
     using QTableWidget::QTableWidget;
 
-    void fitColumns()
+    void fit()
     {
-        constexpr int widest = 300;
+        constexpr int widest = 300, mostRow = 32;
+        if (rowCount() > 0)
+            verticalHeader()->setDefaultSectionSize(std::clamp(viewport()->height() / rowCount(), leastRow, mostRow));
         if (columnCount() > 0)
             horizontalHeader()->setDefaultSectionSize(
                 std::clamp(viewport()->width() / columnCount(), horizontalHeader()->minimumSectionSize(), widest));
@@ -233,7 +238,7 @@ protected:
     void resizeEvent(QResizeEvent* event) override
     {
         QTableWidget::resizeEvent(event);
-        fitColumns();
+        fit();
     }
 };
 
@@ -256,7 +261,8 @@ QTableWidget* makeCompareTable(QWidget* parent)
     table->setShowGrid(false);
     table->setFrameShape(QFrame::NoFrame);
     table->setTabKeyNavigation(false);
-    table->verticalHeader()->setDefaultSectionSize(23);
+    table->verticalHeader()->setSectionResizeMode(QHeaderView::Fixed);
+    table->verticalHeader()->setMinimumSectionSize(leastRow);
     table->verticalHeader()->setMinimumWidth(132);
     table->verticalHeader()->setFont(Theme::words(TextSize::Small));
     table->verticalHeader()->setHighlightSections(false);
@@ -266,6 +272,11 @@ QTableWidget* makeCompareTable(QWidget* parent)
     table->horizontalHeader()->setMinimumSectionSize(150);
     table->horizontalHeader()->setTextElideMode(Qt::ElideMiddle);
     return table;
+}
+
+int neededHeight(const QTableWidget& table)
+{
+    return table.horizontalHeader()->sizeHint().height() + table.rowCount() * leastRow;
 }
 
 void fillCompareTable(QTableWidget& table, const std::vector<ComparedSchedule>& schedules, const NoiseChoice& noise)
@@ -281,7 +292,7 @@ void fillCompareTable(QTableWidget& table, const std::vector<ComparedSchedule>& 
         item->setTextAlignment(Qt::AlignRight | Qt::AlignVCenter);
         table.setHorizontalHeaderItem(column, item);
     }
-    static_cast<CompareTable&>(table).fitColumns();
+    static_cast<CompareTable&>(table).fit();
     std::vector<qsizetype> longest(schedules.size(), 0);
     for (const Row& row : rows)
         for (std::size_t column = 1; column < schedules.size(); ++column)

@@ -25,5 +25,7 @@ QTableWidget* makeCompareTable(QWidget* parent);
 /// `noise`: what the steps under noise are under.
 void fillCompareTable(QTableWidget& table, const std::vector<ComparedSchedule>& schedules,
                       const NoiseChoice& noise = {});
+/// With which all rows show.
+int neededHeight(const QTableWidget& table);
 
 } // namespace pipewright

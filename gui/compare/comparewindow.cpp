@@ -82,6 +82,7 @@ CompareWindow::CompareWindow(Document& document, QWidget* parent)
     layout->addWidget(splitter, 1);
     layout->addLayout(bottom);
 
+    connect(splitter, &QSplitter::splitterMoved, this, [this] { m_borderIsOwn = true; });
     connect(m_take, &QPushButton::clicked, this, &CompareWindow::takeCurrent);
     connect(m_remove, &QPushButton::clicked, this, &CompareWindow::removeCurrent);
     connect(m_noise, &NoiseFields::edited, this, &CompareWindow::fillTable);
@@ -174,6 +175,12 @@ void CompareWindow::changeEvent(QEvent* event)
     QDialog::changeEvent(event);
     if (event->type() == QEvent::PaletteChange && isVisible())
         fillTable();
+}
+
+void CompareWindow::resizeEvent(QResizeEvent* event)
+{
+    QDialog::resizeEvent(event);
+    shareHeight();
 }
 
 void CompareWindow::followDocument()
@@ -306,14 +313,17 @@ void CompareWindow::refresh()
     Q_EMIT changed();
 }
 
-/// Lanes take what they can use of three fifths; again only when there are more or fewer of them.
+/// Lanes take what they can use of the height that the table leaves, and what they need even of the table's, up to
+/// three fifths. A border that was dragged stays until there are more or fewer schedules.
 void CompareWindow::shareHeight()
 {
-    if (m_laidOut == m_entries.size())
+    m_borderIsOwn = m_borderIsOwn && m_laidOut == count();
+    m_laidOut = count();
+    if (m_borderIsOwn)
         return;
-    m_laidOut = m_entries.size();
     const int all = m_splitter->height();
-    const int lanes = std::min(m_lanes->maximumHeight(), all * 3 / 5);
+    const int lanes = std::min(m_lanes->maximumHeight(),
+                               std::max(all - neededHeight(*m_table), std::min(m_lanes->neededHeight(), all * 3 / 5)));
     m_splitter->setSizes({lanes, all - lanes});
 }
 

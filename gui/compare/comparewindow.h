@@ -63,6 +63,7 @@ Q_SIGNALS:
 protected:
     void showEvent(QShowEvent* event) override;
     void changeEvent(QEvent* event) override;
+    void resizeEvent(QResizeEvent* event) override;
 
 private:
     struct Entry {
@@ -92,7 +93,8 @@ private:
     QTableWidget* m_table;
     NoiseFields* m_noise;
     QSplitter* m_splitter;
-    std::size_t m_laidOut = 0; ///< schedules that its border was placed for
+    int m_laidOut = 0;          ///< schedules that its border was placed for
+    bool m_borderIsOwn = false; ///< it was dragged since then
     QLabel* m_hint;
     QWidget* m_offers; ///< offers to compare with, while there is one schedule
     QMenu* m_addMenu;
