@@ -9,27 +9,21 @@ u trains on the rows of `batch(u)`, cut into the microbatches of that design's u
 rows in the same order. The file may also have `held_back()`, which returns inputs and targets that are never trained on.
 """
 
-import argparse
-import json
 import os
 import sys
 import traceback
 
 from .errors import Refused, no_torch
+from .job import parser_of, read
 from .record import Stream
 
 
 def main(arguments=None):
-    parser = argparse.ArgumentParser(prog="python -m pipewright.experiment", description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("job")
-    parser.add_argument("--record", required=True, metavar="PLACE", help="a folder, or fd:NUMBER")
-    options = parser.parse_args(arguments)
+    options = parser_of("experiment", __doc__).parse_args(arguments)
     stream = Stream(options.record, 0)
     where = ""
     try:
-        with open(options.job, encoding="utf-8") as file:
-            jobs = json.load(file)
+        jobs = read(options.job)
         try:
             import torch
         except ImportError as error:

@@ -8,9 +8,7 @@ are timed apart, split as PyTorch's pipelining splits them; the full backward to
 keeps, each storage once, without parameters; what a layer finds kept already by the one before it is that one's.
 """
 
-import argparse
 import gc
-import json
 import os
 import resource
 import statistics
@@ -21,7 +19,8 @@ import weakref
 from typing import NamedTuple
 
 from .allocated import DeviceMeter, HostMeter
-from .errors import Refused, no_torch
+from .errors import Refused
+from .job import parser_of, read, with_pipelining
 from .record import Stream
 
 WARM_UP, FEWEST = 2, 5
@@ -289,21 +288,11 @@ class Profiler:
 
 
 def main(arguments=None):
-    parser = argparse.ArgumentParser(prog="python -m pipewright.profile", description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("job")
-    parser.add_argument("--record", required=True, metavar="PLACE", help="a folder, or fd:NUMBER")
-    options = parser.parse_args(arguments)
+    options = parser_of("profile", __doc__).parse_args(arguments)
     stream = Stream(options.record, 0)
     try:
-        with open(options.job, encoding="utf-8") as file:
-            job = json.load(file)
-        stream.line(at="importing torch")
-        try:
-            import torch
-            from torch.distributed import pipelining  # noqa: F401
-        except ImportError as error:
-            raise no_torch(error) from error
+        job = read(options.job)
+        torch = with_pipelining(stream)
         if "OMP_NUM_THREADS" in os.environ:
             torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
         Profiler(job, stream).run()

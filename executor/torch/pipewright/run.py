@@ -8,12 +8,10 @@ folder, or the pipe of the process that started this one. Rank and number of ran
 PyTorch's schedule runtime executes the order as it stands; nothing is inferred anew.
 """
 
-import argparse
 import contextlib
 import datetime
 import gc
 import inspect
-import json
 import logging
 import os
 import sys
@@ -23,7 +21,8 @@ import traceback
 
 from .activities import StepProfile
 from .allocated import StepMemory
-from .errors import Refused, lacks_memory, no_torch
+from .errors import Refused, lacks_memory
+from .job import parser_of, read, with_pipelining
 from .record import Clock, DeviceClock, Recorder, Stream, clock_offset
 from .replicas import plain_name, whole
 
@@ -366,10 +365,7 @@ def consequence(error):
 
 
 def main(arguments=None):
-    parser = argparse.ArgumentParser(prog="python -m pipewright.run", description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("job")
-    parser.add_argument("--record", required=True, metavar="PLACE", help="a folder, or fd:NUMBER")
+    parser = parser_of("run", __doc__)
     parser.add_argument("--meet", metavar="FILE", help="where the ranks of one machine find each other")
     options = parser.parse_args(arguments)
     try:
@@ -379,14 +375,8 @@ def main(arguments=None):
     stream = Stream(options.record, rank)
     runner = None
     try:
-        with open(options.job, encoding="utf-8") as file:
-            job = json.load(file)
-        stream.line(at="importing torch")
-        try:
-            import torch
-            from torch.distributed import pipelining  # noqa: F401
-        except ImportError as error:
-            raise no_torch(error) from error
+        job = read(options.job)
+        torch = with_pipelining(stream)
         torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "1")))
         kind = Runner
         if job.get("versions"):

@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""How the programs of this package begin: their command line, the job that it names, and PyTorch."""
+
+import argparse
+import json
+
+from .errors import no_torch
+
+
+def parser_of(program, text):
+    parser = argparse.ArgumentParser(prog=f"python -m pipewright.{program}", description=text,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("job")
+    parser.add_argument("--record", required=True, metavar="PLACE", help="a folder, or fd:NUMBER")
+    return parser
+
+
+def read(path):
+    with open(path, encoding="utf-8") as file:
+        return json.load(file)
+
+
+def with_pipelining(stream):
+    """PyTorch; Refused where it, or its pipelining, cannot be imported."""
+    stream.line(at="importing torch")
+    try:
+        import torch
+        from torch.distributed import pipelining  # noqa: F401
+    except ImportError as error:
+        raise no_torch(error) from error
+    return torch
