@@ -196,8 +196,9 @@ void PictureDialog::followDocument()
     if (compare)
         connect(compare, &CompareWindow::changed, this, &PictureDialog::followDocument, Qt::UniqueConnection);
     const qsizetype others = compare ? qsizetype(compare->others().size()) : 0;
-    m_withCompared->setText(others == 0 ? tr("the compared schedules")
-                                        : tr("the %n compared schedules", "", int(others)));
+    m_withCompared->setText(others == 0   ? tr("the compared schedules")
+                            : others == 1 ? tr("the compared schedule")
+                                          : tr("the %n compared schedules", "", int(others)));
     m_withCompared->setEnabled(others > 0);
     redraw();
 }

@@ -53,6 +53,7 @@ MemoryPanel::MemoryPanel(QWidget* parent) : QWidget(parent), m_mode(new QToolBut
     setMouseTracking(true);
     m_mode->setFocusPolicy(Qt::TabFocus);
     m_mode->setAutoRaise(true);
+    m_mode->setProperty("low", true); // it stands above the plots
     connect(m_mode, &QToolButton::clicked, this, [this] { setAll(!m_all); });
     refreshButton();
 }

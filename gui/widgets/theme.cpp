@@ -120,6 +120,7 @@ QToolButton[side="true"]:checked:enabled { background: @accent; color: @onAccent
 QToolButton::menu-indicator { image: none; width: 0; }
 QToolButton[quiet="true"], QToolButton[link="true"] { background: transparent; }
 QToolButton[crumb="true"] { padding: 5px 8px; text-align: left; }
+QToolButton[low="true"] { padding: 1px 12px; }
 QToolButton[quiet="true"]:hover { background: @control; }
 QToolButton[quiet="true"] { color: @dim; padding: 0; }
 QToolButton[link="true"] { color: @accent; font-weight: 600; padding: 5px 4px; }
