@@ -1,66 +1,38 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// One block per row for what a row needs; what columns sum up is in columns.cuh, with the rows' statistics in scratch.
-#include "kernels/cuda/columns.cuh"
-#include "kernels/cuda/kernels.h"
-#include "kernels/cuda/stored.cuh"
+// What it knows of a row, its forward and the sums of its parameters' gradients; the rest is in norm.cuh.
+#include "kernels/cuda/norm.cuh"
 
 namespace pipewright::kernels::cuda {
 
 namespace {
 
-struct RowStatistics {
+struct Row {
+    static constexpr bool centres = true;
     float mean, scale; // 1 / sqrt(variance + epsilon)
-};
 
-template<typename Element>
-__device__ RowStatistics statisticsOf(In<Element> row, int columns, float epsilon)
-{
-    float sum = 0;
-    for (int i = threadIdx.x; i < columns; i += blockSize)
-        sum += row[i];
-    const float mean = blockSum(sum) / float(columns);
-    float squares = 0;
-    for (int i = threadIdx.x; i < columns; i += blockSize)
-        squares += (row[i] - mean) * (row[i] - mean);
-    return {mean, rsqrtf(blockSum(squares) / float(columns) + epsilon)};
-}
+    __device__ float normalised(float value) const { return (value - mean) * scale; }
+
+    template<typename Element>
+    __device__ static Row of(In<Element> x, int columns, float epsilon)
+    {
+        float sum = 0;
+        for (int i = threadIdx.x; i < columns; i += blockSize)
+            sum += x[i];
+        const float mean = blockSum(sum) / float(columns);
+        float squares = 0;
+        for (int i = threadIdx.x; i < columns; i += blockSize)
+            squares += (x[i] - mean) * (x[i] - mean);
+        return {mean, rsqrtf(blockSum(squares) / float(columns) + epsilon)};
+    }
+};
 
 template<typename Element>
 __global__ void forward(int columns, float epsilon, In<Element> x, In<Element> gamma, In<Element> beta, Out<Element> y)
 {
     const std::int64_t at = std::int64_t(blockIdx.x) * columns;
-    const RowStatistics row = statisticsOf(x + at, columns, epsilon);
+    const Row row = Row::of(x + at, columns, epsilon);
     for (int i = threadIdx.x; i < columns; i += blockSize)
-        y[at + i] = gamma[i] * ((x[at + i] - row.mean) * row.scale) + beta[i];
-}
-
-/// With g = dy · gamma and n the normalised row: dx, or what is added to it, = scale · (g - mean(g) - n · mean(g · n)).
-/// In place is allowed: a thread reads what it writes before that, and others' only before the barriers of the sums.
-template<typename Element>
-__global__ void inputGradient(int columns, float epsilon, In<Element> x, In<Element> gamma, In<Element> dy,
-                              Out<Element> dx, bool add)
-{
-    const std::int64_t at = std::int64_t(blockIdx.x) * columns;
-    const RowStatistics row = statisticsOf(x + at, columns, epsilon);
-    float grad = 0, product = 0;
-    for (int i = threadIdx.x; i < columns; i += blockSize) {
-        const float g = dy[at + i] * gamma[i];
-        grad += g;
-        product += g * ((x[at + i] - row.mean) * row.scale);
-    }
-    const float meanGrad = blockSum(grad) / float(columns), meanProduct = blockSum(product) / float(columns);
-    for (int i = threadIdx.x; i < columns; i += blockSize)
-        dx[at + i] =
-            (add ? float(dx[at + i]) : 0.0f)
-            + row.scale * (dy[at + i] * gamma[i] - meanGrad - (x[at + i] - row.mean) * row.scale * meanProduct);
-}
-
-template<typename Element>
-__global__ void rowStatistics(int columns, float epsilon, In<Element> x, RowStatistics* statistics)
-{
-    const RowStatistics row = statisticsOf(x + std::int64_t(blockIdx.x) * columns, columns, epsilon);
-    if (threadIdx.x == 0)
-        statistics[blockIdx.x] = row;
+        y[at + i] = gamma[i] * row.normalised(x[at + i]) + beta[i];
 }
 
 struct WeightSums {
@@ -80,15 +52,14 @@ __device__ WeightSums warpSum(const WeightSums& sums)
 }
 
 template<typename Element>
-__global__ void weightGradient(int rows, int columns, In<Element> x, In<Element> dy, const RowStatistics* statistics,
+__global__ void weightGradient(int rows, int columns, In<Element> x, In<Element> dy, const Row* statistics,
                                float* gammaGrad, float* betaGrad)
 {
     sumColumns<WeightSums>(
         rows, columns,
         [=](std::int64_t row, std::int64_t column) {
             const std::int64_t at = row * columns + column;
-            const RowStatistics is = statistics[row];
-            return WeightSums{dy[at] * ((x[at] - is.mean) * is.scale), dy[at]};
+            return WeightSums{dy[at] * statistics[row].normalised(x[at]), dy[at]};
         },
         [=](std::int64_t column, const WeightSums& sums) {
             gammaGrad[column] += sums.gamma;
@@ -112,29 +83,14 @@ void run(const Context& context, const LayerNormForward& call)
 
 void run(const Context& context, const LayerNormInputGrad& call)
 {
-    if (call.rows == 0)
-        return;
-    withElement(context, 0, [&](auto element) {
-        using Element = decltype(element);
-        inputGradient<Element><<<unsigned(call.rows), blockSize, 0, context.stream>>>(
-            call.columns, call.epsilon, in<Element>(call.input), in<Element>(call.gamma), in<Element>(call.outputGrad),
-            out<Element>(call.inputGrad), call.store == Store::Add);
-    });
+    runNormInputGradient<Row>(context, call);
 }
 
 void run(const Context& context, const LayerNormWeightGrad& call)
 {
-    auto* const statistics = reinterpret_cast<RowStatistics*>(context.rowScratch.data());
-    withElement(context, 0, [&](auto element) {
-        using Element = decltype(element);
-        forRowsWithScratch(context, call.rows, sizeof(RowStatistics) / sizeof(float), [&](int first, int some) {
-            const std::int64_t at = std::int64_t(first) * call.columns;
-            rowStatistics<Element><<<unsigned(some), blockSize, 0, context.stream>>>(
-                call.columns, call.epsilon, in<Element>(call.input) + at, statistics);
-            weightGradient<Element><<<columnBlocks(std::size_t(call.columns)), blockSize, 0, context.stream>>>(
-                some, call.columns, in<Element>(call.input) + at, in<Element>(call.outputGrad) + at, statistics,
-                call.gammaGrad.data(), call.betaGrad.data());
-        });
+    runNormWeightGradient<Row>(context, call, [&](int rows, auto x, auto dy, const Row* statistics) {
+        weightGradient<<<columnBlocks(std::size_t(call.columns)), blockSize, 0, context.stream>>>(
+            rows, call.columns, x, dy, statistics, call.gammaGrad.data(), call.betaGrad.data());
     });
 }
 
