@@ -55,12 +55,6 @@ private:
     const RepeatedBlock m_before, m_after;
 };
 
-BuildingBlockEditor::~BuildingBlockEditor()
-{
-    ++m_generation;
-    m_worker.waitForDone();
-}
-
 void BuildingBlockEditor::edit(RepeatedBlock after, const QString& what)
 {
     if (after == m_block)
@@ -148,28 +142,20 @@ void BuildingBlockEditor::showPass()
 
 void BuildingBlockEditor::predictShown()
 {
-    const int generation = ++m_generation;
     m_predicting = true;
-    m_worker.clear();
-    m_worker.start([this, generation, base = m_document.design(), repeated = shown()] {
-        if (m_generation != generation)
-            return;
-        Outcome outcome;
-        try {
-            outcome.faults = checkBlock(repeated.block);
-            outcome.metrics = predict(withSchedule(base, pipewright::unroll(repeated))).metrics;
-            outcome.good = true;
-        } catch (const Error& error) {
-            outcome.faults = error.diagnostics();
-        }
-        QMetaObject::invokeMethod(
-            this,
-            [this, generation, outcome = std::move(outcome)] {
-                if (m_generation == generation)
-                    showOutcome(outcome);
-            },
-            Qt::QueuedConnection);
-    });
+    m_work.start(
+        [base = m_document.design(), repeated = shown()](const auto&) {
+            Outcome outcome;
+            try {
+                outcome.faults = checkBlock(repeated.block);
+                outcome.metrics = predict(withSchedule(base, pipewright::unroll(repeated))).metrics;
+                outcome.good = true;
+            } catch (const Error& error) {
+                outcome.faults = error.diagnostics();
+            }
+            return outcome;
+        },
+        [this](const Outcome& outcome) { showOutcome(outcome); });
 }
 
 void BuildingBlockEditor::showOutcome(const Outcome& outcome)

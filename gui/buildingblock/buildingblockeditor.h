@@ -5,12 +5,10 @@
 #pragma once
 
 #include "gui/document/document.h"
+#include "gui/widgets/latestwork.h"
 
 #include <QDialog>
-#include <QThreadPool>
 #include <QUndoStack>
-
-#include <atomic>
 
 class QCheckBox;
 class QComboBox;
@@ -30,7 +28,6 @@ class BuildingBlockEditor : public QDialog {
 
 public:
     explicit BuildingBlockEditor(Document& document, QWidget* parent = nullptr);
-    ~BuildingBlockEditor() override;
 
     const RepeatedBlock& block() const { return m_block; } ///< without a drag in progress
     /// One undoable step of the editor.
@@ -90,8 +87,7 @@ private:
     QLabel* m_faults;
     QPushButton* m_unroll;
     bool m_predicting = false;
-    QThreadPool m_worker;
-    std::atomic<int> m_generation{0};
+    LatestWork m_work;
 };
 
 } // namespace pipewright

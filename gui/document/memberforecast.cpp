@@ -100,15 +100,8 @@ MemberForecast::Members MemberForecast::of(const Design& design, const Maker& ma
 MemberForecast::MemberForecast(Document& document, QObject* parent)
     : QObject(parent), m_document(document), m_maker(byFormula)
 {
-    m_worker.setMaxThreadCount(1);
     connect(&document, &Document::designChanged, this, &MemberForecast::refresh);
     connect(&document, &Document::overlayChanged, this, &MemberForecast::refresh);
-}
-
-MemberForecast::~MemberForecast()
-{
-    ++m_generation;
-    m_worker.waitForDone();
 }
 
 void MemberForecast::setMaker(Maker maker)
@@ -130,7 +123,7 @@ void MemberForecast::refresh()
     const bool wanted = m_wanted || (m_document.overlay() != nullptr && hasGroups(*design));
     if (!wanted || m_of == design)
         return;
-    const int generation = ++m_generation;
+    m_work.drop();
     m_of = design;
     m_working = false;
     const Diagnostics forbids =
@@ -153,30 +146,23 @@ void MemberForecast::refresh()
     if (!m_members)
         m_why = tr("working out what the members do …");
     Q_EMIT changed();
-    m_worker.start([this, generation, design, maker = m_maker] {
-        if (generation != m_generation)
-            return; // a later design is waiting
-        std::shared_ptr<const Members> members;
-        QString why;
-        try {
-            members = std::make_shared<const Members>(of(*design, maker));
-        } catch (const Error& error) {
-            why = proseText(error.diagnostics().front());
-        }
-        QMetaObject::invokeMethod(
-            this,
-            [this, generation, members, why] {
-                if (generation != m_generation)
-                    return;
-                m_working = false;
-                m_members = members;
-                m_why = why;
-                if (members)
-                    m_document.setGroupMemory(m_of, members->memory);
-                Q_EMIT changed();
-            },
-            Qt::QueuedConnection);
-    });
+    m_work.start(
+        [design, maker = m_maker](const auto&) {
+            std::pair<std::shared_ptr<const Members>, QString> made; // or why there are none
+            try {
+                made.first = std::make_shared<const Members>(of(*design, maker));
+            } catch (const Error& error) {
+                made.second = proseText(error.diagnostics().front());
+            }
+            return made;
+        },
+        [this](auto made) {
+            m_working = false;
+            std::tie(m_members, m_why) = std::move(made);
+            if (m_members)
+                m_document.setGroupMemory(m_of, m_members->memory);
+            Q_EMIT changed();
+        });
 }
 
 } // namespace pipewright

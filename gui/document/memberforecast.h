@@ -7,10 +7,8 @@
 #include "core/design/groupstages.h"
 #include "core/program/memberprogram.h"
 #include "gui/document/document.h"
+#include "gui/widgets/latestwork.h"
 
-#include <QThreadPool>
-
-#include <atomic>
 #include <functional>
 #include <memory>
 
@@ -50,7 +48,6 @@ public:
     };
 
     explicit MemberForecast(Document& document, QObject* parent = nullptr);
-    ~MemberForecast() override;
 
     /// What takes stages and parts from a design; the usual one is groupStages(), whose bytes are a formula's.
     using Maker = std::function<std::pair<GroupStages, MemberProgram>(const Design&)>;
@@ -75,8 +72,7 @@ private:
     std::shared_ptr<const Design> m_of; ///< what `m_members` is of
     std::shared_ptr<const Members> m_members;
     QString m_why;
-    QThreadPool m_worker;
-    std::atomic<int> m_generation{0};
+    LatestWork m_work;
 };
 
 } // namespace pipewright

@@ -87,19 +87,12 @@ SuggestionList::SuggestionList(Document& document, QWidget* parent)
     m_layout->setSpacing(6);
     m_nothing->setWordWrap(true);
     m_layout->addWidget(m_nothing);
-    m_worker.setMaxThreadCount(1);
     m_delay.setSingleShot(true);
     m_delay.setInterval(delayMilliseconds);
     connect(&m_delay, &QTimer::timeout, this, &SuggestionList::search);
     connect(&m_document, &Document::selectionChanged, this, &SuggestionList::restart);
     connect(&m_document, &Document::designChanged, this, &SuggestionList::restart);
     restart();
-}
-
-SuggestionList::~SuggestionList()
-{
-    ++m_generation;
-    m_worker.waitForDone();
 }
 
 void SuggestionList::setEstimates(const std::vector<std::optional<FamilyEstimate>>& estimates)
@@ -110,7 +103,7 @@ void SuggestionList::setEstimates(const std::vector<std::optional<FamilyEstimate
 
 void SuggestionList::restart()
 {
-    ++m_generation;
+    m_work.drop();
     m_suggestions.clear();
     m_searching = m_document.prediction() && m_document.selection();
     if (m_searching)
@@ -124,20 +117,9 @@ void SuggestionList::search()
 {
     if (!m_document.selection())
         return;
-    const int generation = ++m_generation;
-    m_worker.start([this, generation, design = m_document.design(), block = *m_document.selection()] {
-        const auto outdated = [this, generation] { return m_generation != generation; };
-        if (outdated())
-            return;
-        std::vector<Suggestion> found = suggestEdits(design, block, {}, outdated);
-        QMetaObject::invokeMethod(
-            this,
-            [this, generation, found = std::move(found)]() mutable {
-                if (m_generation == generation)
-                    show(std::move(found));
-            },
-            Qt::QueuedConnection);
-    });
+    m_work.start([design = m_document.design(), block = *m_document.selection()](
+                     const auto& outdated) { return suggestEdits(design, block, {}, outdated); },
+                 [this](std::vector<Suggestion> found) { show(std::move(found)); });
 }
 
 void SuggestionList::show(std::vector<Suggestion> suggestions)

@@ -7,12 +7,10 @@
 #include "core/predict/suggestions.h"
 #include "gui/document/document.h"
 #include "gui/document/familyestimates.h"
+#include "gui/widgets/latestwork.h"
 
-#include <QThreadPool>
 #include <QTimer>
 #include <QWidget>
-
-#include <atomic>
 
 class QLabel;
 class QPushButton;
@@ -25,7 +23,6 @@ class SuggestionList : public QWidget {
 
 public:
     explicit SuggestionList(Document& document, QWidget* parent = nullptr);
-    ~SuggestionList() override;
 
     struct Card {
         QString text;        ///< "Move W1.0 behind F1.1 on GPU 1"
@@ -70,8 +67,7 @@ private:
     qsizetype m_focused = 0; ///< which of them had the keys last
     QTimer m_delay;
     bool m_searching = false;
-    QThreadPool m_worker;
-    std::atomic<int> m_generation{0};
+    LatestWork m_work;
 };
 
 /// "Move F1.3 before I1.0 on GPU 1", with "and 2 more moves" when there are.

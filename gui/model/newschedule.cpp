@@ -86,7 +86,6 @@ NewScheduleDialog::NewScheduleDialog(QWidget* parent)
 {
     setWindowTitle(tr("New schedule"));
     makePanel(this);
-    m_worker.setMaxThreadCount(1);
     m_buttons->button(QDialogButtonBox::Ok)->setText(tr("Create"));
     // The box styled its button before this property was set.
     m_buttons->button(QDialogButtonBox::Ok)->setProperty("primary", true);
@@ -131,12 +130,6 @@ NewScheduleDialog::NewScheduleDialog(QWidget* parent)
     m_model->setFocus();
     const int frame = 96; // of the dialog around the form, with its title
     resize(820, std::min(form->sizeHint().height() + frame, screen()->availableSize().height() - 40));
-}
-
-NewScheduleDialog::~NewScheduleDialog()
-{
-    ++m_generation;
-    m_worker.waitForDone();
 }
 
 QWidget* NewScheduleDialog::buildForm()
@@ -338,24 +331,13 @@ NewScheduleDialog::Choice NewScheduleDialog::choice() const
 
 void NewScheduleDialog::request()
 {
-    const int generation = ++m_generation;
     m_buttons->button(QDialogButtonBox::Ok)->setEnabled(false);
     m_state->setText(tr("working it out …"));
     try {
-        m_worker.clear();
-        m_worker.start([this, generation, choice = choice()] {
-            if (m_generation != generation)
-                return;
-            Outcome outcome = work(choice);
-            QMetaObject::invokeMethod(
-                this,
-                [this, generation, outcome = std::move(outcome)] {
-                    if (m_generation == generation)
-                        showOutcome(outcome);
-                },
-                Qt::QueuedConnection);
-        });
+        m_work.start([choice = choice()](const auto&) { return work(choice); },
+                     [this](const Outcome& outcome) { showOutcome(outcome); });
     } catch (const Error& error) {
+        m_work.drop();
         Outcome outcome;
         outcome.diagnostics = error.diagnostics();
         showOutcome(outcome);

@@ -6,11 +6,10 @@
 #include "core/base/diagnostic.h"
 #include "core/base/recompute.h"
 #include "core/design/newdesign.h"
+#include "gui/widgets/latestwork.h"
 
 #include <QDialog>
-#include <QThreadPool>
 
-#include <atomic>
 #include <memory>
 
 class QCheckBox;
@@ -32,7 +31,6 @@ class NewScheduleDialog : public QDialog {
 public:
     /// Throws Error when the presets cannot be found.
     explicit NewScheduleDialog(QWidget* parent = nullptr);
-    ~NewScheduleDialog() override;
 
     /// Chooses a model of the person's own (presets/modelfile.h), beside the presets.
     void chooseModelFile(const QString& path);
@@ -87,8 +85,7 @@ private:
     QLabel* m_faults;
     QDialogButtonBox* m_buttons;
     Design m_design;
-    QThreadPool m_worker;
-    std::atomic<int> m_generation{0};
+    LatestWork m_work;
 };
 
 } // namespace pipewright
