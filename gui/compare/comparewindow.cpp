@@ -321,7 +321,7 @@ void CompareWindow::shareHeight()
     m_laidOut = count();
     if (m_borderIsOwn)
         return;
-    const int all = m_splitter->height() - m_splitter->handleWidth();
+    const int all = m_splitter->height() - m_splitter->handle(1)->sizeHint().height();
     const int lanes = std::min(m_lanes->maximumHeight(),
                                std::max(all - neededHeight(*m_table), std::min(m_lanes->neededHeight(), all * 3 / 5)));
     m_splitter->setSizes({lanes, all - lanes});

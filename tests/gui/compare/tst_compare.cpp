@@ -18,6 +18,7 @@
 #include <QMenu>
 #include <QPushButton>
 #include <QRegularExpression>
+#include <QScrollBar>
 #include <QSet>
 #include <QTableWidget>
 #include <QTemporaryDir>
@@ -189,6 +190,9 @@ private Q_SLOTS:
                    - table->rowHeight(0);
         };
         QTRY_VERIFY2(belowRows() >= 0 && belowRows() < 60, qPrintable(QString::number(belowRows())));
+        fixture.window->resize(1438, 870);
+        QTest::qWait(0);
+        QCOMPARE(lanes.verticalScrollBar()->maximum(), 0); // all lanes show, and the table scrolls
         fixture.window->resize(1024, 640);
         QTest::qWait(0);
         QVERIFY(lanes.height() >= 150 && table->height() >= 100);
