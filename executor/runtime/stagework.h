@@ -39,7 +39,7 @@ public:
     virtual std::string name() const = 0; ///< "training", "timed"
 
     /// Before prepare(): whose memory the regions are in. Without it, the host's.
-    virtual void useDevices(Backend&) {}
+    void useDevices(Backend& backend) { m_backend = &backend; }
     /// What prepare() will take of a device's memory beside the Program's buffers, and keep.
     virtual Bytes bytesBeside(const Program&, int /*device*/, const Capabilities&) const { return 0; }
     /// Once, before the first step: where every buffer of the program will be (index = BufferId). The
@@ -74,6 +74,9 @@ public:
     virtual void reduce(const TaskContext& context, Region own, Region theirs, bool both) = 0;
     /// Whether reduce() does only this, so that the backend may do it instead.
     virtual bool addsUp() const { return false; }
+
+protected:
+    Backend* m_backend = nullptr;
 };
 
 inline constexpr double noLoss = std::numeric_limits<double>::quiet_NaN();

@@ -46,7 +46,6 @@ public:
     std::vector<GpuRecord> takeParts();
 
     std::string name() const override { return m_pace == Pace::Burn ? "synthetic" : "timed"; }
-    void useDevices(Backend& backend) override { m_backend = &backend; }
     /// Burning work touches every page once, so that a run needs the memory that it says it needs.
     void prepare(const Program& program, std::span<const Region> regions) override;
     void beginStep(int) override {}
@@ -73,7 +72,6 @@ private:
     std::mutex m_partsMutex; ///< devices run their pairs at the same time
     std::vector<GpuRecord> m_partsDone;
     Pace m_pace;
-    Backend* m_backend = nullptr;
     std::vector<int> m_others; ///< of this process's group, in theirs
     std::unique_ptr<Exchange> m_exchange;
     float m_here = 0;              ///< what is sent to say so

@@ -32,7 +32,6 @@ public:
     void watch(int device, MemberObserver& observer);
 
     std::string name() const override { return "training"; }
-    void useDevices(Backend& backend) override { m_backend = &backend; }
     Bytes bytesBeside(const Program& program, int device, const Capabilities& capabilities) const override;
     void prepare(const Program& program, std::span<const Region> regions) override;
     void beginStep(int step) override;
@@ -72,7 +71,6 @@ private:
     const GroupStages& m_stages;
     OptimizerSettings m_optimizer;
     std::vector<Recompute> m_recompute;
-    Backend* m_backend = nullptr;
     const Program* m_program = nullptr;
     std::vector<std::unique_ptr<Theory>> m_theories;
     std::vector<std::unique_ptr<MemberDevice>> m_devices; ///< per device of the program; null: another process's

@@ -213,15 +213,15 @@ void TrainingWork::bindCopies(std::span<const Region> regions)
         const Buffer& buffer = program.buffers[b];
         const std::size_t index = copyIndex(buffer.stage, holderOf(buffer.replica, buffer.device));
         StageCopy& copy = m_copies[index];
-        switch (buffer.kind) {
-        case BufferKind::Parameters:
+        const std::size_t saved = savedIndex(buffer.stage, buffer.microbatch);
+        if (buffer.kind == BufferKind::Parameters) {
             copy.stored = bytes(regions[b]);
             if (masters(at(buffer.stage)) == 0)
                 copy.parameters = floats(regions[b]);
             m_deviceOfCopy[index] = buffer.device;
-            break;
-        case BufferKind::Gradients: copy.gradients = floats(regions[b]); break;
-        case BufferKind::OptimizerState: {
+        } else if (buffer.kind == BufferKind::Gradients) {
+            copy.gradients = floats(regions[b]);
+        } else if (buffer.kind == BufferKind::OptimizerState) {
             const std::span<float> all = floats(regions[b]);
             const bool hasMasters = masters(at(buffer.stage)) > 0;
             const auto share = static_cast<std::size_t>(shareOf(buffer.stage, buffer.replica).count());
@@ -230,37 +230,13 @@ void TrainingWork::bindCopies(std::span<const Region> regions)
                 copy.state = all.subspan(count);
             if (count > 0)
                 copy.parameters = all.first(count);
-            break;
-        }
-        case BufferKind::RecomputedUntilWeightGrad:
-            m_recomputedForWeights[savedIndex(buffer.stage, buffer.microbatch)] = regions[b];
-            break;
-        case BufferKind::SavedUntilWeightGrad:
-            m_savedForWeights[savedIndex(buffer.stage, buffer.microbatch)] = regions[b];
-            break;
-        case BufferKind::ReloadedUntilWeightGrad:
-            m_reloadedForWeights[savedIndex(buffer.stage, buffer.microbatch)] = regions[b];
-            break;
-        case BufferKind::SavedUntilInputGrad:
-        case BufferKind::SavedFromInputGrad:
-        case BufferKind::RecomputedUntilInputGrad:
-        case BufferKind::SequenceGradient:
-        case BufferKind::OffloadedUntilInputGrad:
-        case BufferKind::OffloadedUntilWeightGrad:
-        case BufferKind::ReloadedUntilInputGrad:
-        case BufferKind::Output:
-        case BufferKind::ReceivedOutput:
-        case BufferKind::Gradient:
-        case BufferKind::ReceivedGradient:
-        case BufferKind::Workspace:
-        case BufferKind::ReduceInbox:
-        case BufferKind::WeightVersion:
-        case BufferKind::PredictedWeights:
-        case BufferKind::SentWeights:
-        case BufferKind::ReceivedWeights:
-        case BufferKind::PartialGradient:
-        case BufferKind::ReceivedPartialGradient: break; // found by the task that uses it
-        }
+        } else if (buffer.kind == BufferKind::RecomputedUntilWeightGrad) {
+            m_recomputedForWeights[saved] = regions[b];
+        } else if (buffer.kind == BufferKind::SavedUntilWeightGrad) {
+            m_savedForWeights[saved] = regions[b];
+        } else if (buffer.kind == BufferKind::ReloadedUntilWeightGrad) {
+            m_reloadedForWeights[saved] = regions[b];
+        } // others are found by the task that uses them; checkSize() knows all
     }
 }
 

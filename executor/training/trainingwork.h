@@ -35,7 +35,6 @@ public:
                  const std::vector<Recompute>& recompute = {});
 
     std::string name() const override { return "training"; }
-    void useDevices(Backend& backend) override { m_backend = &backend; }
     /// Where the host cannot write: text, targets and losses of all microbatches, if a stage there needs any of them.
     Bytes bytesBeside(const Program& program, int device, const Capabilities& capabilities) const override;
     /// Also fills parameters, and zeroes gradients and optimizer state. Throws Error when the program's
@@ -181,7 +180,6 @@ private:
     Feed m_feed;
     Start m_start;
     std::function<void(int, double)> m_listener;
-    Backend* m_backend = nullptr;
     std::vector<Place> m_places;   ///< per device
     std::vector<Region> m_regions; ///< per buffer
     /// Per task: the last weight gradient of a stage, behind which what embedding and head have both is added up where
