@@ -67,7 +67,6 @@ public:
         if (m_groups && m_trains && (m_peers || options.backend == "cuda") && m_result.speaks)
             noteOtherRoom(*m_groups, design, m_peers != nullptr, m_result.notes);
         makeWork();
-        m_result.maths = m_work->name();
     }
 
     RunResult run()
@@ -139,7 +138,8 @@ private:
         if (!m_trains) {
             m_durations = m_groups ? m_groups->members.durations : taskDurations(m_program, m_design.costs);
             const bool isVirtual = m_options.clock == RunOptions::Clock::Virtual;
-            const bool burns = m_options.maths == RunOptions::Maths::Synthetic;
+            const bool burns = !isVirtual && m_options.maths == RunOptions::Maths::Synthetic;
+            m_result.maths = burns ? "synthetic" : "timed";
             auto work = std::make_unique<TimedWork>(m_groups ? m_durations : workTimes(m_program, m_design.costs),
                                                     isVirtual ? TimedWork::Pace::Virtual
                                                     : burns   ? TimedWork::Pace::Burn
@@ -150,6 +150,7 @@ private:
             m_work = std::move(work);
             return;
         }
+        m_result.maths = "training";
         const Workload& workload = *m_design.workload;
         OptimizerSettings optimizer;
         optimizer.kind = m_program.versioned() ? m_program.weightPolicy.optimizer : workload.optimizer;

@@ -10,7 +10,6 @@
 #include <atomic>
 #include <limits>
 #include <span>
-#include <string>
 
 namespace pipewright {
 
@@ -36,8 +35,6 @@ struct TaskContext {
 class StageWork {
 public:
     virtual ~StageWork() = default;
-    virtual std::string name() const = 0; ///< "training", "timed"
-
     /// Before prepare(): whose memory the regions are in. Without it, the host's.
     void useDevices(Backend& backend) { m_backend = &backend; }
     /// What prepare() will take of a device's memory beside the Program's buffers, and keep.

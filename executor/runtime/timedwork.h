@@ -45,7 +45,6 @@ public:
     /// When the parts of such pairs ran since the last call, to be recorded. Between steps.
     std::vector<GpuRecord> takeParts();
 
-    std::string name() const override { return m_pace == Pace::Burn ? "synthetic" : "timed"; }
     /// Burning work touches every page once, so that a run needs the memory that it says it needs.
     void prepare(const Program& program, std::span<const Region> regions) override;
     void beginStep(int) override {}

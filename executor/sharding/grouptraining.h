@@ -31,7 +31,6 @@ public:
     /// What a device's member makes in steps from now on; once a run is prepared. The observer must outlive it.
     void watch(int device, MemberObserver& observer);
 
-    std::string name() const override { return "training"; }
     Bytes bytesBeside(const Program& program, int device, const Capabilities& capabilities) const override;
     void prepare(const Program& program, std::span<const Region> regions) override;
     void beginStep(int step) override;

@@ -34,7 +34,6 @@ public:
                  const OptimizerSettings& optimizer, const TrainingData& data, std::uint64_t seed, int batch = 0,
                  const std::vector<Recompute>& recompute = {});
 
-    std::string name() const override { return "training"; }
     /// Where the host cannot write: text, targets and losses of all microbatches, if a stage there needs any of them.
     Bytes bytesBeside(const Program& program, int device, const Capabilities& capabilities) const override;
     /// Also fills parameters, and zeroes gradients and optimizer state. Throws Error when the program's

@@ -84,7 +84,6 @@ __global__ void tensorForward(Problem of, AttentionForwardPass<Element> with)
 {
     using Rows = Tile<slices>;
     __shared__ Rows keys, values;
-    constexpr int groups = Rows::rows / 8;
     const GroupedAttentionShape& shape = of.shape;
     const int block = int(blockIdx.x) * rowsOfBlock, first = block + int(threadIdx.x) / 32 * rowsOfWarp,
               head = int(blockIdx.y), sequence = int(blockIdx.z), group = head / (shape.heads / shape.keyValueHeads);
@@ -97,14 +96,14 @@ __global__ void tensorForward(Problem of, AttentionForwardPass<Element> with)
         weight[half] = with.sinks ? 1.0f : 0.0f; // what takes part without a key
     }
     forKeysAndValues(of, with.key, with.value, {block, group, sequence}, keys, values, [&](int piece, int at) {
-        float scores[groups][4] = {};
+        float scores[Rows::groups][4] = {};
         multiplyByRows(scores, queries, keys);
 #pragma unroll
         for (int half = 0; half < 2; ++half) {
             const int position = of.queryPosition(first + laneRow() + half * 8);
             float most = -INFINITY;
 #pragma unroll
-            for (int n = 0; n < groups; ++n)
+            for (int n = 0; n < Rows::groups; ++n)
 #pragma unroll
                 for (int j = 0; j < 2; ++j) {
                     const int k = at + n * 8 + laneColumn() + j;
@@ -117,7 +116,7 @@ __global__ void tensorForward(Problem of, AttentionForwardPass<Element> with)
             const float shrink = largest[half] == -INFINITY ? 0.0f : expf(largest[half] - most);
             float sum = 0;
 #pragma unroll
-            for (int n = 0; n < groups; ++n)
+            for (int n = 0; n < Rows::groups; ++n)
 #pragma unroll
                 for (int j = 0; j < 2; ++j) {
                     float& score = scores[n][2 * half + j];
@@ -153,7 +152,6 @@ __global__ void tensorQueryGradient(Problem of, AttentionBackwardPass<Element> w
 {
     using Rows = Tile<slices>;
     __shared__ Rows keys, values;
-    constexpr int groups = Rows::rows / 8;
     const GroupedAttentionShape& shape = of.shape;
     const int block = int(blockIdx.x) * rowsOfBlock, first = block + int(threadIdx.x) / 32 * rowsOfWarp,
               head = int(blockIdx.y), sequence = int(blockIdx.z), group = head / (shape.heads / shape.keyValueHeads);
@@ -170,11 +168,11 @@ __global__ void tensorQueryGradient(Problem of, AttentionBackwardPass<Element> w
         }
     float sums[Rows::width / 8][4] = {};
     forKeysAndValues(of, with.key, with.value, {block, group, sequence}, keys, values, [&](int piece, int at) {
-        float scores[groups][4] = {}, ofScores[groups][4] = {};
+        float scores[Rows::groups][4] = {}, ofScores[Rows::groups][4] = {};
         multiplyByRows(scores, queries, keys);
         multiplyByRows(ofScores, grads, values);
 #pragma unroll
-        for (int n = 0; n < groups; ++n)
+        for (int n = 0; n < Rows::groups; ++n)
 #pragma unroll
             for (int i = 0; i < 4; ++i) {
                 const int q = first + laneRow() + i / 2 * 8, k = at + n * 8 + laneColumn() + i % 2;
@@ -218,7 +216,6 @@ __global__ void tensorKeyValueGradient(Problem of, AttentionBackwardPass<Element
     using Rows = Tile<slices>;
     __shared__ Rows queries, grads;
     __shared__ float logSums[Rows::rows], dots[Rows::rows];
-    constexpr int groups = Rows::rows / 8;
     const GroupedAttentionShape& shape = of.shape;
     const int block = int(blockIdx.x) * rowsOfBlock, first = block + int(threadIdx.x) / 32 * rowsOfWarp,
               group = int(blockIdx.y), sequence = int(blockIdx.z) % shape.sequences,
@@ -240,12 +237,12 @@ __global__ void tensorKeyValueGradient(Problem of, AttentionBackwardPass<Element
                 dots[i] = at + i < shape.length ? with.dots[numbers + at + i] : 0.0f;
             }
             __syncthreads();
-            float scores[groups][4] = {}, ofScores[groups][4] = {};
+            float scores[Rows::groups][4] = {}, ofScores[Rows::groups][4] = {};
             multiplyByRows(scores, keys, queries);
             if constexpr (ofKeys)
                 multiplyByRows(ofScores, values, grads);
 #pragma unroll
-            for (int n = 0; n < groups; ++n)
+            for (int n = 0; n < Rows::groups; ++n)
 #pragma unroll
                 for (int i = 0; i < 4; ++i) {
                     const int row = n * 8 + laneColumn() + i % 2, q = at + row, k = first + laneRow() + i / 2 * 8;

@@ -20,6 +20,7 @@ template<int slices>
 struct Tile {
     static constexpr int width = slices * sliceWidth, words = width / 2 + 4,
                          rows = slices == 1 ? 64 : 32; ///< as many as shared memory, and registers, have room for
+    static constexpr int groups = rows / 8;            ///< which a warp multiplies by at a time
     std::uint32_t pairs[rows][words];
 };
 

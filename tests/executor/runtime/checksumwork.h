@@ -15,7 +15,6 @@ namespace pipewright::test {
 /// gradients add up. Any stale, early or misplaced read changes the sums.
 class ChecksumWork : public StageWork {
 public:
-    std::string name() const override { return "checksum"; }
     void prepare(const Program& program, std::span<const Region> regions) override
     {
         m_program = &program;
