@@ -211,7 +211,7 @@ double MemoryPanel::top() const
 
 double MemoryPanel::yOf(double bytes) const
 {
-    return MemoryPlot(m_axis, plotOf(m_device), top()).yOf(bytes);
+    return MemoryCurve(m_axis, plotOf(m_device), top()).yOf(bytes);
 }
 
 std::vector<Bytes> MemoryPanel::axisTicks() const
@@ -272,7 +272,7 @@ void MemoryPanel::paintEvent(QPaintEvent*)
     const double most = top();
     for (const int device : shownDevices())
         m_rectangles +=
-            MemoryPlot(m_axis, plotOf(device), most).paint(painter, m_devices[device], theme, devicePixelRatioF());
+            MemoryCurve(m_axis, plotOf(device), most).paint(painter, m_devices[device], theme, devicePixelRatioF());
     for (const int device : shownDevices())
         paintRow(painter, device, plotOf(device));
     if (!m_nothing.isEmpty()) {
@@ -298,7 +298,7 @@ QRectF MemoryPanel::peakPlace(int index) const
     QRectF box(area.left() + 5, area.top() + 2, metrics.horizontalAdvance(peakWords(index)) + 8, 14);
     // Beside the limit's line it would read as the limit's name.
     const Bytes limit = m_devices[index].limit;
-    const double line = MemoryPlot(m_axis, area, top()).yOf(static_cast<double>(limit));
+    const double line = MemoryCurve(m_axis, area, top()).yOf(static_cast<double>(limit));
     if (limit > 0 && box.top() < line + 2 && box.bottom() > line - 2 && line + 3 + box.height() <= area.bottom())
         box.moveTop(line + 3);
     return box;
@@ -308,7 +308,7 @@ void MemoryPanel::paintRow(QPainter& painter, int index, const QRectF& area) con
 {
     const Theme& theme = Theme::of(*this);
     const MemoryOfDevice& device = m_devices[index];
-    const MemoryPlot plot(m_axis, area, top());
+    const MemoryCurve plot(m_axis, area, top());
     painter.setPen(theme.hairline);
     painter.setBrush(Qt::NoBrush);
     painter.drawRect(area.adjusted(0, 0, -1, -1));

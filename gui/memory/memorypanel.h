@@ -6,7 +6,7 @@
 #pragma once
 
 #include "gui/document/document.h"
-#include "gui/memory/memoryplot.h"
+#include "gui/memory/memorycurve.h"
 #include "gui/widgets/timereadings.h"
 
 #include <QWidget>

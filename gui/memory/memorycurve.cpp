@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Paints merged runs of equal pixel columns from StepCurve::columns(). O(pixels) per frame.
-#include "gui/memory/memoryplot.h"
+#include "gui/memory/memorycurve.h"
 
 #include <QPainter>
 
@@ -21,7 +21,7 @@ QColor mixedOver(const QColor& top, const QColor& under)
 
 } // namespace
 
-std::vector<MemoryPlot::Run> MemoryPlot::runsOf(const StepCurve& curve, double scale, double thickness) const
+std::vector<MemoryCurve::Run> MemoryCurve::runsOf(const StepCurve& curve, double scale, double thickness) const
 {
     // Aligned to device pixels, for crisp lines and columns equal to those of the lanes above.
     const auto line = [scale](double y) { return std::round(y * scale) / scale; };
@@ -40,7 +40,7 @@ std::vector<MemoryPlot::Run> MemoryPlot::runsOf(const StepCurve& curve, double s
     return runs;
 }
 
-int MemoryPlot::paint(QPainter& painter, const MemoryOfDevice& device, const Theme& theme, double scale) const
+int MemoryCurve::paint(QPainter& painter, const MemoryOfDevice& device, const Theme& theme, double scale) const
 {
     int rectangles = 0;
     painter.save();

@@ -20,10 +20,10 @@ struct MemoryOfDevice {
     Bytes persistent = 0, limit = 0;
 };
 
-class MemoryPlot {
+class MemoryCurve {
 public:
     /// `top`: the bytes at the upper edge of the area.
-    MemoryPlot(const TimeAxis& axis, const QRectF& area, double top) : m_axis(axis), m_area(area), m_top(top) {}
+    MemoryCurve(const TimeAxis& axis, const QRectF& area, double top) : m_axis(axis), m_area(area), m_top(top) {}
     double yOf(double bytes) const { return m_area.bottom() - bytes / m_top * m_area.height(); }
     /// The number of rectangles it took: bounded by the pixels.
     int paint(QPainter& painter, const MemoryOfDevice& device, const Theme& theme, double scale) const;
