@@ -383,6 +383,11 @@ Diagnostics whyNoMembers(const Design& design)
     return why;
 }
 
+bool runsMemberByMember(const Design& design)
+{
+    return hasGroups(design) && whyNoMembers(design).empty();
+}
+
 GroupStages groupStages(const Design& design)
 {
     if (Diagnostics why = whyNoMembers(design); !why.empty())

@@ -89,6 +89,9 @@ bool hasGroups(const Design& design);
 /// buses, host gaps, overlapped pairs; a shared optimizer state of replicas whose groups are unlike. Empty: nothing.
 Diagnostics whyNoMembers(const Design& design);
 
+/// It has groups, and nothing of it forbids that their members run, each on its own.
+bool runsMemberByMember(const Design& design);
+
 /// Plans every stage for its device's members. Throws Error with whyNoMembers(), and as sharding::SharedStages does.
 GroupStages groupStages(const Design& design);
 

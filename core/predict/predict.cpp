@@ -133,6 +133,19 @@ Prediction predictMembers(const MemberProgram& members)
     return prediction;
 }
 
+void takeMembersMemory(Prediction& groups, const Prediction& members, const GroupStages& stages)
+{
+    for (int device = 0; device < std::ssize(groups.program.devices); ++device) {
+        const auto fullest = static_cast<std::size_t>(fullestMember(members.program, stages, device));
+        const auto own = static_cast<std::size_t>(device);
+        groups.program.devices[own].peakBytes = members.program.devices[fullest].peakBytes;
+        groups.program.devices[own].persistentBytes = members.program.devices[fullest].persistentBytes;
+        groups.metrics.devices[own].peakBytes = members.metrics.devices[fullest].peakBytes;
+        groups.timeline.memory[own] = members.timeline.memory[fullest];
+    }
+    groups.memoryOfMembers = true;
+}
+
 Prediction predictPlaced(const Design& design)
 {
     CompileOptions options;

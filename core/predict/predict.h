@@ -18,6 +18,9 @@ struct Prediction {
     // Of one step, between devices; counted once, since an OrderPreview has no operands to add up.
     std::int64_t transfers = 0;
     Bytes transferred = 0;
+    /// Of groups that run member by member: whether the memory (peaks, curves, what stays all the time) is that of each
+    /// group's fullest member. Otherwise it is of the groups' own Program, which only estimates it.
+    bool memoryOfMembers = false;
 };
 
 /// Throws Error with every diagnostic when the design cannot run. O(blocks).
@@ -50,5 +53,8 @@ std::optional<OutlinedPrediction> predictSteady(const Design& design, Curves cur
 /// Of what the members of groups run. They wait for each other at collectives only, so the step is never longer than
 /// that of the groups, whose blocks are as long as their slowest members'.
 Prediction predictMembers(const MemberProgram& members);
+
+/// Of every device of a design's own prediction the memory of its group's fullest member. O(samples of those).
+void takeMembersMemory(Prediction& groups, const Prediction& members, const GroupStages& stages);
 
 } // namespace pipewright

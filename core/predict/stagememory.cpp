@@ -23,6 +23,47 @@ Bytes savedByShardedOptimizer(const Design& design)
     return most;
 }
 
+namespace {
+
+/// What the stages of a device, or of its group's fullest member, and the peak amount to.
+DeviceMemory sumUp(const Design& design, int device, const MemoryPeak& peak, MemoryBreakdown& breakdown)
+{
+    const auto stages = static_cast<std::size_t>(design.schedule.stages());
+    for (const MemoryPeak::Saved& saved : peak.saved) {
+        StageMemory& stage =
+            breakdown.stages[static_cast<std::size_t>(saved.replica) * stages + static_cast<std::size_t>(saved.stage)];
+        stage.activations = saved.bytes;
+        stage.microbatches = saved.microbatches;
+    }
+    DeviceMemory memory;
+    memory.device = device;
+    for (const StageMemory& stage : breakdown.stages) {
+        if (stage.device != device)
+            continue;
+        memory.weights += stage.weights;
+        memory.gradients += stage.gradients;
+        memory.optimizer += stage.optimizer;
+    }
+    memory.weights += peak.weights;
+    memory.activations = peak.savedBytes();
+    memory.buffers = peak.received + peak.made;
+    memory.workspace = peak.workspace;
+    memory.peak = peak.peak;
+    memory.time = peak.time;
+    if (static_cast<std::size_t>(device) < design.cluster.devices.size())
+        memory.limit = design.cluster.devices[static_cast<std::size_t>(device)].memory;
+    return memory;
+}
+
+Bytes optimizerOf(const Design& design, const StageCosts& costs, int replica)
+{
+    const Schedule& schedule = design.schedule;
+    return schedule.shardedOptimizer ? shareOfBytes(costs.optimizerState, costs, replica, schedule.replicas())
+                                     : costs.optimizerState;
+}
+
+} // namespace
+
 MemoryBreakdown memoryBreakdown(const Design& design, const Prediction& prediction)
 {
     MemoryBreakdown breakdown;
@@ -37,37 +78,34 @@ MemoryBreakdown memoryBreakdown(const Design& design, const Prediction& predicti
                 const StageCosts& costs = design.costs.stages[stage];
                 memory.weights = costs.parameters;
                 memory.gradients = costs.gradients;
-                memory.optimizer = design.schedule.shardedOptimizer
-                                       ? shareOfBytes(costs.optimizerState, costs, replica, design.schedule.replicas())
-                                       : costs.optimizerState;
+                memory.optimizer = optimizerOf(design, costs, replica);
             }
         }
-    for (int device = 0; device < static_cast<int>(prediction.program.devices.size()); ++device) {
-        const MemoryPeak peak = memoryPeak(prediction.program, prediction.timeline, device);
-        for (const MemoryPeak::Saved& saved : peak.saved) {
-            StageMemory& stage = breakdown.stages[saved.replica * stages + saved.stage];
-            stage.activations = saved.bytes;
-            stage.microbatches = saved.microbatches;
-        }
-        DeviceMemory memory;
-        memory.device = device;
-        for (const StageMemory& stage : breakdown.stages) {
-            if (stage.device != device)
-                continue;
-            memory.weights += stage.weights;
-            memory.gradients += stage.gradients;
-            memory.optimizer += stage.optimizer;
-        }
-        memory.weights += peak.weights;
-        memory.activations = peak.savedBytes();
-        memory.buffers = peak.received + peak.made;
-        memory.workspace = peak.workspace;
-        memory.peak = peak.peak;
-        memory.time = peak.time;
-        if (static_cast<std::size_t>(device) < design.cluster.devices.size())
-            memory.limit = design.cluster.devices[device].memory;
-        breakdown.devices.push_back(memory);
+    for (int device = 0; device < static_cast<int>(prediction.program.devices.size()); ++device)
+        breakdown.devices.push_back(
+            sumUp(design, device, memoryPeak(prediction.program, prediction.timeline, device), breakdown));
+    return breakdown;
+}
+
+MemoryBreakdown memberBreakdown(const Design& design, const Prediction& members, const GroupStages& stages)
+{
+    MemoryBreakdown breakdown;
+    for (int copy = 0; copy < std::ssize(stages.stages); ++copy) {
+        const auto at = static_cast<std::size_t>(copy);
+        StageMemory& memory = breakdown.stages.emplace_back();
+        memory.stage = copy % stages.perReplica;
+        memory.replica = copy / stages.perReplica;
+        memory.device = stages.deviceOfCopy[at];
+        const int member = fullestMember(members.program, stages, memory.device) - stages.firstOf(memory.device);
+        const StageCosts& costs = stages.stages[at].members[static_cast<std::size_t>(member)];
+        memory.weights = costs.parameters;
+        memory.gradients = costs.gradients;
+        memory.optimizer = optimizerOf(design, costs, memory.replica);
     }
+    for (int device = 0; device < std::ssize(stages.membersOfDevice); ++device)
+        breakdown.devices.push_back(sumUp(
+            design, device,
+            memoryPeak(members.program, members.timeline, fullestMember(members.program, stages, device)), breakdown));
     return breakdown;
 }
 

@@ -41,4 +41,7 @@ Bytes savedByShardedOptimizer(const Design& design);
 
 MemoryBreakdown memoryBreakdown(const Design& design, const Prediction& prediction);
 
+/// The same of each group's fullest member, by predictMembers(); times are those of the members.
+MemoryBreakdown memberBreakdown(const Design& design, const Prediction& members, const GroupStages& stages);
+
 } // namespace pipewright

@@ -37,12 +37,6 @@ private:
     Nanoseconds m_now = 0, m_pairEnd = 0;
 };
 
-/// Of designs whose stages groups hold, per device: of its group's fullest member.
-struct GroupMemory {
-    std::vector<Bytes> peaks;
-    std::vector<std::vector<MemorySample>> curves;
-};
-
 /// The memory curve that follows from a Program's instruction lists at the given times.
 /// O(instructions of the device).
 std::vector<MemorySample> memoryCurve(const Program& program, const Timeline& timeline, int device);

@@ -19,11 +19,6 @@ bool runsMembers(const Design& design, const RunMeans& means)
     return !(means.gpus && means.backend == "mpi") && runsMemberByMember(design);
 }
 
-bool runsMemberByMember(const Design& design)
-{
-    return hasGroups(design) && whyNoMembers(design).empty();
-}
-
 int devicesOfRun(const Design& design, const RunMeans& means)
 {
     if (!runsMembers(design, means))
@@ -75,13 +70,18 @@ Design trained(Design design)
 
 } // namespace
 
-GroupRun::GroupRun(const Design& given, bool trains, const sharding::MemberPlaces& places)
+MeasuredGroups::MeasuredGroups(const Design& given, bool trains, const sharding::MemberPlaces& places)
     : design(trains ? trained(given) : given), stages(groupStages(design))
 {
-    if (trains) {
-        sharding::measureMembers(stages, factsOf(given.workload->optimizer).values, given.schedule.recompute, places);
-        sharding::takeFullestMembers(stages, design.costs);
-    }
+    if (!trains)
+        return;
+    sharding::measureMembers(stages, factsOf(given.workload->optimizer).values, given.schedule.recompute, places);
+    sharding::takeFullestMembers(stages, design.costs);
+}
+
+GroupRun::GroupRun(const Design& given, bool trains, const sharding::MemberPlaces& places)
+    : MeasuredGroups(given, trains, places)
+{
     groups = compile(design.schedule, design.costs, design.dataflow);
     members = memberProgram(groups, stages, design.costs);
     const Communication way = groups.blockingTransfers ? Communication::Blocking : Communication::Overlapped;

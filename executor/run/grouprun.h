@@ -20,24 +20,28 @@ namespace pipewright {
 /// processes they do not.
 bool runsMembers(const Design& design, const RunMeans& means);
 
-/// The same without regard to where: it has groups, and nothing of it forbids that their members run.
-bool runsMemberByMember(const Design& design);
-
 /// Devices, or processes, that a run of the design takes.
 int devicesOfRun(const Design& design, const RunMeans& means);
 /// Where these are on GPUs, if the design says so; a group's own cluster says it of its members. Throws Error where it
 /// is said of some only.
 std::vector<GpuShare> gpusOfRun(const Design& design, const RunMeans& means);
 
-struct GroupRun {
-    Design design;  ///< with the bytes of every group's fullest member
-    Program groups; ///< as compiled from it: whose devices are the groups
+/// What of such a run does not depend on the order of its blocks.
+struct MeasuredGroups {
+    Design design; ///< with the bytes of every group's fullest member
     GroupStages stages;
+
+    /// `trains`: the members' bytes are those of training at these places, otherwise those of the design's costs.
+    /// Throws Error with whyNoMembers().
+    MeasuredGroups(const Design& design, bool trains, const sharding::MemberPlaces& places = {});
+};
+
+struct GroupRun : MeasuredGroups {
+    Program groups; ///< as compiled from the design: whose devices are the groups
     MemberProgram members;
     std::vector<int> shownMember; ///< per group: the member with the highest peak, whose memory the trace has
 
-    /// `trains`: the members' bytes are those of training at these places, otherwise those of the design's costs.
-    /// Throws Error with whyNoMembers(), and with the circle of waits where members would hang.
+    /// Throws Error as MeasuredGroups does, and with the circle of waits where members would hang.
     GroupRun(const Design& design, bool trains, const sharding::MemberPlaces& places = {});
     std::string nameOf(int group, Backend& backend) const; ///< "2 members: host threads 0 to 1"
     std::vector<Bytes> shownOf(const std::vector<Bytes>& ofMembers) const;

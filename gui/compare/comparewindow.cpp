@@ -233,11 +233,12 @@ void CompareWindow::add(const QString& name, std::function<Design()> make)
     m_entries.push_back(entry);
     ++m_pending;
     refresh();
-    m_worker.start([this, entry, make = std::move(make)] {
+    m_worker.start([this, entry, make = std::move(make), members = m_document.memberPredictor()] {
         Entry made = entry;
         try {
             made.design = make();
-            made.prediction = std::make_shared<const Prediction>(predictPlaced(made.design));
+            made.prediction =
+                std::make_shared<const Prediction>(members->predictPlaced(made.design, MemberPredictor::Patience::Any));
         } catch (const std::exception& error) {
             made.note = QString::fromUtf8(error.what());
         }

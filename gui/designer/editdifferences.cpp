@@ -11,6 +11,11 @@ namespace pipewright {
 
 namespace {
 
+Fact unknownPeak(const PendingMemory& pending)
+{
+    return {EditDifferences::tr("peak memory"), pending.words, pending.why, Tone::Dim};
+}
+
 Tone lessIsGood(double difference)
 {
     return difference < 0 ? Tone::Good : difference > 0 ? Tone::Bad : Tone::Dim;
@@ -36,6 +41,7 @@ EditDifferences::EditDifferences(Document& document, QWidget* parent)
         if (m_document.undoStack()->count() == 0)
             remember();
     });
+    connect(&m_document, &Document::memoryChanged, this, &EditDifferences::takeMemory);
     connect(&m_document, &Document::designChanged, this, [this] {
         m_dragging = false;
         m_preview = nullptr;
@@ -47,8 +53,10 @@ EditDifferences::Numbers EditDifferences::numbersOf(const Prediction& prediction
 {
     const Metrics& metrics = prediction.metrics;
     const int fullest = fullestDevice(metrics);
-    return {metrics.makespan, metrics.rateMakespan, fullest >= 0 ? metrics.devices[fullest].peakBytes : 0,
-            fullest,          prediction.transfers, m_document.unplaced().empty()};
+    std::optional<Bytes> peak;
+    if (!isMemoryPending(m_document.design(), prediction))
+        peak = fullest >= 0 ? metrics.devices[fullest].peakBytes : 0;
+    return {metrics.makespan, metrics.rateMakespan, peak, fullest, prediction.transfers, m_document.unplaced().empty()};
 }
 
 void EditDifferences::remember()
@@ -64,6 +72,15 @@ void EditDifferences::remember()
     m_history[index].reset();
     if (const Prediction* prediction = m_document.prediction())
         m_history[index] = numbersOf(*prediction);
+    refresh();
+}
+
+/// It came later than the edit.
+void EditDifferences::takeMemory()
+{
+    const std::size_t index = m_document.undoStack()->index();
+    if (m_document.prediction() && index < m_history.size())
+        m_history[index] = numbersOf(*m_document.prediction());
     refresh();
 }
 
@@ -114,7 +131,8 @@ void EditDifferences::refresh()
                                      : tr("Predicted, against the state before the edit");
     const double makespan =
         before->makespan > 0 ? double(after->makespan - before->makespan) / double(before->makespan) : 0;
-    const Bytes peak = after->peak - before->peak;
+    const bool known = before->peak && after->peak;
+    const Bytes peak = known ? *after->peak - *before->peak : 0;
     const std::int64_t transfers = after->transfers - before->transfers;
     const double bubble = after->bubble - before->bubble;
     // With different blocks the amount of work differs, so numbers are not comparable.
@@ -125,8 +143,12 @@ void EditDifferences::refresh()
     m_facts->setFacts({
         {tr("makespan"), signedPercent(makespan), source, tone(makespan)},
         {tr("bubble"), signedPoints(bubble), source, tone(bubble)},
-        {tr("peak memory"), signedSize(peak),
-         source + tr(" (%1)").arg(deviceLabel(m_document.design(), after->peakDevice)), tone(double(peak))},
+        known ? Fact{tr("peak memory"), signedSize(peak),
+                     source + tr(" (%1)").arg(deviceLabel(m_document.design(), after->peakDevice)), tone(double(peak))}
+              : unknownPeak(m_preview && !after->peak
+                                ? pendingUntilDrop()
+                                : m_document.pendingMemory().value_or(PendingMemory{
+                                    QStringLiteral("–"), tr("It was not worked out yet when the edit was made")})),
         {tr("transfers"),
          transfers == 0 ? tr("unchanged")
                         : QStringLiteral("%1%2").arg(transfers > 0 ? "+" : "\u2212").arg(std::abs(transfers)),

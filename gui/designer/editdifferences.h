@@ -28,7 +28,7 @@ public:
     /// edit, or when blocks are unplaced before or after it, as the numbers are then not comparable.
     struct Changes {
         double makespan = 0, bubble = 0;
-        Bytes peak = 0;
+        Bytes peak = 0; ///< 0, too, while it is not known
     };
     const std::optional<Changes>& changes() const { return m_changes; }
 
@@ -39,13 +39,14 @@ private:
     struct Numbers {
         Nanoseconds makespan = 0;
         double bubble = 0;
-        Bytes peak = 0;
+        std::optional<Bytes> peak; ///< none: it is not known yet
         int peakDevice = -1;
         std::int64_t transfers = 0;
         bool complete = true; ///< every block has its place
     };
     Numbers numbersOf(const Prediction& prediction) const; ///< of the current blocks in any order
     void remember();
+    void takeMemory();
     void refresh();
 
     Document& m_document;

@@ -171,11 +171,12 @@ FamilyList::FamilyList(Document& document, QWidget* parent)
     });
     connect(&m_document, &Document::designChanged, this, [this] {
         markPresent();
-        m_estimates->request(m_document.design());
+        m_estimates->request(m_document.design(), *m_document.memberPredictor());
     });
+    connect(&m_document, &Document::memoryChanged, this, &FamilyList::markPresent);
     markPresent();
     if (m_document.design().schedule.devices() > 0)
-        m_estimates->request(m_document.design());
+        m_estimates->request(m_document.design(), *m_document.memberPredictor());
 }
 
 int FamilyList::widthOfNames(bool narrow) const
@@ -240,11 +241,11 @@ void FamilyList::showRow(std::size_t family)
         item->data(Title, presentRole).toBool() && m_document.prediction() && m_document.unplaced().empty();
     if (!known && !present)
         return;
-    const FamilyEstimate shown = present ? estimateOf(m_document.prediction()->metrics) : *known;
+    const FamilyEstimate shown = present ? estimateOf(m_document.design(), *m_document.prediction()) : *known;
     const auto numbers = [](const FamilyEstimate& of) {
         return tr("bubble %1, makespan %2, peak %3, %4 of activations")
-            .arg(percentText(of.bubble), durationText(of.makespan), sizeText(of.peakBytes),
-                 multipleText(of.activations));
+            .arg(percentText(of.bubble), durationText(of.makespan),
+                 of.peakBytes ? sizeText(*of.peakBytes) : tr("not known yet"), multipleText(of.activations));
     };
     if (known && !known->possible)
         tip += tr("Not for the present parameters: %1").arg(known->reason);
@@ -259,10 +260,11 @@ void FamilyList::showRow(std::size_t family)
     item->setText(Bubble, shown.possible ? percentText(shown.bubble) : QStringLiteral("–"));
     const Bytes limit = limitOf(m_document.design()), largest = largestPeak();
     // In the unit of the column's caption; where the design knows no sizes, in microbatches.
-    const QString peak =
-        largest > 0 ? sizeText(shown.peakBytes, largest).section(QChar(0x00A0), 0, 0) : multipleText(shown.activations);
+    const QString peak = largest == 0      ? multipleText(shown.activations)
+                         : shown.peakBytes ? sizeText(*shown.peakBytes, largest).section(QChar(0x00A0), 0, 0)
+                                           : QStringLiteral("…");
     item->setText(Memory, shown.possible ? peak : QString());
-    const bool over = shown.possible && limit > 0 && shown.peakBytes > limit;
+    const bool over = shown.possible && limit > 0 && shown.peakBytes.value_or(0) > limit;
     item->setData(Memory, overRole, over);
     if (over)
         tip += tr("\nIts peak is above the limit of %1.").arg(sizeText(limit));

@@ -57,6 +57,12 @@ MainWindow::MainWindow(const Options& options, QWidget* parent)
     setWindowTitle(tr("Pipewright[*]"));
     setAutoFillBackground(true);
     setAcceptDrops(true);
+    // With the bytes that a run allocates, where it trains.
+    m_document.setMemberPredictor(std::make_shared<MemberPredictor>([](const Design& design) {
+        MeasuredGroups measured(design, whyNotTrainable(design).empty());
+        return MemberPredictor::Stages{std::move(measured.stages), std::move(measured.design.costs),
+                                       std::move(measured.design.dataflow)};
+    }));
     build();
     connectViews();
     refreshRecent();
@@ -171,11 +177,6 @@ void MainWindow::connectPanels()
 
 void MainWindow::connectTimeline()
 {
-    // With the bytes that a run allocates, where it trains.
-    m_timeline->memberForecast().setMaker([](const Design& design) {
-        GroupRun run(design, whyNotTrainable(design).empty());
-        return std::pair(std::move(run.stages), std::move(run.members));
-    });
     connect(m_timeline, &TimelineView::editRefused, m_numbers, &NumberBar::setHint);
     connect(m_timeline, &TimelineView::hovered, m_numbers, &NumberBar::setHint);
     connect(m_timeline, &TimelineView::gapClicked, this, &MainWindow::showGap);
@@ -199,6 +200,7 @@ void MainWindow::connectDocument()
         m_numbers->setHint({}); // it was about the other side
         refreshNumbers();
     });
+    connect(&m_document, &Document::memoryChanged, this, &MainWindow::refreshNumbers);
     connect(&m_document, &Document::selectionChanged, this, &MainWindow::refreshNumbers);
     connect(&m_document, &Document::overlayChanged, this, [this] {
         for (QAction* action : {m_actions->clearOverlay, m_actions->calibrate, m_actions->traceLanes})
@@ -262,16 +264,19 @@ void MainWindow::refreshNumbers()
     const bool dragged = m_timeline->isPreviewing();
     const Document::Overlay* const overlay = m_document.overlay();
     const Side side = dragged ? Side::Predicted : m_document.side();
+    std::optional<PendingMemory> pending = m_document.pendingMemory();
+    if (m_timeline->preview())
+        pending = isMemoryPending(design, *shown) ? std::optional(pendingUntilDrop()) : std::nullopt;
     m_numbers->showDesign(design, shown, m_document.evaluationMilliseconds(), m_document.unplaced().empty(), overlay,
-                          side);
+                          side, pending);
     m_bubbles->showDesign(design, shown, overlay, side);
     int device = shown ? fullestDevice(shown->metrics) : 0;
     if (const auto block = m_document.selection()) {
         if (block->stage < design.schedule.stages() && block->replica < design.schedule.replicas())
             device = design.schedule.deviceOf(*block);
     }
-    m_memory->showDesign({design, shown, overlay, side, m_timeline->preview() ? m_document.prediction() : nullptr,
-                          device, dragged ? nullptr : m_document.groupMemory()});
+    m_memory->showDesign(
+        {design, shown, overlay, side, m_timeline->preview() ? m_document.prediction() : nullptr, device, pending});
 }
 
 void MainWindow::alignCharts()

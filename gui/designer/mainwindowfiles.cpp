@@ -183,7 +183,7 @@ bool MainWindow::mayDiscard()
 void MainWindow::newScheduleOf(const QString& modelFile)
 {
     try {
-        NewScheduleDialog dialog(this);
+        NewScheduleDialog dialog(this, m_document.memberPredictor());
         if (!modelFile.isEmpty())
             dialog.chooseModelFile(modelFile);
         if (dialog.exec() != QDialog::Accepted || !mayDiscard())

@@ -103,7 +103,8 @@ QString NumberBar::change(const QString& name) const
 }
 
 void NumberBar::showDesign(const Design& design, const Prediction* prediction, double evaluationMilliseconds,
-                           bool complete, const Document::Overlay* overlay, Side side)
+                           bool complete, const Document::Overlay* overlay, Side side,
+                           const std::optional<PendingMemory>& pending)
 {
     const QString source = tr("Source of the predicted costs: %1").arg(QString::fromStdString(design.costs.source));
     if (!overlay)
@@ -145,7 +146,7 @@ void NumberBar::showDesign(const Design& design, const Prediction* prediction, d
                "The zero-bubble papers' rate, (span − ideal) / span, is %1; Megatron's bubble / work %2: %3.\n%4")
                 .arg(sided([](const Metrics& m) { return percentText(m.ratePapers); }),
                      sided([](const Metrics& m) { return percentText(m.ratioIdeal); }), sideName(side), source));
-    showPeak(design, metrics, overlay, side, source);
+    showPeak(design, metrics, overlay, side, source, pending);
     // With unplaced blocks a token rate is meaningless.
     const auto tokens = [&](Nanoseconds length) {
         const double rate = complete ? tokensPerSecond(design, length) : 0;
@@ -182,10 +183,10 @@ void NumberBar::showDesign(const Design& design, const Prediction* prediction, d
 }
 
 void NumberBar::showPeak(const Design& design, const Metrics& metrics, const Document::Overlay* overlay, Side side,
-                         const QString& source)
+                         const QString& source, const std::optional<PendingMemory>& pending)
 {
     // Of the device that is fullest on the side that is filled in the charts.
-    int device = fullestDevice(metrics);
+    int device = pending ? -1 : fullestDevice(metrics);
     std::optional<Bytes> measured;
     if (overlay && side != Side::Predicted)
         for (std::size_t d = 0; d < overlay->comparison.devices.size(); ++d)
@@ -193,6 +194,10 @@ void NumberBar::showPeak(const Design& design, const Metrics& metrics, const Doc
                 measured = peak;
                 device = static_cast<int>(d);
             }
+    if (pending && !measured) {
+        set(tr("peak"), pending->words, pending->why);
+        return;
+    }
     if (device < 0 || device >= std::ssize(metrics.devices))
         return;
     // Beside a recording the comparison has the peaks of groups from their members.
@@ -201,8 +206,9 @@ void NumberBar::showPeak(const Design& design, const Metrics& metrics, const Doc
                                 : metrics.devices[device].peakBytes;
     const Bytes limit = device < std::ssize(design.cluster.devices) ? design.cluster.devices[device].memory : 0;
     const Bytes shown = side == Side::Predicted ? predicted : measured.value_or(0);
+    const QString predictedText = pending ? pending->words : sizeText(predicted);
     set(tr("peak"),
-        QStringLiteral("%1 %2").arg(sidedText(side, sizeText(predicted), measured ? sizeText(*measured) : QString()),
+        QStringLiteral("%1 %2").arg(sidedText(side, predictedText, measured ? sizeText(*measured) : QString()),
                                     deviceLabel(design, device)),
         tr("Highest memory of any device, %1: weights, optimizer state, activations and buffers.\n%2 of activations in "
            "units of one "

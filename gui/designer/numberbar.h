@@ -20,9 +20,10 @@ public:
     explicit NumberBar(QWidget* parent = nullptr);
 
     /// `complete`: every block is placed. Otherwise rates of a step are not shown. With an overlay the numbers are of
-    /// the side that is asked for, or pairs.
+    /// the side that is asked for, or pairs. `pending` stands for a predicted peak that is not known.
     void showDesign(const Design& design, const Prediction* prediction, double evaluationMilliseconds,
-                    bool complete = true, const Document::Overlay* overlay = nullptr, Side side = Side::Predicted);
+                    bool complete = true, const Document::Overlay* overlay = nullptr, Side side = Side::Predicted,
+                    const std::optional<PendingMemory>& pending = {});
     /// The changes of makespan, bubble and peak by the last edit or the current drag; nullopt: none.
     void setChanges(const std::optional<EditDifferences::Changes>& changes);
     /// Result of the last run's gradient check; empty text hides the badge.
@@ -56,7 +57,7 @@ private:
     void showRight();
     int foldNumbers(QString* hidden); ///< those that do not fit, from the right; the space that is left
     void showPeak(const Design& design, const Metrics& metrics, const Document::Overlay* overlay, Side side,
-                  const QString& source);
+                  const QString& source, const std::optional<PendingMemory>& pending);
 
     QHBoxLayout* m_layout;
     std::vector<Item> m_items;

@@ -59,13 +59,14 @@ Document::~Document()
     m_worker.waitForDone();
 }
 
-std::shared_ptr<Document::Outcome> Document::outcomeOf(const Design& design)
+std::shared_ptr<Document::Outcome> Document::outcomeOf(const Design& design, MemberPredictor& members)
 {
     auto outcome = std::make_shared<Outcome>();
     QElapsedTimer timer;
     timer.start();
     try {
-        outcome->prediction = std::make_shared<const Prediction>(predictPlaced(design));
+        outcome->prediction =
+            std::make_shared<const Prediction>(members.predictPlaced(design, MemberPredictor::Patience::Quick));
     } catch (const Error& error) {
         outcome->diagnostics = error.diagnostics();
     }
@@ -152,7 +153,7 @@ void Document::reset(Design design, const QString& path)
 void Document::show(std::shared_ptr<const Design> design, std::shared_ptr<Outcome> outcome)
 {
     m_design = std::move(design);
-    m_outcome = outcome ? std::move(outcome) : outcomeOf(*m_design);
+    m_outcome = outcome ? std::move(outcome) : outcomeOf(*m_design, *m_members);
     m_unplaced.reset();
     constexpr std::size_t kept = 3;
     if (isLarge(*m_design)) {
@@ -192,10 +193,11 @@ Diagnostics Document::commit(Edit edit, std::shared_ptr<Outcome> outcome)
         m_undoStack.push(new DesignCommand(*this, std::move(edit.design), edit.text, std::move(outcome)));
         return std::move(edit.diagnostics);
     }
-    start(std::make_shared<Work>(Work{std::move(edit.design), edit.text, nullptr, {}}), [](Work& work) {
-        work.outcome = outcomeOf(*work.design);
-        work.outcome->layout = layoutOf(*work.design, work.outcome->prediction.get());
-    });
+    start(std::make_shared<Work>(Work{std::move(edit.design), edit.text, nullptr, {}}),
+          [members = m_members](Work& work) {
+              work.outcome = outcomeOf(*work.design, *members);
+              work.outcome->layout = layoutOf(*work.design, work.outcome->prediction.get());
+          });
     return std::move(edit.diagnostics);
 }
 
@@ -242,14 +244,14 @@ void Document::applyLater(std::vector<EditRequest> requests)
         return;
     }
     start(std::make_shared<Work>(Work{m_design, {}, nullptr, {}, std::move(requests)}),
-          [present = sharedPrediction()](Work& work) {
+          [present = sharedPrediction(), members = m_members](Work& work) {
               Edit made = tryEdit(work.requests, work.design, present.get());
               work.diagnostics = std::move(made.diagnostics);
               if (hasErrors(work.diagnostics) || made.design == work.design)
                   return;
               work.design = std::move(made.design);
               work.text = made.text;
-              work.outcome = outcomeOf(*work.design);
+              work.outcome = outcomeOf(*work.design, *members);
               work.outcome->layout = layoutOf(*work.design, work.outcome->prediction.get());
           });
 }
@@ -364,8 +366,6 @@ void Document::setOverlay(const QString& tracePath, int step)
         overlay->measured =
             overlay->step == typicalStep ? std::move(variation.typical) : trace.timeline(program, overlay->step);
         overlay->comparison = compare(program, prediction()->timeline, overlay->measured, trace.peakBytes());
-        if (const GroupMemory* const memory = groupMemory())
-            takePredictedPeaks(overlay->comparison, memory->peaks);
         overlay->explanation = explain(program, m_design->costs, prediction()->timeline, overlay->measured);
         overlay->metrics = measure(program, overlay->explanation.completed);
         overlay->spread = std::move(variation.spread);
@@ -381,14 +381,43 @@ void Document::setOverlay(const QString& tracePath, int step)
     Q_EMIT overlayChanged();
 }
 
-void Document::setGroupMemory(std::shared_ptr<const Design> of, GroupMemory memory)
+std::optional<PendingMemory> Document::pendingMemory() const
 {
-    m_groupMemoryOf = std::move(of);
-    m_groupMemory = std::move(memory);
-    if (!m_overlay || groupMemory() == nullptr)
+    if (!prediction() || !isMemoryPending(design(), *prediction()))
+        return std::nullopt;
+    if (!unplaced().empty())
+        return PendingMemory{QStringLiteral("–"), tr("Known once every block has a place")};
+    if (!m_outcome->whyNoMembers.isEmpty())
+        return PendingMemory{QStringLiteral("–"), m_outcome->whyNoMembers};
+    return PendingMemory{QStringLiteral("…"), tr("What the members of the groups hold is being worked out")};
+}
+
+void Document::setMembers(const std::shared_ptr<const Design>& of, const MemberPredictor::Members& members)
+{
+    if (of != m_design || !prediction() || prediction()->memoryOfMembers)
         return;
-    takePredictedPeaks(m_overlay->comparison, m_groupMemory.peaks);
-    Q_EMIT overlayChanged();
+    auto known = std::make_shared<Prediction>(*prediction());
+    known->timeline.memory.resize(known->program.devices.size());
+    takeMembersMemory(*known, members.prediction, members.stages->stages);
+    m_outcome->before = std::exchange(m_outcome->prediction, std::move(known));
+    m_outcome->ranges.reset();
+    if (m_overlay) {
+        std::vector<Bytes> peaks;
+        for (const DeviceMetrics& device : prediction()->metrics.devices)
+            peaks.push_back(device.peakBytes);
+        takePredictedPeaks(m_overlay->comparison, peaks);
+    }
+    Q_EMIT memoryChanged();
+    if (m_overlay)
+        Q_EMIT overlayChanged();
+}
+
+void Document::setNoMembers(const std::shared_ptr<const Design>& of, const QString& why)
+{
+    if (of != m_design || !prediction() || prediction()->memoryOfMembers)
+        return;
+    m_outcome->whyNoMembers = why;
+    Q_EMIT memoryChanged();
 }
 
 bool Document::refreshOverlay()

@@ -6,6 +6,7 @@
 
 #include "core/predict/editrequest.h"
 #include "core/predict/rangestatistics.h"
+#include "gui/document/memberpredictor.h"
 #include "gui/widgets/side.h"
 #include "traces/analysis/blockkernels.h"
 #include "traces/analysis/comparison.h"
@@ -46,6 +47,16 @@ public:
     } ///< for work on other threads
     const Diagnostics& diagnostics() const { return m_outcome->diagnostics; }
     double evaluationMilliseconds() const { return m_outcome->milliseconds; }
+    /// Of groups whose members run the prediction's memory is that of each one's fullest member. Working it out may
+    /// take longer than an edit: then memoryChanged() follows designChanged(), and until then this says what to show
+    /// instead.
+    std::optional<PendingMemory> pendingMemory() const;
+    /// What works it out. To be set before a design is.
+    void setMemberPredictor(std::shared_ptr<MemberPredictor> predictor) { m_members = std::move(predictor); }
+    const std::shared_ptr<MemberPredictor>& memberPredictor() const { return m_members; }
+    /// By who works it out on another thread; nothing happens when `of` is no longer the design, or has it already.
+    void setMembers(const std::shared_ptr<const Design>& of, const MemberPredictor::Members& members);
+    void setNoMembers(const std::shared_ptr<const Design>& of, const QString& why); ///< it cannot be had
     /// The prediction sorted for drawing; of the order alone where there is none. Made when first asked for.
     std::shared_ptr<const TimelineLayout> layout() const;
     /// Blocks that have no place; worked out when first asked for.
@@ -77,6 +88,8 @@ public:
         double milliseconds = 0; ///< that predicting took
         std::shared_ptr<const TimelineLayout> layout;
         std::shared_ptr<const RangeIndex> ranges = nullptr; ///< made when first asked for
+        std::shared_ptr<const Prediction> before = nullptr; ///< without the members' memory: views may refer to it
+        QString whyNoMembers = {};
     };
     /// Pushes one undo command when the edit is legal and changes something. Returns its diagnostics. `outcome`: where
     /// it is known already. Else a large design is predicted on another thread: the edit is under way (isWorking()) and
@@ -109,10 +122,6 @@ public:
     static constexpr int typicalStep = -2; ///< every block at its median over the steps
     void setOverlay(const QString& tracePath, int step = medianStep);
     void clearOverlay();
-    /// Memory where groups hold stages, as predicted of each group's fullest member, of which a recording's memory is:
-    /// the prediction of the groups' own Program only estimates it. Kept while `of` is the design.
-    void setGroupMemory(std::shared_ptr<const Design> of, GroupMemory memory);
-    const GroupMemory* groupMemory() const { return m_groupMemoryOf == m_design ? &m_groupMemory : nullptr; }
     QString overlayPath() const { return m_overlayPath; } ///< also while overlay() is null after an edit
     struct Overlay {
         QString path;
@@ -160,6 +169,7 @@ Q_SIGNALS:
     void workingChanged();                                                     ///< isWorking() did
     void editRefused(const Diagnostics& diagnostics, const EditRequest& last); ///< by applyLater()
     void designChanged(); ///< design, prediction and diagnostics are all up to date when it is emitted
+    void memoryChanged(); ///< the prediction's did, and nothing else of it
     void selectionChanged();
     void overlayChanged();
     void sideChanged(); ///< side() did, by setSide(); with an overlay it may change, too
@@ -175,7 +185,7 @@ private:
         std::vector<EditRequest> requests = {}; ///< of applyLater()
     };
     void start(std::shared_ptr<Work> work, std::function<void(Work&)> prepare);
-    static std::shared_ptr<Outcome> outcomeOf(const Design& design);
+    static std::shared_ptr<Outcome> outcomeOf(const Design& design, MemberPredictor& members);
     bool isLarge(const Design& design) const { return design.schedule.blocks() >= m_largeFrom; }
     /// Sets, predicts where no outcome is given, emits; called by commands and reset().
     void show(std::shared_ptr<const Design> design, std::shared_ptr<Outcome> outcome = nullptr);
@@ -183,6 +193,7 @@ private:
 
     std::shared_ptr<const Design> m_design = std::make_shared<const Design>();
     std::shared_ptr<Outcome> m_outcome = std::make_shared<Outcome>();
+    std::shared_ptr<MemberPredictor> m_members = std::make_shared<MemberPredictor>();
     std::deque<std::shared_ptr<Outcome>> m_recent; ///< of large designs: undoing the last edits need not predict again
     mutable std::optional<std::vector<Block>> m_unplaced;
     std::shared_ptr<Work> m_work; ///< an edit whose prediction is under way; null: none
@@ -190,8 +201,6 @@ private:
     std::int64_t m_largeFrom = manyBlocks;
     std::optional<Block> m_selection;
     std::unique_ptr<Overlay> m_overlay;
-    std::shared_ptr<const Design> m_groupMemoryOf; ///< null: not known
-    GroupMemory m_groupMemory;
     Side m_side = Side::Both;
     int m_overlayStep = medianStep; ///< as it was asked for
     QString m_overlayPath;          ///< kept while an edit makes the trace unfit, so that undoing shows it again

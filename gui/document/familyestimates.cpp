@@ -2,7 +2,6 @@
 #include "gui/document/familyestimates.h"
 
 #include "core/design/redesign.h"
-#include "core/predict/predict.h"
 
 #include <algorithm>
 
@@ -19,20 +18,24 @@ FamilyEstimates::~FamilyEstimates()
     m_worker.waitForDone();
 }
 
-FamilyEstimate estimateOf(const Metrics& metrics)
+FamilyEstimate estimateOf(const Design& design, const Prediction& prediction)
 {
+    const Metrics& metrics = prediction.metrics;
     FamilyEstimate result;
     result.possible = true;
     result.bubble = metrics.rateMakespan;
     result.makespan = metrics.makespan;
     for (const DeviceMetrics& device : metrics.devices) {
         result.activations = std::max(result.activations, device.peakActivations);
-        result.peakBytes = std::max(result.peakBytes, device.peakBytes);
+        result.peakBytes = std::max(*result.peakBytes, device.peakBytes);
     }
+    if (isMemoryPending(design, prediction))
+        result.peakBytes.reset();
     return result;
 }
 
-FamilyEstimate FamilyEstimates::estimate(const Design& base, std::size_t family, const std::function<bool()>& stop)
+FamilyEstimate FamilyEstimates::estimate(const Design& base, std::size_t family, MemberPredictor& members,
+                                         const std::function<bool()>& stop)
 {
     FamilyEstimate result;
     result.family = family;
@@ -40,8 +43,7 @@ FamilyEstimate FamilyEstimates::estimate(const Design& base, std::size_t family,
         const Design design = withFamily(base, families()[family], {}, stop);
         if (stop && stop())
             return result;
-        const Prediction prediction = predict(design);
-        result = estimateOf(prediction.metrics);
+        result = estimateOf(design, members.predictPlaced(design, MemberPredictor::Patience::Any));
         result.family = family;
     } catch (const Error& error) {
         result.reason = QString::fromUtf8(error.what());
@@ -49,7 +51,7 @@ FamilyEstimate FamilyEstimates::estimate(const Design& base, std::size_t family,
     return result;
 }
 
-void FamilyEstimates::request(const Design& base)
+void FamilyEstimates::request(const Design& base, const MemberPredictor& members)
 {
     Design key = base;
     key.name.clear();
@@ -62,12 +64,12 @@ void FamilyEstimates::request(const Design& base)
     m_last = std::move(key);
     const int generation = ++m_generation;
     Q_EMIT started();
-    m_worker.start([this, base, generation] {
+    m_worker.start([this, base, generation, own = members.another()] {
         for (std::size_t family = 0; family < families().size(); ++family) {
             const auto outdated = [this, generation] { return m_generation != generation; };
             if (outdated())
                 return;
-            const FamilyEstimate result = estimate(base, family, outdated);
+            const FamilyEstimate result = estimate(base, family, *own, outdated);
             QMetaObject::invokeMethod(
                 this,
                 [this, result, generation] {

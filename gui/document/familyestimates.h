@@ -5,7 +5,7 @@
 #pragma once
 
 #include "core/design/design.h"
-#include "core/predict/bubbles.h"
+#include "gui/document/memberpredictor.h"
 
 #include <QObject>
 #include <QString>
@@ -13,20 +13,21 @@
 
 #include <atomic>
 #include <functional>
+#include <optional>
 
 namespace pipewright {
 
 struct FamilyEstimate {
     std::size_t family = 0; ///< index into families()
     bool possible = false;
-    QString reason;         ///< why not
-    double bubble = 0;      ///< rate_makespan
-    double activations = 0; ///< highest peak of any device, in microbatches on one device
-    Bytes peakBytes = 0;
+    QString reason;                     ///< why not
+    double bubble = 0;                  ///< rate_makespan
+    double activations = 0;             ///< highest peak of any device, in microbatches on one device
+    std::optional<Bytes> peakBytes = 0; ///< of groups their members'; none: it is not known
     Nanoseconds makespan = 0;
 };
 
-FamilyEstimate estimateOf(const Metrics& metrics); ///< of a schedule, whichever its family
+FamilyEstimate estimateOf(const Design& design, const Prediction& prediction); ///< whichever its family
 
 class FamilyEstimates : public QObject {
     Q_OBJECT
@@ -36,9 +37,10 @@ public:
     ~FamilyEstimates() override;
 
     /// Starts over for this design; does nothing when only the order of its blocks differs from the last.
-    void request(const Design& base);
+    void request(const Design& base, const MemberPredictor& members);
     /// `stop`: ends a family's search early; the estimate is then of nothing.
-    static FamilyEstimate estimate(const Design& base, std::size_t family, const std::function<bool()>& stop = {});
+    static FamilyEstimate estimate(const Design& base, std::size_t family, MemberPredictor& members,
+                                   const std::function<bool()>& stop = {});
 
 Q_SIGNALS:
     void started();

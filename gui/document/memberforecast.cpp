@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "gui/document/memberforecast.h"
 
-#include "core/program/compile.h"
 #include "gui/widgets/words.h"
 
 #include <algorithm>
@@ -10,14 +9,6 @@
 namespace pipewright {
 
 namespace {
-
-std::pair<GroupStages, MemberProgram> byFormula(const Design& design)
-{
-    GroupStages stages = groupStages(design);
-    MemberProgram members =
-        memberProgram(compile(design.schedule, design.costs, design.dataflow), stages, design.costs);
-    return {std::move(stages), std::move(members)};
-}
 
 /// Empty rows, one for each member.
 MemberForecast::Members named(const Design& design, const GroupStages& stages)
@@ -41,18 +32,13 @@ MemberForecast::Members named(const Design& design, const GroupStages& stages)
 
 } // namespace
 
-MemberForecast::Members MemberForecast::of(const Design& design, const Maker& maker)
+MemberForecast::Members MemberForecast::of(const Design& design, const MemberPredictor::Members& predicted)
 {
-    const auto [stages, program] = maker(design);
-    const Prediction prediction = predictMembers(program);
+    const GroupStages& stages = predicted.stages->stages;
+    const Prediction& prediction = predicted.prediction;
     Members members = named(design, stages);
     members.makespan = prediction.metrics.makespan;
-    for (std::size_t device = 0; device < stages.membersOfDevice.size(); ++device) {
-        const int fullest = fullestMember(program.program, stages, static_cast<int>(device));
-        members.memory.peaks.push_back(prediction.metrics.devices[fullest].peakBytes);
-        members.memory.curves.push_back(prediction.timeline.memory[fullest]);
-    }
-    const Program& tasks = program.program;
+    const Program& tasks = predicted.program.program;
     std::vector<Member*> all;
     for (std::vector<Member>& group : members.ofDevice)
         for (Member& member : group)
@@ -97,18 +83,9 @@ MemberForecast::Members MemberForecast::of(const Design& design, const Maker& ma
     return members;
 }
 
-MemberForecast::MemberForecast(Document& document, QObject* parent)
-    : QObject(parent), m_document(document), m_maker(byFormula)
+MemberForecast::MemberForecast(Document& document, QObject* parent) : QObject(parent), m_document(document)
 {
     connect(&document, &Document::designChanged, this, &MemberForecast::refresh);
-    connect(&document, &Document::overlayChanged, this, &MemberForecast::refresh);
-}
-
-void MemberForecast::setMaker(Maker maker)
-{
-    m_maker = std::move(maker);
-    m_of.reset();
-    refresh();
 }
 
 void MemberForecast::want(bool wanted)
@@ -120,8 +97,8 @@ void MemberForecast::want(bool wanted)
 void MemberForecast::refresh()
 {
     const std::shared_ptr<const Design> design = m_document.sharedDesign();
-    const bool wanted = m_wanted || (m_document.overlay() != nullptr && hasGroups(*design));
-    if (!wanted || m_of == design)
+    const bool isPending = m_document.prediction() && isMemoryPending(*design, *m_document.prediction());
+    if ((!m_wanted && !isPending) || (m_of == design && (m_working || !isPending)))
         return;
     m_work.drop();
     m_of = design;
@@ -147,20 +124,24 @@ void MemberForecast::refresh()
         m_why = tr("working out what the members do …");
     Q_EMIT changed();
     m_work.start(
-        [design, maker = m_maker](const auto&) {
-            std::pair<std::shared_ptr<const Members>, QString> made; // or why there are none
+        [design, predictor = m_document.memberPredictor()](const auto&) {
+            Made made;
             try {
-                made.first = std::make_shared<const Members>(of(*design, maker));
+                made.predicted = std::make_shared<const MemberPredictor::Members>(predictor->members(*design));
+                made.members = std::make_shared<const Members>(of(*design, *made.predicted));
             } catch (const Error& error) {
-                made.second = proseText(error.diagnostics().front());
+                made.why = proseText(error.diagnostics().front());
             }
             return made;
         },
-        [this](auto made) {
+        [this](Made made) {
             m_working = false;
-            std::tie(m_members, m_why) = std::move(made);
-            if (m_members)
-                m_document.setGroupMemory(m_of, m_members->memory);
+            m_members = std::move(made.members);
+            m_why = std::move(made.why);
+            if (made.predicted)
+                m_document.setMembers(m_of, *made.predicted);
+            else
+                m_document.setNoMembers(m_of, m_why);
             Q_EMIT changed();
         });
 }

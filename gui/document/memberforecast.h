@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // What the members of a design's groups will do in a step: their parts of every block, the collectives between them,
 // and how long each waits at those for the slowest. Computed on another thread, since plans that the design does not
-// state have to be found first, and only while it is shown; an edit computes it again.
+// state have to be found first, while it is shown, and whenever the Document has not what the members hold; an edit
+// computes it again.
 #pragma once
 
-#include "core/design/groupstages.h"
-#include "core/program/memberprogram.h"
 #include "gui/document/document.h"
 #include "gui/widgets/latestwork.h"
 
-#include <functional>
 #include <memory>
 
 namespace pipewright {
@@ -43,31 +41,30 @@ public:
     struct Members {
         std::vector<std::vector<Member>> ofDevice; ///< one member where the device is no group
         std::vector<int> first; ///< per device: its first member, numbered over all, as in a recording
-        GroupMemory memory;     ///< as predicted of each device's fullest member
         Nanoseconds makespan = 0;
     };
 
     explicit MemberForecast(Document& document, QObject* parent = nullptr);
 
-    /// What takes stages and parts from a design; the usual one is groupStages(), whose bytes are a formula's.
-    using Maker = std::function<std::pair<GroupStages, MemberProgram>(const Design&)>;
-    void setMaker(Maker maker);
-
-    void want(bool wanted); ///< by those who show it; a recording that is laid over the design wants it, too
+    void want(bool wanted);                                    ///< by those who show it
     const Members* members() const { return m_members.get(); } ///< null: on its way, or it cannot be
     QString why() const { return m_why; }                      ///< it cannot be, or that it is on its way
     bool isWorking() const { return m_working; }
 
-    static Members of(const Design& design, const Maker& maker); ///< throws Error
+    static Members of(const Design& design, const MemberPredictor::Members& predicted);
 
 Q_SIGNALS:
     void changed();
 
 private:
+    struct Made {
+        std::shared_ptr<const Members> members;
+        std::shared_ptr<const MemberPredictor::Members> predicted;
+        QString why; ///< there are none
+    };
     void refresh();
 
     Document& m_document;
-    Maker m_maker;
     bool m_wanted = false, m_working = false;
     std::shared_ptr<const Design> m_of; ///< what `m_members` is of
     std::shared_ptr<const Members> m_members;

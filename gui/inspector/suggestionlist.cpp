@@ -37,6 +37,29 @@ QString signedMultiple(double value)
            + QStringLiteral("\u00a0×");
 }
 
+/// Where members of groups run: what each edit does to the fullest of them. Those with which they would hang go.
+void takeMembersPeaks(const Design& design, MemberPredictor& members, std::vector<Suggestion>& found)
+{
+    if (found.empty() || !runsMemberByMember(design))
+        return;
+    const auto peakOf = [&members](const Design& of) {
+        const Prediction prediction = members.predictPlaced(of, MemberPredictor::Patience::Any);
+        const int fullest = fullestDevice(prediction.metrics);
+        return prediction.memoryOfMembers && fullest >= 0 ? std::optional(prediction.metrics.devices[fullest].peakBytes)
+                                                          : std::nullopt;
+    };
+    const std::optional<Bytes> before = peakOf(design);
+    if (!before) // then no price is shown
+        return;
+    std::erase_if(found, [&](Suggestion& suggestion) {
+        Design edited = design;
+        edited.schedule = suggestion.schedule;
+        const std::optional<Bytes> after = peakOf(edited);
+        suggestion.peakBytes = after.value_or(*before) - *before;
+        return !after;
+    });
+}
+
 QString bytesText(Bytes bytes, Bytes largest)
 {
     const QString text = signedSize(bytes, largest);
@@ -92,6 +115,7 @@ SuggestionList::SuggestionList(Document& document, QWidget* parent)
     connect(&m_delay, &QTimer::timeout, this, &SuggestionList::search);
     connect(&m_document, &Document::selectionChanged, this, &SuggestionList::restart);
     connect(&m_document, &Document::designChanged, this, &SuggestionList::restart);
+    connect(&m_document, &Document::memoryChanged, this, &SuggestionList::rebuild);
     restart();
 }
 
@@ -117,9 +141,14 @@ void SuggestionList::search()
 {
     if (!m_document.selection())
         return;
-    m_work.start([design = m_document.design(), block = *m_document.selection()](
-                     const auto& outdated) { return suggestEdits(design, block, {}, outdated); },
-                 [this](std::vector<Suggestion> found) { show(std::move(found)); });
+    m_work.start(
+        [design = m_document.design(), block = *m_document.selection(),
+         members = m_document.memberPredictor()](const auto& outdated) {
+            std::vector<Suggestion> found = suggestEdits(design, block, {}, outdated);
+            takeMembersPeaks(design, *members, found);
+            return found;
+        },
+        [this](std::vector<Suggestion> found) { show(std::move(found)); });
 }
 
 void SuggestionList::show(std::vector<Suggestion> suggestions)
@@ -148,8 +177,8 @@ const FamilyEstimate* SuggestionList::betterFamily(Nanoseconds makespan) const
         if (!estimate || !estimate->possible || families()[estimate->family].name == design.schedule.family)
             continue;
         const auto& devices = design.cluster.devices;
-        const bool fits =
-            devices.empty() || devices.front().memory <= 0 || estimate->peakBytes <= devices.front().memory;
+        const bool fits = devices.empty() || devices.front().memory <= 0
+                          || (estimate->peakBytes && *estimate->peakBytes <= devices.front().memory);
         if (fits && (!best || estimate->makespan < best->makespan))
             best = &*estimate;
     }
@@ -184,18 +213,20 @@ void SuggestionList::makeCards()
         Card card;
         card.text = tr("Switch to %1").arg(QString::fromUtf8(title.data(), static_cast<int>(title.size())));
         card.gain = stepText(share(best->makespan - makespan, makespan));
-        peaks.emplace_back(best->activations - activations, best->peakBytes - bytes);
+        peaks.emplace_back(best->activations - activations, best->peakBytes.value_or(bytes) - bytes);
         card.family = best->family;
         m_cards.push_back(std::move(card));
     }
     // In bytes where the design knows sizes, else in microbatches; one unit for all cards.
-    const bool sized = bytes > 0;
+    const bool sized = bytes > 0, unknown = m_document.pendingMemory().has_value();
     Bytes largest = 0;
     for (const auto& [ofActivations, ofBytes] : peaks)
         largest = std::max(largest, std::abs(ofBytes));
     for (std::size_t i = 0; i < m_cards.size(); ++i) {
         m_cards[i].price = sized ? bytesText(peaks[i].second, largest) : activationsText(peaks[i].first);
         m_cards[i].exactPrice = sized ? signedSize(peaks[i].second) : signedMultiple(peaks[i].first);
+        if (sized && unknown)
+            m_cards[i].price = m_cards[i].exactPrice = QStringLiteral("–");
     }
 }
 

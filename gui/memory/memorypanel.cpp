@@ -66,7 +66,7 @@ void MemoryPanel::showDesign(const Content& content)
     m_device = m_chosen.value_or(content.device);
     m_recorded = content.overlay != nullptr;
     m_side = content.overlay ? content.side : Side::Predicted;
-    m_comparesDrag = content.present && content.prediction && content.present != content.prediction;
+    m_comparesDrag = content.present && content.prediction && content.present != content.prediction && !content.pending;
     const std::size_t before = m_devices.size();
     const bool allBefore = m_shownAll;
     m_devices.clear();
@@ -74,7 +74,7 @@ void MemoryPanel::showDesign(const Content& content)
     const auto curveOf = [](const Timeline* timeline, std::size_t device) {
         return timeline && device < timeline->memory.size() ? StepCurve(timeline->memory[device]) : StepCurve();
     };
-    const Timeline* const predicted = content.prediction ? &content.prediction->timeline : nullptr;
+    const Timeline* const predicted = content.prediction && !content.pending ? &content.prediction->timeline : nullptr;
     const Timeline* const measured = content.overlay ? &content.overlay->measured : nullptr;
     bool anything = false;
     // Curves of very many samples would be copied at every move of a drag.
@@ -94,20 +94,22 @@ void MemoryPanel::showDesign(const Content& content)
         if (all || d == m_device) {
             if (m_side == Side::Predicted) {
                 device.filled = curveOf(predicted, d);
-                if (m_comparesDrag)
+                if (m_comparesDrag || (content.pending && content.present))
                     device.outlined = curveOf(&content.present->timeline, d);
             } else {
                 device.filled = curveOf(measured, d);
                 if (m_side == Side::Both)
-                    device.outlined = content.groups ? StepCurve(content.groups->curves[d]) : curveOf(predicted, d);
+                    device.outlined = curveOf(predicted, d);
             }
         }
         anything = anything || !device.filled.empty() || !device.outlined.empty();
-        device.persistent = content.prediction->program.devices[d].persistentBytes;
+        device.persistent = content.pending ? 0 : content.prediction->program.devices[d].persistentBytes;
         if (d < std::ssize(content.design.cluster.devices))
             device.limit = content.design.cluster.devices[d].memory;
         m_devices.push_back(std::move(device));
     }
+    if (m_nothing.isEmpty() && content.pending && m_side == Side::Predicted)
+        m_nothing = content.pending->why;
     if (m_nothing.isEmpty() && !anything && m_side == Side::Measured)
         m_nothing = tr("The run recorded no memory");
     if (before != m_devices.size() || allBefore != m_shownAll)
@@ -241,6 +243,8 @@ QString MemoryPanel::valueAt(QPointF position) const
     if (index < 0)
         return {};
     const MemoryOfDevice& device = m_devices[index];
+    if (m_side == Side::Predicted && device.filled.empty())
+        return {};                                                     // the members' is not known
     const double time = m_axis.timeAt(std::floor(position.x()) + 0.5); // the middle of the pixel, as in the lanes
     const auto text = [time](const StepCurve& curve) {
         return curve.empty() ? QString() : sizeText(valueOf(curve, time));

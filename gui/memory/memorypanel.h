@@ -28,7 +28,7 @@ public:
         Side side = Side::Predicted;                ///< Predicted without an overlay
         const Prediction* present = nullptr;        ///< of a drag: what it is compared with
         int device = 0;                             ///< the one that is shown large
-        const GroupMemory* groups = nullptr;        ///< under a recording: what is predicted of its members
+        std::optional<PendingMemory> pending{};     ///< of the prediction: it has no curves
     };
     /// The curves are copied, since the axis may change while the document is between two predictions.
     void showDesign(const Content& content);

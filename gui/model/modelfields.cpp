@@ -186,8 +186,12 @@ void ModelFields::showPredicted(const Design& design, const Prediction* predicti
             const Bytes peak = metrics.devices[fullest].peakBytes;
             const Bytes limit =
                 fullest < std::ssize(design.cluster.devices) ? design.cluster.devices[fullest].memory : 0;
-            facts.push_back({tr("peak, %1").arg(deviceLabel(design, fullest)), sizeText(peak), source,
-                             limit > 0 && peak > limit ? Tone::Bad : Tone::Plain});
+            if (isMemoryPending(design, *prediction))
+                facts.push_back({tr("peak"), QStringLiteral("…"),
+                                 tr("What the members of the groups hold is not known yet"), Tone::Dim});
+            else
+                facts.push_back({tr("peak, %1").arg(deviceLabel(design, fullest)), sizeText(peak), source,
+                                 limit > 0 && peak > limit ? Tone::Bad : Tone::Plain});
             if (limit > 0)
                 facts.push_back({tr("of its memory"), sizeText(limit), tr("Of the cluster's description"), Tone::Dim});
         }

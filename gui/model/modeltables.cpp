@@ -57,6 +57,17 @@ ValueCell optimizerCell(const Design& design, const StageCosts& costs, const Sta
                 .arg(design.schedule.replicas())};
 }
 
+/// Where members of groups run: of each group's fullest one, once it is known.
+MemoryBreakdown memoryOf(const Design& design, const Prediction& prediction, MemberPredictor& members)
+{
+    if (!runsMemberByMember(design))
+        return memoryBreakdown(design, prediction);
+    if (!prediction.memoryOfMembers)
+        return {};
+    const MemberPredictor::Members found = members.members(design);
+    return memberBreakdown(design, found.prediction, found.stages->stages);
+}
+
 } // namespace
 
 void ModelWindow::refresh()
@@ -83,7 +94,7 @@ void ModelWindow::fillStages()
     const Design& design = m_document.design();
     MemoryBreakdown memory;
     if (m_document.prediction())
-        memory = memoryBreakdown(design, *m_document.prediction());
+        memory = memoryOf(design, *m_document.prediction(), *m_document.memberPredictor());
     std::vector<std::vector<ValueCell>> rows;
     for (std::size_t stage = 0; stage < design.costs.stages.size(); ++stage) {
         const StageCosts& costs = design.costs.stages[stage];

@@ -30,6 +30,8 @@
 #include <QStyle>
 #include <QVBoxLayout>
 
+#include <utility>
+
 namespace pipewright {
 
 namespace {
@@ -80,8 +82,8 @@ void addRow(QFormLayout* form, const QString& text, QWidget* field)
 
 } // namespace
 
-NewScheduleDialog::NewScheduleDialog(QWidget* parent)
-    : QDialog(parent), m_presets(std::make_unique<PresetLibrary>()),
+NewScheduleDialog::NewScheduleDialog(QWidget* parent, std::shared_ptr<MemberPredictor> members)
+    : QDialog(parent), m_members(std::move(members)), m_presets(std::make_unique<PresetLibrary>()),
       m_buttons(new QDialogButtonBox(QDialogButtonBox::Ok | QDialogButtonBox::Cancel, this))
 {
     setWindowTitle(tr("New schedule"));
@@ -334,7 +336,7 @@ void NewScheduleDialog::request()
     m_buttons->button(QDialogButtonBox::Ok)->setEnabled(false);
     m_state->setText(tr("working it out …"));
     try {
-        m_work.start([choice = choice()](const auto&) { return work(choice); },
+        m_work.start([this, choice = choice()](const auto&) { return work(choice); },
                      [this](const Outcome& outcome) { showOutcome(outcome); });
     } catch (const Error& error) {
         m_work.drop();
@@ -344,7 +346,7 @@ void NewScheduleDialog::request()
     }
 }
 
-NewScheduleDialog::Outcome NewScheduleDialog::work(const Choice& choice)
+NewScheduleDialog::Outcome NewScheduleDialog::work(const Choice& choice) const
 {
     Outcome outcome;
     outcome.diagnostics = choice.doubts;
@@ -353,7 +355,7 @@ NewScheduleDialog::Outcome NewScheduleDialog::work(const Choice& choice)
         if (choice.recompute != Recompute::None)
             outcome.design = withRecompute(
                 outcome.design, std::vector<Recompute>(outcome.design.schedule.deviceOfStage.size(), choice.recompute));
-        const Prediction prediction = predict(outcome.design);
+        const Prediction prediction = m_members->predictPlaced(outcome.design, MemberPredictor::Patience::Any);
         const Metrics& metrics = prediction.metrics;
         const int fullest = fullestDevice(metrics);
         outcome.numbers = {{tr("makespan"), durationText(metrics.makespan)},

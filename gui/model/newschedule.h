@@ -6,6 +6,7 @@
 #include "core/base/diagnostic.h"
 #include "core/base/recompute.h"
 #include "core/design/newdesign.h"
+#include "gui/document/memberpredictor.h"
 #include "gui/widgets/latestwork.h"
 
 #include <QDialog>
@@ -29,8 +30,9 @@ class NewScheduleDialog : public QDialog {
     Q_OBJECT
 
 public:
-    /// Throws Error when the presets cannot be found.
-    explicit NewScheduleDialog(QWidget* parent = nullptr);
+    /// Throws Error when the presets cannot be found. `members`: of groups, as the Document's.
+    explicit NewScheduleDialog(QWidget* parent = nullptr,
+                               std::shared_ptr<MemberPredictor> members = std::make_shared<MemberPredictor>());
 
     /// Chooses a model of the person's own (presets/modelfile.h), beside the presets.
     void chooseModelFile(const QString& path);
@@ -56,11 +58,12 @@ private:
     };
     Choice choice() const; ///< throws Error
     void request();
-    static Outcome work(const Choice& choice);
+    Outcome work(const Choice& choice) const; ///< on the worker
     void showOutcome(const Outcome& outcome);
     /// Writes each diagnostic below the field it speaks of; returns those that speak of none that is shown.
     Diagnostics markFields(const Diagnostics& diagnostics);
 
+    const std::shared_ptr<MemberPredictor> m_members;
     std::unique_ptr<PresetLibrary> m_presets;
     QComboBox* m_model;
     QSpinBox* m_sequence;

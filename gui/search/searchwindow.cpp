@@ -288,14 +288,15 @@ void SearchWindow::start()
             Qt::QueuedConnection);
     };
     options.progress = [this, here](const SearchProgress& now) { here([this, now] { follow(now); }); };
-    m_worker.start([this, here, base = m_base, options] {
+    m_worker.start([this, here, base = m_base, options, members = m_document.memberPredictor()] {
         try {
             auto found = std::make_shared<Found>();
             found->result = search(base, options);
             found->design = base;
             found->design.buildingBlock.reset();
             found->design.schedule = found->result.schedule;
-            found->prediction = std::make_shared<const Prediction>(predict(found->design));
+            found->prediction = std::make_shared<const Prediction>(
+                members->predictPlaced(found->design, MemberPredictor::Patience::Any));
             here([this, found] { settle(found); });
         } catch (const Error& error) {
             here([this, why = wordsOf(error.diagnostics())] { refuse(why); });

@@ -300,7 +300,10 @@ void TradeOffWindow::refreshList()
 void TradeOffWindow::refreshPresent()
 {
     std::optional<TradeOff> present;
-    if (const Prediction* prediction = m_document.prediction()) {
+    std::optional<Prediction> own; // of the groups' own schedules, as all that it is compared with
+    if (m_document.prediction() && runsMemberByMember(m_document.design()))
+        own = predictPlaced(m_document.design());
+    if (const Prediction* prediction = own ? &*own : m_document.prediction()) {
         present.emplace();
         present->bubble = prediction->metrics.rateMakespan;
         for (const DeviceMetrics& device : prediction->metrics.devices) {

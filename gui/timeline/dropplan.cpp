@@ -119,7 +119,8 @@ QString nameOfPlace(const Design& design, int device, int index, const Block& bl
                          : TimelineView::tr("%1 first on %2").arg(blockText(block), deviceLabel(design, device));
 }
 
-void finishExactly(const Design& design, const Prediction* present, DropPlan& plan)
+void finishExactly(const Design& design, const Prediction* present, MemberPredictor& members,
+                   MemberPredictor::Patience patience, DropPlan& plan)
 {
     plan.legal = !hasErrors(plan.edit.diagnostics);
     const std::optional<EditRequest> remedy =
@@ -128,7 +129,7 @@ void finishExactly(const Design& design, const Prediction* present, DropPlan& pl
     plan.pending = plan.live = false;
     if (plan.legal && plan.changes) {
         try {
-            plan.prediction = std::make_shared<const Prediction>(predictPlaced(*plan.edit.design));
+            plan.prediction = std::make_shared<const Prediction>(members.predictPlaced(*plan.edit.design, patience));
             plan.layout = std::make_shared<const TimelineLayout>(plan.prediction->program, plan.prediction->timeline,
                                                                  plan.edit.design->schedule.devices());
         } catch (const Error& error) {
@@ -158,6 +159,8 @@ QString describeChange(const Design& design, const Prediction& before, const Pre
                                / static_cast<double>(before.metrics.makespan);
         result = TimelineView::tr("step %1%2\u00a0%").arg(sign(percent), locale.toString(std::abs(percent), 'f', 1));
     }
+    if (isMemoryPending(design, before) || isMemoryPending(design, after))
+        return result + TimelineView::tr(", memory after the drop");
     // The largest increase is shown; only where nothing grows the largest decrease.
     int device = -1;
     Bytes change = 0;

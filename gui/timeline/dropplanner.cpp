@@ -130,7 +130,8 @@ DropPlan DropPlanner::planPlacing(DropPlan plan, int home, const TimelineLayout&
         if (hasErrors(plan.edit.diagnostics))
             snapPlacing(layout, target, plan);
         plan.title = nameOfPlace(design, plan.device, plan.index, block);
-        finishExactly(design, m_document.prediction(), plan);
+        finishExactly(design, m_document.prediction(), *m_document.memberPredictor(), MemberPredictor::Patience::Quick,
+                      plan);
     }
     return plan;
 }
@@ -334,7 +335,8 @@ const Diagnostics& DropPlanner::whyNotBeyond(int device, int position, bool late
 void DropPlanner::decideExactly(DropPlan& plan)
 {
     plan.edit = m_document.tryEdit(*plan.request);
-    finishExactly(m_document.design(), m_document.prediction(), plan);
+    finishExactly(m_document.design(), m_document.prediction(), *m_document.memberPredictor(),
+                  MemberPredictor::Patience::Quick, plan);
 }
 
 /// Decides a plan that reorders one device.
@@ -421,9 +423,9 @@ void DropPlanner::later(DropPlan plan)
     plan.prediction.reset(); // it belongs to this thread
     m_start = [this, plan = std::move(plan), generation = m_generation] {
         m_worker.start([this, plan, generation, design = m_document.sharedDesign(),
-                        present = m_document.sharedPrediction()]() mutable {
+                        present = m_document.sharedPrediction(), members = m_document.memberPredictor()]() mutable {
             plan.edit = Document::tryEdit(*plan.request, design, present.get());
-            finishExactly(*design, present.get(), plan);
+            finishExactly(*design, present.get(), *members, MemberPredictor::Patience::Any, plan);
             QMetaObject::invokeMethod(
                 this,
                 [this, plan, generation] {

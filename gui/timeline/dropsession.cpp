@@ -98,7 +98,8 @@ void DropSession::show(bool confirmed)
         layouts.setPreview(nullptr);
         return;
     }
-    m_headers = laneHeaders(m_plan->live ? m_document.design() : *m_plan->edit.design, prediction);
+    m_headers = laneHeaders(m_plan->live ? m_document.design() : *m_plan->edit.design, prediction, nullptr,
+                            Side::Predicted, pendingUntilDrop().words);
     if (m_plan->live)
         layouts.previewRetimed(*prediction, m_plan->device, std::get<ReorderDevice>(*m_plan->request).positions,
                                m_plan->changedFrom);

@@ -42,7 +42,7 @@ void LaneCanvas::refreshHeaders()
 {
     const Document::Overlay* trace = m.document.overlay();
     m_headers = laneHeaders(m.document.design(), m.document.prediction(), trace ? &trace->comparison : nullptr,
-                            m.document.side());
+                            m.document.side(), m.document.pendingMemory().value_or(PendingMemory{}).words);
 }
 
 void LaneCanvas::show(Mark mark, bool on)

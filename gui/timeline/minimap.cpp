@@ -53,6 +53,7 @@ Minimap::Minimap(TimelineView& timeline, QWidget* parent) : QWidget(parent), m_t
     connect(&timeline.document(), &Document::designChanged, this, &Minimap::fitHeight);
     connect(&timeline.document(), &Document::designChanged, this, &Minimap::drop);
     connect(&timeline.document(), &Document::designChanged, this, &Minimap::describe);
+    connect(&timeline.document(), &Document::memoryChanged, this, &Minimap::drop);
     connect(&timeline.document(), &Document::overlayChanged, this, &Minimap::drop);
     connect(&timeline.document(), &Document::sideChanged, this, &Minimap::drop);
 }

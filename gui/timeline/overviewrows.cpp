@@ -59,7 +59,9 @@ OverviewRows::Numbers OverviewRows::numbers(int row, bool measured) const
     for (std::size_t d = first; d < std::min(static_cast<std::size_t>(last), metrics.devices.size()); ++d) {
         if (metrics.makespan > 0)
             numbers.busy += static_cast<double>(metrics.devices[d].busy) / static_cast<double>(metrics.makespan);
-        std::optional<Bytes> peak = metrics.devices[d].peakBytes;
+        std::optional<Bytes> peak;
+        if (!isMemoryPending(document.design(), *prediction))
+            peak = metrics.devices[d].peakBytes;
         if (overlay)
             peak = d < overlay->comparison.devices.size() ? overlay->comparison.devices[d].measuredPeak : std::nullopt;
         if (peak <= numbers.peak)

@@ -138,11 +138,12 @@ QString pairOfSizes(Bytes predicted, Bytes measured)
 } // namespace
 
 std::vector<LaneHeader> laneHeaders(const Design& design, const Prediction* prediction, const Comparison* recording,
-                                    Side side)
+                                    Side side, const QString& pending)
 {
     const int devices = design.schedule.devices();
     std::vector<LaneHeader> headers(devices);
     const bool ofRecording = recording && side != Side::Predicted;
+    const bool isPending = prediction && isMemoryPending(design, *prediction);
     const auto recordedPeak = [&](std::size_t index) -> std::optional<Bytes> {
         return ofRecording && index < recording->devices.size() ? recording->devices[index].measuredPeak : std::nullopt;
     };
@@ -151,7 +152,7 @@ std::vector<LaneHeader> laneHeaders(const Design& design, const Prediction* pred
     if (prediction) {
         for (std::size_t device = 0; device < prediction->metrics.devices.size(); ++device) {
             const DeviceMetrics& metrics = prediction->metrics.devices[device];
-            largestPeak = std::max({largestPeak, metrics.peakBytes, recordedPeak(device).value_or(0)});
+            largestPeak = std::max({largestPeak, isPending ? 0 : metrics.peakBytes, recordedPeak(device).value_or(0)});
             largestActivations = std::max(largestActivations, metrics.peakActivations);
         }
     }
@@ -168,6 +169,10 @@ std::vector<LaneHeader> laneHeaders(const Design& design, const Prediction* pred
         const DeviceMetrics& metrics = prediction->metrics.devices[device];
         if (ofRecording && !recordedPeak(device)) {
             header.memory = tr("not recorded");
+            continue;
+        }
+        if (isPending && !ofRecording) {
+            header.memory = pending;
             continue;
         }
         const Bytes peak = recordedPeak(device).value_or(metrics.peakBytes);
@@ -187,7 +192,8 @@ std::vector<LaneHeader> laneHeaders(const Design& design, const Prediction* pred
             header.memory = tr("peak %1\u00a0×").arg(QLocale::c().toString(metrics.peakActivations, 'f', 1));
         }
         if (ofRecording && side == Side::Both)
-            header.memory = pairOfSizes(recording->devices[device].predictedPeak, peak);
+            header.memory = isPending ? pairText(pending, sizeText(peak))
+                                      : pairOfSizes(recording->devices[device].predictedPeak, peak);
     }
     return headers;
 }

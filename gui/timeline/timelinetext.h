@@ -9,9 +9,10 @@
 namespace pipewright {
 
 /// One per device of the schedule. `prediction` may be null: then without memory. With a recording, memory is of the
-/// side that is asked for.
+/// side that is asked for. `pending` stands for the members' memory while the prediction has it not.
 std::vector<LaneHeader> laneHeaders(const Design& design, const Prediction* prediction,
-                                    const Comparison* recording = nullptr, Side side = Side::Predicted);
+                                    const Comparison* recording = nullptr, Side side = Side::Predicted,
+                                    const QString& pending = QStringLiteral("…"));
 
 /// "stages 0, 7" and the layers they hold, in full.
 QString laneDescription(const Design& design, int device);

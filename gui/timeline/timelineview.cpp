@@ -96,6 +96,10 @@ void TimelineView::followDocument()
                 d->edits.refuse(diagnostics, request);
             });
     connect(&document, &Document::designChanged, this, &TimelineView::reload);
+    connect(&document, &Document::memoryChanged, this, [this] {
+        d->canvas.refreshHeaders();
+        viewport()->update();
+    });
     connect(&document, &Document::overlayChanged, this, &TimelineView::reloadOverlay);
     connect(&document, &Document::sideChanged, this, &TimelineView::reloadOverlay);
     connect(&document, &Document::pathChanged, this, [this] {

@@ -116,7 +116,7 @@ private Q_SLOTS:
         const auto text = [&list](std::size_t family) { return list.list()->topLevelItem(int(family))->text(2); };
         QCOMPARE(text(present) + QStringLiteral("\u00a0GiB"), sizeText(peak));
         QCOMPARE(text(gpipe) + QStringLiteral("\u00a0GiB"),
-                 sizeText(list.estimates()[gpipe]->peakBytes, Bytes{100} << 30));
+                 sizeText(list.estimates()[gpipe]->peakBytes.value(), Bytes{100} << 30));
         const auto isRed = [&list](std::size_t family) {
             const QTreeWidgetItem* item = list.list()->topLevelItem(int(family));
             const QImage picture = list.list()->viewport()->grab(list.list()->visualItemRect(item)).toImage();

@@ -113,7 +113,8 @@ private Q_SLOTS:
         fixture.document().select(Block{Op::F, 0, 0, 0});
         QTRY_VERIFY_WITH_TIMEOUT(!list.isSearching(), 60'000);
         for (std::size_t f = 0; f < families().size(); ++f)
-            estimates.push_back(FamilyEstimates::estimate(fixture.document().design(), f));
+            estimates.push_back(
+                FamilyEstimates::estimate(fixture.document().design(), f, *fixture.document().memberPredictor()));
         list.setEstimates(estimates);
         const auto offered =
             std::find_if(list.cards().begin(), list.cards().end(), [](const auto& c) { return c.family.has_value(); });

@@ -376,7 +376,7 @@ private Q_SLOTS:
     {
         const Design base = exampleDesign();
         for (std::size_t i = 0; i < std::min<std::size_t>(families().size(), 4); ++i) {
-            const FamilyEstimate estimate = FamilyEstimates::estimate(base, i);
+            const FamilyEstimate estimate = FamilyEstimates::estimate(base, i, *std::make_shared<MemberPredictor>());
             if (!estimate.possible) {
                 QVERIFY(!estimate.reason.isEmpty());
                 continue;

@@ -74,14 +74,14 @@ private Q_SLOTS:
         Document& document = fixture.document();
         document.reset(test::groupDesign("1f1b", {{1e9, 5e8}, {2e9}}, 4));
         document.setOverlay(recordRun(document, fixture.folder.filePath(QStringLiteral("run.db")), 1.25));
-        QTRY_VERIFY_WITH_TIMEOUT(document.groupMemory() != nullptr, 60'000);
+        QTRY_VERIFY_WITH_TIMEOUT(!document.pendingMemory(), 60'000);
         const MemberForecast::Members* const members = fixture.window.timeline().memberForecast().members();
         QVERIFY(members != nullptr);
         Bytes fullest = 0;
         for (const MemberForecast::Member& member : members->ofDevice[0])
             fullest = std::max(fullest, member.peakBytes);
         // Otherwise nothing here would tell the members' peaks from the groups' estimate.
-        QVERIFY(document.prediction()->program.devices[0].peakBytes != fullest);
+        QVERIFY(predict(document.design()).program.devices[0].peakBytes != fullest);
         for (const int step : {Document::medianStep, Document::typicalStep}) {
             document.setOverlay(document.overlayPath(), step);
             QCOMPARE(document.overlay()->comparison.devices[0].predictedPeak, fullest);
