@@ -91,29 +91,46 @@ CudaBlockMarks::~CudaBlockMarks()
 
 void CudaBlockMarks::begin(TaskId task, const char* label)
 {
+    m_task = task;
+    m_label = label;
     m_stream.gpu().check(m_stream.gpu().table->beginBlock(label, task), "name a block");
 }
 
-void CudaBlockMarks::end()
+void CudaBlockMarks::end(const InTurn* turn)
 {
     const CudaGpu& gpu = m_stream.gpu();
     if (m_captured != none) {
         Graph& captured = m_graphs[m_captured];
         m_captured = none;
         gpu.check(gpu.table->endCapture(m_stream.handle(), &captured.graph), "capture a block");
-        gpu.check(gpu.table->launchGraph(captured.graph, m_stream.handle()), "launch a captured block");
+        launch(captured.graph, turn);
     }
     gpu.check(gpu.table->endBlock(), "name a block");
 }
 
-bool CudaBlockMarks::replay(TaskId task)
+void CudaBlockMarks::launch(void* graph, const InTurn* turn)
+{
+    const CudaGpu& gpu = m_stream.gpu();
+    const auto give = [&] {
+        gpu.check(gpu.table->launchGraph(gpu.index, graph, m_stream.handle()), "launch a captured block");
+    };
+    if (!turn)
+        return give();
+    (*turn)([&] { // by another thread, to which the block has to be named, too
+        gpu.check(gpu.table->beginBlock(m_label, m_task), "name a block");
+        give();
+        gpu.check(gpu.table->endBlock(), "name a block");
+    });
+}
+
+bool CudaBlockMarks::replay(TaskId task, const InTurn* turn)
 {
     const CudaGpu& gpu = m_stream.gpu();
     if (m_graphs.size() <= task)
         m_graphs.resize(task + 1);
     Graph& each = m_graphs[task];
     if (each.graph) {
-        gpu.check(gpu.table->launchGraph(each.graph, m_stream.handle()), "launch a captured block");
+        launch(each.graph, turn);
         return true;
     }
     if (++each.seen == 2) {

@@ -46,7 +46,8 @@ private:
 };
 
 /// Tells profilers where blocks begin and end, and captures blocks as graphs: in their second step, since the first
-/// may still load kernels.
+/// may still load kernels. What members of a group do together is captured with the calls of NCCL that the owner of the
+/// GPU makes meanwhile, and its graphs are launched by that owner, as those calls would be.
 class CudaBlockMarks final : public BlockMarks {
 public:
     /// Places for graphs are made as tasks come, in the first step.
@@ -56,17 +57,21 @@ public:
     CudaBlockMarks& operator=(const CudaBlockMarks&) = delete;
 
     void begin(TaskId task, const char* label) override;
-    void end() override;
-    bool replay(TaskId task) override;
+    void end(const InTurn* turn) override;
+    bool replay(TaskId task, const InTurn* turn) override;
 
 private:
     struct Graph {
         int seen = 0;
         void* graph = nullptr;
     };
+    void launch(void* graph, const InTurn* turn);
+
     const CudaStream& m_stream;
     std::vector<Graph> m_graphs; ///< per task
     TaskId m_captured = none;    ///< is being captured
+    TaskId m_task = none;        ///< that was begun
+    const char* m_label = "";
 };
 
 } // namespace pipewright

@@ -24,7 +24,7 @@ void* handleOf(Stream& stream)
     return static_cast<CudaStream&>(stream).handle();
 }
 
-/// What each member of a group asks of NCCL next, one at a time.
+/// What each member of a group in this process asks of NCCL next, one at a time.
 class NcclTurns {
 public:
     explicit NcclTurns(std::vector<NcclOwner*> owners) : m_owners(std::move(owners)), m_turns(m_owners.size())
@@ -36,8 +36,6 @@ public:
         }
     }
 
-    /// By the member's thread. Returns when the owner has made the calls, of which it throws what they threw, or when
-    /// the group has been aborted.
     void take(int rank, const std::function<void()>& calls)
     {
         std::unique_lock lock(m_mutex);
@@ -58,7 +56,6 @@ public:
         if (own.failure)
             std::rethrow_exception(std::exchange(own.failure, nullptr));
     }
-    /// From any thread: nobody waits for the others any more.
     void abort()
     {
         {
@@ -100,15 +97,31 @@ private:
     bool m_aborted = false;
 };
 
+class LocalTurn final : public NcclTurn {
+public:
+    LocalTurn(std::shared_ptr<NcclTurns> turns, int rank) : m_turns(std::move(turns)), m_rank(rank) {}
+    void take(const std::function<void()>& calls) override { m_turns->take(m_rank, calls); }
+    void abort() override { m_turns->abort(); }
+
+private:
+    const std::shared_ptr<NcclTurns> m_turns;
+    const int m_rank;
+};
+
 /// What the owner calls for it and an abort from another thread exclude each other: an abort frees what calls use. A
 /// group of calls is one call in this.
 class NcclMember final : public Communicator {
 public:
-    NcclMember(const CudaGpu& gpu, void* member, int rank, std::shared_ptr<NcclTurns> turns)
-        : m_gpu(gpu), m_table(*gpu.table), m_member(member), m_rank(rank), m_turns(std::move(turns))
+    NcclMember(const CudaGpu& gpu, void* member, std::unique_ptr<NcclTurn> turn)
+        : m_gpu(gpu), m_table(*gpu.table), m_member(member), m_turn(std::move(turn))
     {
     }
-    ~NcclMember() override { m_table.ncclClose(m_member); }
+    ~NcclMember() override
+    {
+        if (!m_turn->canClose())
+            m_table.ncclAbort(m_member);
+        m_table.ncclClose(m_member);
+    }
     NcclMember(const NcclMember&) = delete;
     NcclMember& operator=(const NcclMember&) = delete;
 
@@ -160,12 +173,21 @@ public:
     {
         m_grouped = false;
         const std::vector<Call> calls = std::exchange(m_calls, {});
-        m_turns->take(m_rank, [&] { make(calls); });
+        m_turn->take([&] { make(calls); });
+    }
+    void inTurn(const std::function<void()>& give) override
+    {
+        m_turn->take([&] {
+            const std::lock_guard lock(m_mutex);
+            if (!m_aborted) // what was captured uses what an abort has freed
+                give();
+        });
     }
     void abort() override
     {
-        m_turns->abort();
+        m_turn->abort();
         const std::lock_guard lock(m_mutex);
+        m_aborted = true;
         m_table.ncclAbort(m_member);
     }
 
@@ -203,14 +225,19 @@ private:
     CudaGpu m_gpu;
     const PipewrightCudaTable& m_table;
     void* const m_member;
-    const int m_rank;
-    const std::shared_ptr<NcclTurns> m_turns;
+    const std::unique_ptr<NcclTurn> m_turn;
     std::mutex m_mutex;        ///< held while NCCL is called
+    bool m_aborted = false;    ///< guarded by it
     std::vector<Call> m_calls; ///< of the group that was begun
     bool m_grouped = false;
 };
 
 } // namespace
+
+std::unique_ptr<Communicator> createNcclMember(const CudaGpu& gpu, void* member, std::unique_ptr<NcclTurn> turn)
+{
+    return std::make_unique<NcclMember>(gpu, member, std::move(turn));
+}
 
 std::string whyNotJoined(const PipewrightCudaTable& table, std::span<void* const> members, Nanoseconds deadline,
                          const std::string& late, const std::function<std::string()>& failureReason)
@@ -275,7 +302,8 @@ std::vector<std::unique_ptr<Communicator>> joinNccl(std::span<const CudaGpu> gpu
     std::vector<std::unique_ptr<Communicator>> members;
     for (void* member : joinGroup(gpus, 0, deadline)) {
         const std::size_t rank = members.size();
-        members.push_back(std::make_unique<NcclMember>(gpus[rank], member, static_cast<int>(rank), turns));
+        members.push_back(
+            createNcclMember(gpus[rank], member, std::make_unique<LocalTurn>(turns, static_cast<int>(rank))));
     }
     return members;
 }

@@ -13,6 +13,22 @@
 
 namespace pipewright {
 
+/// When a member of a group has its calls made: when all members have come to theirs.
+class NcclTurn {
+public:
+    virtual ~NcclTurn() = default;
+    /// By the member's thread. Returns when the owner of its GPU has made the calls, of which it throws what they
+    /// threw, or when the group has been aborted.
+    virtual void take(const std::function<void()>& calls) = 0;
+    /// From any thread: nobody waits for the others any more.
+    virtual void abort() = 0;
+    /// Whether the others are there to leave the group together, which NCCL waits for.
+    virtual bool canClose() const { return true; }
+};
+
+/// Of a rank that has joined its group and is warmed up; closes it.
+std::unique_ptr<Communicator> createNcclMember(const CudaGpu& gpu, void* member, std::unique_ptr<NcclTurn> turn);
+
 /// The handles of the GPUs' ranks in a group of their own, connected and warmed up; at most so many multiprocessors for
 /// an operation, 0: as NCCL likes. Throws Error, after which the calling thread may go on to use NCCL.
 std::vector<void*> joinGroup(std::span<const CudaGpu> gpus, int multiprocessors, Nanoseconds deadline);

@@ -12,7 +12,7 @@
 extern "C" {
 #endif
 
-enum { PIPEWRIGHT_CUDA_ABI = 12, PIPEWRIGHT_NCCL_NAME = 128 };
+enum { PIPEWRIGHT_CUDA_ABI = 13, PIPEWRIGHT_NCCL_NAME = 128 };
 #define PIPEWRIGHT_CUDA_ENTRY "pipewrightCudaTable"
 
 typedef struct PipewrightCudaDevice {
@@ -96,7 +96,7 @@ typedef struct PipewrightCudaTable {
     /* Between the two calls what is issued on the stream is only noted. */
     int (*beginCapture)(void* stream);
     int (*endCapture)(void* stream, void** graph);
-    int (*launchGraph)(void* graph, void* stream);
+    int (*launchGraph)(int32_t device, void* graph, void* stream); /* the stream's, by whatever thread */
     int (*destroyGraph)(void* graph);
 
     /* Between the two calls what the calling thread issues is part of the block: an NVTX range, a recorder's label. */

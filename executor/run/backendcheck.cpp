@@ -16,6 +16,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 #include <unistd.h>
 
 namespace pipewright {
@@ -102,6 +103,28 @@ void noteOfGroups(const Design& design, const RunMeans& means, Diagnostics& foun
     }
 }
 
+/// Members on one GPU are not connected by NCCL, and what they do together cannot be captured.
+void refuseSharedGpus(const Design& design, const RunMeans& means, BackendCheck& check)
+{
+    const std::vector<GpuShare> shares = gpusOfRun(design, means);
+    std::size_t next = 0;
+    for (int d = 0; d < design.schedule.devices() && !shares.empty(); ++d) {
+        const DeviceSpec& spec = design.cluster.devices[static_cast<std::size_t>(d)];
+        std::set<int> gpus;
+        const std::size_t members = spec.group ? spec.group->devices.size() : 1;
+        for (std::size_t m = 0; m < members; ++m)
+            gpus.insert(shares.at(next++).gpu);
+        if (gpus.size() == members)
+            continue;
+        check.trains = false;
+        check.found.push_back({Severity::Error, "--graphs",
+                               fmt::format("{} members of device {} are on {} of the machine's GPUs: NCCL does not "
+                                           "connect them, and copies that the host waits for cannot be captured",
+                                           members, d, gpus.size()),
+                               "give every member a GPU of its own, or leave --graphs out"});
+    }
+}
+
 } // namespace
 
 RunMeans meansOf(const RunOptions& options)
@@ -185,9 +208,12 @@ BackendCheck checkForBackend(const Design& design, const RunMeans& means)
                 note(check.found, reason.where, "run with timed blocks instead of training: " + reason.what,
                      reason.hint);
     }
-    if (means.graphs && !hasErrors(check.found) && runsMembers(design, means))
-        note(check.found, "--graphs", "members of groups issue what they do one by one, and not as graphs",
-             "leave --graphs out, or use a cluster without groups");
+    if (means.graphs && !check.trains && !hasErrors(check.found))
+        note(check.found, "--graphs", "blocks that only take their time are not captured as graphs",
+             "leave --graphs out");
+    // Of processes a number is that of a GPU on the process's own machine.
+    if (means.graphs && check.trains && means.backend == "cuda" && runsMembers(design, means))
+        refuseSharedGpus(design, means, check);
     if (!check.trains && !hasErrors(check.found))
         noteOfGroups(design, means, check.found);
     if (check.trains)

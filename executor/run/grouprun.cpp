@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 namespace pipewright {
 
@@ -120,7 +121,22 @@ std::vector<Bytes> GroupRun::shownOf(const std::vector<Bytes>& ofMembers) const
     return shown;
 }
 
-void noteOtherRoom(const GroupRun& run, const Design& given, bool processes, Diagnostics& notes)
+void requireCapture(const GroupRun& run, Backend& backend)
+{
+    for (int group = 0; group < std::ssize(run.stages.membersOfDevice); ++group) {
+        std::vector<int> members(static_cast<std::size_t>(run.stages.membersOfDevice[static_cast<std::size_t>(group)]));
+        std::iota(members.begin(), members.end(), run.stages.firstOf(group));
+        if (members.size() > 1 && !backend.hasCommunicators(members))
+            throw Error("--graphs",
+                        fmt::format("the {} members of device {} copy from each other when the host has seen that all "
+                                    "are there, which cannot be captured: NCCL does not connect them",
+                                    members.size(), group),
+                        "give every member a GPU of its own, where NCCL is there and --link is not copy, or leave "
+                        "--graphs out");
+    }
+}
+
+void noteOtherRoom(const GroupRun& run, const Design& given, bool copies, Diagnostics& notes)
 {
     const GroupRun together(given, true);
     for (std::size_t d = 0; d < run.members.program.devices.size(); ++d) {
@@ -130,9 +146,9 @@ void noteOtherRoom(const GroupRun& run, const Design& given, bool processes, Dia
             continue;
         notes.push_back({Severity::Note, "--backend",
                          fmt::format("{}: device {} needs {} instead of {}",
-                                     processes ? "members in processes of their own have copies of what the others "
-                                                 "send them"
-                                               : "members on GPUs have room for what they move together",
+                                     copies ? "members in processes of their own have copies of what the others "
+                                              "send them"
+                                            : "members on GPUs have room for what they move together",
                                      d, exactSize(here), exactSize(there)),
                          "use --backend host for the bytes that predict says"});
         return;

@@ -50,9 +50,12 @@ struct GroupRun : MeasuredGroups {
 /// Unset where no members run. `gpus`: of a backend whose devices are GPUs of this process.
 std::optional<GroupRun> groupRunOf(const Design& design, const RunOptions& options, bool trains, Backend* gpus);
 
+/// Throws Error where blocks of the run's members cannot be captured as graphs.
+void requireCapture(const GroupRun& run, Backend& backend);
+
 /// Adds a note where members that are processes or GPUs need other room than threads, of which predictions are: the
-/// first device's.
-void noteOtherRoom(const GroupRun& run, const Design& given, bool processes, Diagnostics& notes);
+/// first device's. `copies`: they are processes without GPUs.
+void noteOtherRoom(const GroupRun& run, const Design& given, bool copies, Diagnostics& notes);
 
 /// Puts the members' records together to the groups': a block lasts from its first part to its last, on whatever
 /// member; parts and collectives go into the trace as what lies under the block.

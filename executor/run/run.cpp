@@ -55,6 +55,8 @@ public:
             requirePlace(fault, m_program, options.steps, "--inject");
         if (m_trains && !m_groups)
             fitToDevices(m_design, m_program, m_backend->device(0).capabilities().flashAttention, m_result.notes);
+        if (m_groups && m_trains && options.runtime.captureBlocks)
+            requireCapture(*m_groups, *m_backend);
         m_result.speaks = !m_peers || m_peers->self() == 0;
         for (int d = 0; m_peers && d < m_peers->count(); ++d) {
             m_result.clockOffsets.push_back(m_peers->clockOffset(d));

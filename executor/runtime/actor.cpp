@@ -135,9 +135,9 @@ void Actor::issue(const PlannedInstruction& instruction, const TaskContext& cont
     m_marks->begin(instruction.task, m_labels[m_instruction.load(std::memory_order_relaxed)].c_str());
     if (update)
         m_run.work->update(context);
-    else if (!m_capture || !m_run.work->repeats(*context.task) || !m_marks->replay(instruction.task))
+    else if (!m_capture || !m_run.work->repeats(*context.task) || !m_marks->replay(instruction.task, nullptr))
         m_run.work->compute(context);
-    m_marks->end();
+    m_marks->end(nullptr);
 }
 
 bool Actor::execute(const PlannedInstruction& instruction)

@@ -26,14 +26,17 @@ bool Actor::collective(const PlannedInstruction& instruction)
         return false;
     setState(State::Running);
     makeProgress();
-    m_run.work->beforeCollective(contextOf(instruction));
+    const TaskContext context = contextOf(instruction);
+    m_run.work->beforeCollective(context);
     const Nanoseconds start = m_run.options.virtualClock ? *latest : now();
     const std::size_t startPlace = m_stopwatch ? mark() : 0;
+    const InTurn turn = [this, &context](const std::function<void()>& give) { m_run.work->inTurn(context, give); };
     if (m_marks)
         m_marks->begin(instruction.task, m_labels[m_instruction.load(std::memory_order_relaxed)].c_str());
-    m_run.work->collective(contextOf(instruction));
+    if (!m_marks || !m_capture || !m_run.work->repeats(task) || !m_marks->replay(instruction.task, &turn))
+        m_run.work->collective(context);
     if (m_marks)
-        m_marks->end();
+        m_marks->end(&turn);
     if (m_run.options.virtualClock)
         m_clock = start + m_run.options.durations[instruction.task];
     if (m_run.stopped.load(std::memory_order_relaxed))

@@ -13,6 +13,7 @@
 #include "traces/store/tracewriter.h"
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -79,6 +80,10 @@ public:
     virtual Nanoseconds at(std::size_t place) const = 0;
 };
 
+/// Calls `give`, which gives a device's stream something, when it is its turn: other devices are given theirs in the
+/// same order.
+using InTurn = std::function<void(const std::function<void()>& give)>;
+
 /// What a device's blocks are called in a profiler of another maker; and blocks that were issued once and are
 /// issued again as a whole.
 class BlockMarks {
@@ -86,10 +91,11 @@ public:
     virtual ~BlockMarks() = default;
     /// Everything issued between the two calls belongs to the task.
     virtual void begin(TaskId task, const char* label) = 0;
-    virtual void end() = 0;
+    /// `turn`: of a captured block that other devices take part in; null: it is issued at once.
+    virtual void end(const InTurn* turn) = 0;
     /// True: the block was issued as it was captured. False: it is to be issued now, between begin() and end(), and
     /// is captured on the way.
-    virtual bool replay(TaskId) { return false; }
+    virtual bool replay(TaskId, const InTurn* /*turn*/) { return false; }
 };
 
 /// A copy that was carried out; task `none` when it was not.

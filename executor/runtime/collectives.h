@@ -35,6 +35,9 @@ public:
     virtual void broadcast(Stream& stream, std::span<float> data, int root) = 0;
     /// `to` is the root's alone.
     virtual void reduce(Stream& stream, std::span<const float> from, std::span<float> to, int root) = 0;
+    /// `give`, which gives the member's stream what was captured with calls of this, is called in the same turn for all
+    /// members, where these calls would be; not any more once aborted.
+    virtual void inTurn(const std::function<void()>& give) { give(); }
     /// From any thread: what is in flight ends, and nothing more can be done with it.
     virtual void abort() = 0;
 };

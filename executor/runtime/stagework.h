@@ -51,13 +51,15 @@ public:
     /// Whether this task, the second of an overlapped pair, is done when compute() of the first returns, since both ran
     /// at the same time.
     virtual bool endsWithFirst(TaskId) const { return false; }
-    /// Whether compute() of this task only issues, and the same in every step.
+    /// Whether compute() or collective() of this task only issues, and the same in every step.
     virtual bool repeats(const Task&) const { return false; }
     virtual void update(const TaskContext& context) = 0;
     /// Before a collective: waits for members in other processes, unless collective() itself waits for them.
     virtual void beforeCollective(const TaskContext&) {}
     /// Called by every member of the group, each from its own thread, after all have arrived.
     virtual void collective(const TaskContext&) {}
+    /// Of one that repeats: `give` gives the device's stream all of it, in its turn among what the members do together.
+    virtual void inTurn(const TaskContext&, const std::function<void()>& give) { give(); }
     /// Of devices that do things later than they are issued: whether none of them begins a collective before all have
     /// come to it. Otherwise they are waited for on the host.
     virtual bool collectivesOnStreams() const { return false; }

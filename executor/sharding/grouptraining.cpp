@@ -334,6 +334,20 @@ void GroupTraining::collective(const TaskContext& context)
     }
 }
 
+/// All of a block or nothing: who launches some of it does not make the tensors that the rest would read.
+bool GroupTraining::repeats(const Task& task) const
+{
+    const auto group = static_cast<std::size_t>(
+        m_stages.deviceOfCopy[static_cast<std::size_t>(m_stages.copyOf(task.stage, task.replica))]);
+    return m_stages.membersOfDevice[group] == 1 || m_collectives[group]->repeats();
+}
+
+void GroupTraining::inTurn(const TaskContext& context, const std::function<void()>& give)
+{
+    const auto group = static_cast<std::size_t>(m_program->groupOfDevice[static_cast<std::size_t>(context.device)]);
+    m_collectives[group]->inTurn(context.device - m_stages.firstOf(static_cast<int>(group)), give);
+}
+
 void GroupTraining::abort()
 {
     for (const auto& collectives : m_collectives)

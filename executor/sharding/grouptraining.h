@@ -38,6 +38,8 @@ public:
     void compute(const TaskContext& context) override;
     void update(const TaskContext& context) override;
     void collective(const TaskContext& context) override;
+    bool repeats(const Task& task) const override;
+    void inTurn(const TaskContext& context, const std::function<void()>& give) override;
     bool collectivesOnStreams() const override { return true; }
     void abort() override;
     Region sharedPart(const Task&, const BufferView& gradients) override { return gradients.region; }

@@ -51,6 +51,11 @@ public:
     /// The device's own: whether what it shows holds nothing but bf16 values, which go to other processes as such.
     char& narrow(int device) { return m_narrow[static_cast<std::size_t>(device)]; }
 
+    /// Whether a collective only issues, the same each time, so that it can be captured. It is then launched in the
+    /// device's turn among the others.
+    virtual bool repeats() const { return false; }
+    virtual void inTurn(int /*device*/, const std::function<void()>& give) { give(); }
+
     virtual Tensor allGather(int device, const Tensor& piece, const Cut& cut) = 0;
     virtual Tensor allReduce(int device, const Tensor& part) = 0;
     /// The device's own piece of the sum.

@@ -12,6 +12,8 @@ class PackedCollectives final : public MemberCollectives {
 public:
     PackedCollectives(std::vector<MemberDevice*> members, std::vector<std::unique_ptr<Communicator>> communicators);
 
+    bool repeats() const override { return true; }
+    void inTurn(int device, const std::function<void()>& give) override { communicator(device).inTurn(give); }
     Tensor allGather(int device, const Tensor& piece, const Cut& cut) override;
     Tensor allReduce(int device, const Tensor& part) override;
     Tensor reduceScatter(int device, const Tensor& part, const Cut& cut) override;

@@ -205,8 +205,10 @@ int endCapture(void* on, void** result)
     return code;
 }
 
-int launchGraph(void* handle, void* on)
+int launchGraph(int32_t device, void* handle, void* on)
 {
+    if (const int code = makeCurrent(device); code != 0)
+        return code;
     return check(cudaGraphLaunch(graph(handle), stream(on)));
 }
 

@@ -12,6 +12,7 @@
 #include "testmain.h"
 #include "traces/store/tracereader.h"
 
+#include <QFile>
 #include <QTemporaryDir>
 #include <QTest>
 
@@ -95,16 +96,12 @@ private Q_SLOTS:
             return createCudaBackend(countingTable(), setup);
         };
         options.trace = folder.filePath("run.db").toStdString();
-        options.runtime.captureBlocks = kernels;
         collectivesAsked = 0;
         const RunResult result = run(design, options);
         const bool byNccl = static_cast<CudaTransport>(transport) != CudaTransport::Copy;
         QCOMPARE(collectivesAsked > 0, byNccl);
         QCOMPARE(result.maths, std::string("training"));
         QCOMPARE(result.devices, 2 + members);
-        QCOMPARE(std::any_of(result.notes.begin(), result.notes.end(),
-                             [](const Diagnostic& note) { return note.where == "--graphs"; }),
-                 kernels);
         QCOMPARE(result.groups, threads.groups);
         QVERIFY2(result.gradients && result.gradients->holds(), result.gradients->worst.c_str());
         QVERIFY(nearlyEqual(result.losses, threads.losses));
@@ -136,6 +133,100 @@ private Q_SLOTS:
         QVERIFY(std::any_of(names.begin(), names.end(), [](const std::string& name) {
             return name.starts_with("all_") || name.starts_with("reduce_") || name.starts_with("grouped_");
         }));
+    }
+
+    void membersAreCapturedAsGraphsToTheSameBits_data()
+    {
+        QTest::addColumn<QString>("family");
+        QTest::addColumn<QString>("model");
+        int number = 4; // under the thread sanitizer both are among what is left
+        const auto row = [&number](const char* family, const char* model) {
+            if (!leftOut(number++))
+                QTest::addRow("%s, %s", family, model) << family << model;
+        };
+        row("1f1b", "gpt");
+        row("zb-h1", "experts");
+        row("interleaved-1f1b", "recomputes");
+        row("zb-h1", "megatron-sequence");
+        row("1f1b", "tied");
+    }
+    /// Every part of a block, and every collective of each member, is one graph, captured in the second step with what
+    /// NCCL does in it, and launched from then on.
+    void membersAreCapturedAsGraphsToTheSameBits()
+    {
+        QFETCH(QString, family);
+        QFETCH(QString, model);
+        ModelShape shape = model == "experts" ? groupExperts() : groupShape(4);
+        shape.tiedHead = model == "tied";
+        Design design = groupDesign(family.toStdString(), {{1e9, 5e8}, {1e9, 1e9}}, 4, shape);
+        if (model == "megatron-sequence")
+            design = withStrategy(design, sharding::Strategy::MegatronSequence);
+        if (model == "recomputes")
+            design = withRecompute(
+                design, std::vector<Recompute>(static_cast<std::size_t>(design.schedule.stages()), Recompute::Full));
+        const QTemporaryDir folder;
+        std::vector<QByteArray> dumps;
+        for (const bool graphs : {false, true}) {
+            forgetStandIns();
+            RunOptions options = onStandInGpus();
+            options.steps = 3;
+            options.createBackend = [](int devices) {
+                return createCudaBackend(standInTable(), standInSetup(devices));
+            };
+            options.dump = folder.filePath(graphs ? "graphs" : "streams").toStdString();
+            options.runtime.captureBlocks = graphs;
+            const RunResult result = run(design, options);
+            QVERIFY2(result.gradients && result.gradients->holds(), result.gradients->worst.c_str());
+            QCOMPARE(result.peakBytes, result.predictedPeakBytes);
+            QFile dump(QString::fromStdString(options.dump));
+            QVERIFY(dump.open(QIODevice::ReadOnly));
+            dumps.push_back(dump.readAll());
+            const GroupRun members(design, true);
+            double captured = 0;
+            for (const Task& task : members.members.program.tasks)
+                captured += task.kind == TaskKind::Compute      ? 1
+                            : task.kind == TaskKind::Collective ? task.peer - task.device + 1
+                                                                : 0;
+            QCOMPARE(standInReport().counted("graph launches"), graphs ? 2 * captured : 0.0);
+        }
+        QVERIFY(!dumps[0].isEmpty());
+        QVERIFY(dumps[0] == dumps[1]);
+    }
+
+    void whatCannotBeCapturedIsRefused()
+    {
+        Design design = groupDesign("1f1b", {{1e9, 5e8}, {1e9}}, 4);
+        RunOptions options = onStandInGpus(CudaTransport::Copy);
+        options.runtime.captureBlocks = true;
+        const std::string why = errorOf([&] { run(design, options); });
+        QVERIFY2(why.find("--graphs: error: the 2 members of device 0 copy from each other") != std::string::npos,
+                 why.c_str());
+        // Where a design says that members share a GPU it is known before.
+        RunMeans means{"cuda", RunOptions::Maths::Training, false, true, true};
+        QVERIFY(checkForBackend(design, means).found.empty());
+        Cluster members = *design.cluster.devices[0].group;
+        members.gpus = {{2, 8}, {2, 8}};
+        design.cluster.devices[0].group = std::make_shared<const Cluster>(members);
+        design.cluster.gpus = {{0, 0}, {1, 0}};
+        const BackendCheck check = checkForBackend(design, means);
+        QVERIFY(!check.trains && hasErrors(check.found));
+        QCOMPARE(check.found.front().where, std::string("--graphs"));
+        // Of a group of one nothing is done together.
+        const Design alone = groupDesign("1f1b", {{1e9}, {1e9}}, 4);
+        RunOptions copies = onStandInGpus(CudaTransport::Copy);
+        copies.runtime.captureBlocks = true;
+        QVERIFY(run(alone, copies).gradients->holds());
+    }
+
+    void aMemberThatFailsEndsTheOthersAmidGraphs()
+    {
+        RunOptions options = onStandInGpus();
+        options.steps = 3;
+        options.createBackend = [](int devices) { return createCudaBackend(standInTable(), standInSetup(devices)); };
+        options.runtime.captureBlocks = true;
+        options.runtime.faults = {{.kind = Fault::Kind::Throws, .device = 1, .step = 2, .instruction = 6}};
+        const std::string why = errorOf([&] { run(groupDesign("1f1b", {{1e9, 5e8}, {1e9, 1e9}}, 4), options); });
+        QVERIFY2(why.find("an injected fault made its maths fail") != std::string::npos, why.c_str());
     }
 
     void aMemberThatFailsEndsTheOthers_data()

@@ -294,18 +294,15 @@ private Q_SLOTS:
         QVERIFY(QString::fromStdString(found.front().what).contains("every group as one device"));
     }
 
-    void membersAreNotCapturedAsGraphsAndThatIsSaidBeforehand()
+    void blocksThatOnlyTakeTheirTimeAreNoGraphs()
     {
         const Design design = groupDesign("1f1b", {{1e9, 5e8}, {1e9}}, 4);
         RunMeans means{"cuda", RunOptions::Maths::Training, false, true};
         QVERIFY(checkForBackend(design, means).found.empty());
-        means.graphs = true;
-        const BackendCheck check = checkForBackend(design, means);
-        QCOMPARE(check.found.size(), std::size_t{1});
-        QCOMPARE(check.found.front().where, std::string("--graphs"));
-        QVERIFY(check.trains && !hasErrors(check.found));
-        const Design alone = groupDesign("1f1b", {{1e9}, {1e9}}, 4);
-        QVERIFY(checkForBackend(alone, means).found.empty());
+        means.maths = RunOptions::Maths::Timed;
+        const Diagnostics found = checkForBackend(design, means).found;
+        QVERIFY(!hasErrors(found));
+        QCOMPARE(found.front().where, std::string("--graphs"));
     }
 
     void whatGroupsDoNotTrainIsSaidBeforehand()

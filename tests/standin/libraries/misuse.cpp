@@ -352,6 +352,25 @@ const std::map<std::string, std::function<void()>> cases{
              DO(cudaStreamSynchronize, on);
          });
      }},
+    {"operationCapturedBySomeRanks",
+     [] {
+         ranks(2, [](int rank, ncclComm_t communicator, cudaStream_t on, float* data) {
+             if (rank == 0)
+                 DO(cudaStreamBeginCapture, on, cudaStreamCaptureModeThreadLocal);
+             DO(ncclAllReduce, data, data, 16, ncclFloat, ncclSum, communicator, on);
+             if (rank == 0) {
+                 cudaGraph_t graph = nullptr;
+                 cudaGraphExec_t made = nullptr;
+                 DO(cudaStreamEndCapture, on, &graph);
+                 DO(cudaGraphInstantiate, &made, graph, 0);
+                 DO(cudaGraphLaunch, made, on);
+                 DO(cudaStreamSynchronize, on);
+                 DO(cudaGraphExecDestroy, made);
+                 DO(cudaGraphDestroy, graph);
+             }
+             DO(cudaStreamSynchronize, on);
+         });
+     }},
     {"abortAmidACall",
      [] { amidACall([](ncclComm_t communicator, cudaStream_t, float*) { DO(ncclCommAbort, communicator); }); }},
     {"twoThreadsInACommunicator",

@@ -83,6 +83,7 @@ found productTooSmallAWorkspace "a workspace is not in the memory of the stream'
 
 found unequalSizes 'a receive of 32 bytes met a send of 64'
 found collectivesOfUnequalSizes 'collectives of different kind or size'
+found operationCapturedBySomeRanks 'captured by some ranks and issued by others'
 PIPEWRIGHT_STANDIN_FAIL=linger:1 found abortAmidACall 'a communicator was given back amid a call with it'
 PIPEWRIGHT_STANDIN_FAIL=linger:1 found twoThreadsInACommunicator 'a communicator was used by two threads at a time'
 found communicatorTwice 'a communicator was given back twice'

@@ -38,7 +38,17 @@ struct Transfer { ///< what one call asks for
     std::byte* to = nullptr;
     std::uint64_t count = 0, size = 1;
     ncclDataType_t type = ncclChar;
+    bool captured = false; ///< it is part of a graph
 };
+
+/// "Whether an operation launch is graph-captured is considered a collective property of that operation and therefore
+/// must be uniform over all ranks" (NCCL user guide, "Using NCCL with CUDA Graphs").
+void capturedByAll(bool all)
+{
+    if (!all)
+        broken("an operation was captured by some ranks and issued by others",
+               "NCCL user guide, Using NCCL with CUDA Graphs");
+}
 
 struct Grouped {
     int depth = 0;
@@ -108,6 +118,7 @@ struct Moving {
             std::memcpy(box.window, transfer.from + done, piece);
             box.bytes = piece;
             box.whole = whole;
+            box.captured = transfer.captured;
             done += piece;
             box.full = 1;
             over = whole == 0;
@@ -116,6 +127,7 @@ struct Moving {
         if (box.whole != whole)
             broken("a receive of " + std::to_string(whole) + " bytes met a send of " + std::to_string(box.whole),
                    "nccl.h, Receive: the same count");
+        capturedByAll(box.captured == transfer.captured);
         const std::uint64_t piece = std::min(box.bytes, whole - done);
         std::memcpy(transfer.to + done, box.window, piece);
         done += piece;
@@ -132,6 +144,7 @@ void collective(Group& group, const Transfer& t)
     own.count = t.count;
     own.type = t.type;
     own.root = static_cast<std::uint32_t>(t.peer);
+    own.captured = t.captured;
     if (!group.barrier())
         return;
     for (int other = 0; other < group.ranks; ++other) {
@@ -139,6 +152,7 @@ void collective(Group& group, const Transfer& t)
         if (part.kind != own.kind || part.count != own.count || part.type != own.type || part.root != own.root)
             broken("ranks of a communicator called collectives of different kind or size",
                    "NCCL user guide, Collective Operations");
+        capturedByAll(part.captured == own.captured);
     }
     const std::uint64_t bytes = t.count * t.size, all = static_cast<std::uint64_t>(group.ranks);
     const bool sums = t.kind == AllReduce || t.kind == Reduce || t.kind == ReduceScatter;
@@ -242,6 +256,7 @@ ncclResult_t add(Transfer transfer, cudaStream_t handle)
             return ncclInvalidUsage;
         if (transfer.peer < 0 || transfer.peer >= transfer.communicator->group->ranks)
             return ncclInvalidArgument;
+        transfer.captured = transfer.stream->capture != nullptr;
     }
     transfer.size = sizeOf(transfer.type);
     if (grouped.depth > 0) { // "Nothing will be started on the CUDA stream until ncclGroupEnd" (nccl.h, Group Start)

@@ -18,6 +18,7 @@ inline constexpr std::size_t windowBytes = std::size_t{32} << 10;
 struct Mailbox {
     std::atomic<std::uint32_t> full;
     std::uint64_t bytes, whole; ///< of this piece, and of the operation
+    bool captured;
     std::byte window[windowBytes];
 };
 
@@ -26,6 +27,7 @@ struct Part {
     std::atomic<std::uint64_t> come; ///< how many barriers it has come to
     std::uint32_t kind, type, root;
     std::uint64_t count;
+    bool captured;
     std::byte window[windowBytes];
 };
 
