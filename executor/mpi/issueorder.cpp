@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Process 0 matches offers by (channel, index): the first of two is kept, and the second has it answered to both sides.
-// Its answers are the total order in which everyone issues. Two messages up and two down per transfer or sum.
+// Its answers are the total order in which everyone issues. Two messages up and two down per transfer or sum, one each
+// way per member and turn of a group.
 #include "executor/mpi/issueorder.h"
 
 namespace pipewright {
@@ -37,8 +38,33 @@ void IssueOrder::offer(const Offer& own)
                    .b = 2 * std::int64_t{own.channel} + own.second});
 }
 
+/// The first member and how many there are stand where a pair's offer has its shape.
+void IssueOrder::offerOfGroup(std::uint32_t channel, std::uint32_t turn, int first, int members)
+{
+    m_hub.send(0, {.kind = RankHub::LinkReady,
+                   .link = 2 * m_processes * m_processes,
+                   .sequence = turn,
+                   .a = std::int64_t{first} * m_processes + members - 1,
+                   .b = 2 * std::int64_t{channel}});
+}
+
+void IssueOrder::receivedOfGroup(const Message& message)
+{
+    const auto channel = static_cast<std::uint32_t>(message.b / 2);
+    const int first = static_cast<int>(message.a / m_processes),
+              members = static_cast<int>(message.a % m_processes) + 1;
+    const auto come = m_come.try_emplace({channel, message.sequence}, 0).first;
+    if (++come->second < members)
+        return;
+    m_come.erase(come);
+    for (int member = first; member < first + members; ++member)
+        m_hub.send(member, {.kind = RankHub::LinkReady, .link = channel, .sequence = message.sequence});
+}
+
 void IssueOrder::received(const Message& message)
 {
+    if (message.b / 2 >= groupChannel(0))
+        return receivedOfGroup(message);
     const auto channel = static_cast<std::uint32_t>(message.b / 2);
     const auto [found, isFirst] = m_open.try_emplace({channel, message.sequence}, message);
     if (isFirst)

@@ -3,7 +3,7 @@
 
 #include "core/base/diagnostic.h"
 #include "executor/host/hostbackend.h"
-#include "executor/mpi/rankpair.h"
+#include "executor/mpi/rankgroup.h"
 #include "executor/mpi/remotelink.h"
 
 #include <algorithm>
@@ -227,6 +227,16 @@ public:
     {
         return {m_gpu ? 0 : remoteLinkStorage(options), 0};
     }
+    /// The own one alone, in its place among the members'.
+    std::vector<std::unique_ptr<Communicator>> createCommunicators(std::span<const int> members) override
+    {
+        std::vector<std::unique_ptr<Communicator>> communicators(m_gpu ? members.size() : 0);
+        for (std::size_t rank = 0; rank < communicators.size(); ++rank)
+            if (isLocal(members[rank]))
+                communicators[rank] = createRankGroup(m_gpu->gpu(), members);
+        return communicators;
+    }
+    bool hasCommunicators(std::span<const int>) override { return m_gpu != nullptr; }
     std::unique_ptr<PairSum> createPairSum(int first, int second, std::size_t sums) override
     {
         return m_gpu ? createRankSum(m_gpu->gpu(), first, second, sums) : nullptr;

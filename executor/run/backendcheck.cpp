@@ -23,6 +23,11 @@ namespace pipewright {
 
 namespace {
 
+bool wantsTimes(const RunMeans& means)
+{
+    return means.maths == RunOptions::Maths::Timed || means.maths == RunOptions::Maths::Synthetic || means.virtualClock;
+}
+
 void note(Diagnostics& found, std::string where, std::string what, std::string hint)
 {
     found.push_back({Severity::Note, std::move(where), std::move(what), std::move(hint)});
@@ -88,7 +93,7 @@ void noteOfGroups(const Design& design, const RunMeans& means, Diagnostics& foun
         note(found, why.front().where, "every group runs as one device: " + why.front().what, why.front().hint);
     else if (!runsMembers(design, means))
         note(found, "cluster.devices",
-             "processes with GPUs run every group as one device, with the times of its members",
+             "timed blocks of processes with GPUs run every group as one device, with the times of its members",
              "use --backend cuda, or mpi without GPUs, to run member by member");
     else if (!design.dataflow.shared.empty()) {
         Bytes bytes = 0;
@@ -173,6 +178,11 @@ Diagnostics whyNotTrainable(const Design& design)
     return why;
 }
 
+bool mayTrain(const Design& design, const RunMeans& means)
+{
+    return !wantsTimes(means) && whyNotTrainable(design).empty();
+}
+
 bool runsPartsOnTwoThreads(const RunMeans& means)
 {
     return means.backend == "host" && !means.gpus;
@@ -190,14 +200,8 @@ BackendCheck checkForBackend(const Design& design, const RunMeans& means)
                  fmt::format("a stage stands for {} devices ({}), which is predicted and cannot be run here",
                              parallel.devicesPerStage(), textOf(parallel)),
                  "make the design without degrees of parallelism to run it"});
-    const bool wantsTimes =
-        means.maths == RunOptions::Maths::Timed || means.maths == RunOptions::Maths::Synthetic || means.virtualClock;
-    if (!wantsTimes) {
+    if (!wantsTimes(means)) {
         Diagnostics why = whyNotTrainable(design);
-        if (hasGroups(design) && means.gpus && means.backend == "mpi")
-            why.push_back({Severity::Error, "cluster.devices",
-                           "groups, whose members share stages, are not trained by processes with GPUs",
-                           "use --backend cuda, or mpi without GPUs, or a cluster without groups"});
         if (why.empty() && !hasGroups(design) && means.maths != RunOptions::Maths::Training && means.backend == "host")
             why = whyNotHere(design);
         check.trains = why.empty();

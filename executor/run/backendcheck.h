@@ -26,6 +26,9 @@ RunMeans meansOf(const RunOptions& options);
 /// block passes after that of the other, the pair's in all.
 bool runsPartsOnTwoThreads(const RunMeans& means);
 
+/// Whether blocks would be trained, and not only take their time, as far as means and model decide.
+bool mayTrain(const Design& design, const RunMeans& means);
+
 struct BackendCheck {
     bool trains = false; ///< or else the blocks are timed
     /// Errors: it does not run. Notes: it runs, but this is done otherwise than the design says.

@@ -17,7 +17,7 @@ namespace pipewright {
 
 bool runsMembers(const Design& design, const RunMeans& means)
 {
-    return !(means.gpus && means.backend == "mpi") && runsMemberByMember(design);
+    return runsMemberByMember(design) && (!means.gpus || means.backend != "mpi" || mayTrain(design, means));
 }
 
 int devicesOfRun(const Design& design, const RunMeans& means)
@@ -96,7 +96,10 @@ std::optional<GroupRun> groupRunOf(const Design& design, const RunOptions& optio
 {
     if (!runsMembers(design, meansOf(options)))
         return std::nullopt;
-    return GroupRun(trains ? design : scaledDesign(design, options), trains, {options.backend == "mpi", gpus});
+    return GroupRun(trains ? design : scaledDesign(design, options), trains,
+                    {.apart = options.backend == "mpi" && !options.gpus,
+                     .communicators = options.backend == "mpi" && options.gpus,
+                     .backend = gpus});
 }
 
 std::string GroupRun::nameOf(int group, Backend& backend) const

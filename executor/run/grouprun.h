@@ -16,8 +16,8 @@
 
 namespace pipewright {
 
-/// Whether the members of the design's groups run, each on its own, and not every group as one device: on GPUs of
-/// processes they do not.
+/// Whether the members of the design's groups run, each on its own, and not every group as one device: with timed
+/// blocks on GPUs of processes they do not.
 bool runsMembers(const Design& design, const RunMeans& means);
 
 /// Devices, or processes, that a run of the design takes.

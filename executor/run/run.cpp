@@ -67,7 +67,7 @@ public:
         m_result.groups.assign(m_program.groupOfDevice.begin(), m_program.groupOfDevice.end());
         m_result.predictedPeakBytes = peaksOf(m_program);
         if (m_groups && m_trains && (m_peers || options.backend == "cuda") && m_result.speaks)
-            noteOtherRoom(*m_groups, design, m_peers != nullptr, m_result.notes);
+            noteOtherRoom(*m_groups, design, m_peers && !options.gpus, m_result.notes);
         makeWork();
     }
 
@@ -239,6 +239,8 @@ private:
     {
         if (m_trainingWork)
             m_trainingWork->fetch(kind);
+        else
+            m_groupTraining->fetch(kind);
         postBuffers(
             *m_peers, m_program, [this](BufferId buffer) { return mirrorOf(buffer); }, kind);
         m_peers->barrier();

@@ -52,6 +52,11 @@ bool Actor::collective(const PlannedInstruction& instruction)
 void Actor::recordCollective(TaskId id, Nanoseconds start, Nanoseconds end)
 {
     const Task& task = m_run.program->tasks[id];
+    if (barrierOfGroup().members() == 1) { // the others are in other processes
+        if (task.device == m_device)
+            recordTask(id, start, end);
+        return;
+    }
     if (const auto whole = m_run.collectiveSpans.add(id, task.peer - task.device + 1, start, end))
         m_run.recorder->record(m_device, TaskRecord{id, m_run.step, task.device, whole->start, whole->end});
 }

@@ -23,6 +23,7 @@ public:
     /// others can complete that round; the last member to arrive never waits.
     std::optional<Nanoseconds> arriveAndWait(Nanoseconds clock, const std::atomic<bool>& stopped,
                                              const std::function<void(std::uint64_t round)>& waits);
+    int members() const { return m_members; }
     /// How many rounds are complete. From any thread.
     std::uint64_t rounds() const { return m_round.load(std::memory_order_seq_cst); }
 

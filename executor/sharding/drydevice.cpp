@@ -173,6 +173,9 @@ namespace {
 
 ImaginedOthers othersOf(int member, const GroupStages& stages, int group, const MemberPlaces& places)
 {
+    if (places.communicators)
+        return {.way = stages.membersOfDevice[static_cast<std::size_t>(group)] > 1 ? ImaginedOthers::Way::Communicator
+                                                                                   : ImaginedOthers::Way::Memory};
     if (places.apart)
         return {.way = ImaginedOthers::Way::Apart};
     if (!places.backend)

@@ -10,7 +10,8 @@ namespace pipewright::sharding {
 
 /// Where the members of a run are, which decides what memory their collectives take.
 struct MemberPlaces {
-    bool apart = false;         ///< in processes of their own, which have copies of what the others send them
+    bool apart = false;         ///< in processes of their own, which have copies of what the others send them …
+    bool communicators = false; ///< … or on GPUs of such, which communicators connect
     Backend* backend = nullptr; ///< its devices, in their order; null: threads that read each other's memory
 };
 

@@ -180,6 +180,8 @@ std::unique_ptr<MemberCollectives> GroupTraining::collectivesOf(int group)
         return createCollectives(std::move(members), others.empty() && numbers.size() > 1
                                                          ? m_backend->createCommunicators(numbers)
                                                          : std::vector<std::unique_ptr<Communicator>>());
+    if (auto communicators = m_backend->createCommunicators(numbers); !communicators.empty())
+        return createCollectives(std::move(members), std::move(communicators));
     m_exchange = m_backend->peers()->createExchange(others);
     return createCollectives(std::move(members), *m_exchange, std::move(numbers));
 }
@@ -204,11 +206,24 @@ BufferKind GroupTraining::kindOfParameters() const
 Region GroupTraining::mirrorOf(BufferId buffer)
 {
     const Region region = m_regions[buffer];
-    if (region.data)
+    const int device = m_program->buffers[buffer].device;
+    if (region.data && m_backend->device(device).capabilities().hostAddressable)
         return region;
     std::vector<std::byte>& mirror = m_mirrors[buffer];
     mirror.resize(static_cast<std::size_t>(region.bytes));
     return {mirror.data(), region.bytes};
+}
+
+void GroupTraining::fetch(BufferKind kind)
+{
+    for (BufferId b = 0; b < m_program->buffers.size(); ++b) {
+        const Buffer& buffer = m_program->buffers[b];
+        MemberDevice* const own = m_devices[static_cast<std::size_t>(buffer.device)].get();
+        if (buffer.kind != kind || !own || own->device().capabilities().hostAddressable || m_regions[b].bytes == 0)
+            continue;
+        own->workOnOwn();
+        own->device().read(own->stream(), m_regions[b], mirrorOf(b).data);
+    }
 }
 
 void GroupTraining::bindBlocks(std::span<const Region> regions)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Training of a design whose stages are held by groups, as the runtime's work: every device of the Program is a member
 // (core/program/memberprogram.h), does its parts of each block on its pieces of the tensors, and takes part in the
-// collectives. A stage on a single device is a group of one. Devices are the host's, of one process or of one each, or
-// GPUs of one process.
+// collectives. A stage on a single device is a group of one. Devices are the host's or GPUs, of one process or of one
+// each.
 #pragma once
 
 #include "core/design/groupstages.h"
@@ -50,6 +50,9 @@ public:
     BufferKind kindOfParameters() const;
     /// Where the parameters or gradients in this buffer are to be read, or, if another process has it, are to be put.
     Region mirrorOf(BufferId buffer);
+    /// Between steps: brings the buffers of one kind that devices here have, and the host does not reach, to where they
+    /// are read.
+    void fetch(BufferKind kind);
     /// Between steps: what the members have, put together; of members in other processes what was put there.
     WholeTensors parameters() const { return whole(BufferKind::Parameters); }
     WholeTensors gradients() const { return whole(BufferKind::Gradients); }

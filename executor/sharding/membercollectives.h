@@ -86,7 +86,8 @@ private:
     std::atomic<Stream*> m_waiter{nullptr};
 };
 
-/// Through `communicators`, one per member, or, when there are none, by reading each other's memory.
+/// Through `communicators`, one per member, null where another process has it, or, when there are none, by reading each
+/// other's memory.
 std::unique_ptr<MemberCollectives> createCollectives(std::vector<MemberDevice*> members,
                                                      std::vector<std::unique_ptr<Communicator>> communicators);
 

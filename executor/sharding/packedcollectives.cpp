@@ -60,7 +60,8 @@ PackedCollectives::PackedCollectives(std::vector<MemberDevice*> members,
 void PackedCollectives::abort()
 {
     for (const auto& communicator : m_communicators)
-        communicator->abort();
+        if (communicator)
+            communicator->abort();
 }
 
 Tensor PackedCollectives::allReduce(int device, const Tensor& part)

@@ -23,7 +23,7 @@ private:
     void abort() override;
     Communicator& communicator(int device) { return *m_communicators[device]; }
 
-    std::vector<std::unique_ptr<Communicator>> m_communicators;
+    std::vector<std::unique_ptr<Communicator>> m_communicators; ///< null: another process's
 };
 
 } // namespace pipewright::sharding

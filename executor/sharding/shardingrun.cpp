@@ -119,7 +119,7 @@ struct LonePipeline {
         parts.passes = plannedPasses(stage);
         parts.passes[indexOf(Op::U)].parts.emplace_back(static_cast<std::size_t>(devices), 0);
         parts.members.resize(static_cast<std::size_t>(devices));
-        measureMembers(stages, 0, {}, {false, &backend});
+        measureMembers(stages, 0, {}, {.backend = &backend});
         Schedule schedule;
         schedule.microbatches = 1;
         schedule.deviceOfStage = {0};

@@ -7,8 +7,10 @@
 #include "executor/mpi/onall.h"
 #include "executor/mpi/rankbackend.h"
 #include "executor/mpi/rankhub.h"
-#include "executor/run/run.h"
+#include "executor/run/grouprun.h"
+#include "makers/groups.h"
 #include "makers/models.h"
+#include "sanitized.h"
 #include "testmain.h"
 #include "traces/store/tracereader.h"
 
@@ -20,6 +22,7 @@
 #include <deque>
 #include <map>
 #include <mutex>
+#include <set>
 
 using namespace pipewright;
 using test::Meshes;
@@ -35,6 +38,7 @@ struct Seen {
     static inline thread_local int first = 0; ///< of the machine's, of the thread that is a rank
     static inline std::mutex mutex;           ///< guards what follows
     static inline std::map<void*, std::pair<std::int32_t, std::string>> members; ///< their GPU and group
+    static inline std::map<std::string, std::set<std::int32_t>> groups;          ///< their GPUs
     static inline std::map<std::int32_t, std::deque<std::string>> given;         ///< per GPU the groups, in order
 
     static void note(void* member)
@@ -65,11 +69,29 @@ const PipewrightCudaTable& seenTable()
             const int code = test::standInTable().ncclJoin(device, name, rank, ranks, multiprocessors, member);
             const std::lock_guard lock(Seen::mutex);
             Seen::members[*member] = {device, std::string(name, name + PIPEWRIGHT_NCCL_NAME)};
+            Seen::groups[Seen::members[*member].second].insert(device);
             return code;
         };
         made.ncclAllReduce = [](void* member, const float* from, float* to, std::int64_t count, void* on) {
             Seen::note(member);
             return test::standInTable().ncclAllReduce(member, from, to, count, on);
+        };
+        made.ncclAllGather = [](void* member, const float* from, float* to, std::int64_t count, void* on) {
+            Seen::note(member);
+            return test::standInTable().ncclAllGather(member, from, to, count, on);
+        };
+        made.ncclReduceScatter = [](void* member, const float* from, float* to, std::int64_t count, void* on) {
+            Seen::note(member);
+            return test::standInTable().ncclReduceScatter(member, from, to, count, on);
+        };
+        made.ncclBroadcast = [](void* member, float* data, std::int64_t count, std::int32_t root, void* on) {
+            Seen::note(member);
+            return test::standInTable().ncclBroadcast(member, data, count, root, on);
+        };
+        made.ncclReduce = [](void* member, const float* from, float* to, std::int64_t count, std::int32_t root,
+                             void* on) {
+            Seen::note(member);
+            return test::standInTable().ncclReduce(member, from, to, count, root, on);
         };
         made.ncclSendTo = [](void* member, std::int32_t rank, const void* data, std::int64_t bytes, void* on) {
             Seen::note(member);
@@ -96,21 +118,35 @@ gpuRank(Meshes& meshes, int r, std::string nccl = test::standInLibrary("NCCL"), 
 }
 
 /// Whether all that the GPUs were given comes to an end when each of them does one thing at a time, and a thing is done
-/// when both of its GPUs have come to it.
+/// when all of its GPUs have come to it.
 bool oneOrderFitsAllGpus()
 {
     auto left = Seen::given;
     for (bool moved = true; moved;) {
         moved = false;
-        for (auto& [a, mine] : left)
-            for (auto& [b, theirs] : left)
-                while (a < b && !mine.empty() && !theirs.empty() && mine.front() == theirs.front()) {
-                    mine.pop_front();
-                    theirs.pop_front();
-                    moved = true;
-                }
+        for (const auto& [group, gpus] : Seen::groups)
+            while (std::all_of(gpus.begin(), gpus.end(), [&, &name = group](std::int32_t gpu) {
+                return !left[gpu].empty() && left[gpu].front() == name;
+            })) {
+                for (const std::int32_t gpu : gpus)
+                    left[gpu].pop_front();
+                moved = true;
+            }
     }
     return std::all_of(left.begin(), left.end(), [](const auto& each) { return each.second.empty(); });
+}
+
+/// The first task of which a step's record is missing or upside down; empty: none.
+std::string notRecorded(const TraceReader& reader, int steps)
+{
+    const Program program = predict(reader.design()).program;
+    for (int step = 0; step < steps; ++step) {
+        const Timeline timeline = reader.timeline(program, step);
+        for (TaskId task = 0; task < program.tasks.size(); ++task)
+            if (timeline.start[task] == notRun || timeline.start[task] > timeline.end[task])
+                return program.label(task);
+    }
+    return {};
 }
 
 } // namespace
@@ -180,14 +216,120 @@ private slots:
         QVERIFY2(faults.isEmpty(), qPrintable(faults));
         const TraceReader reader(options.trace);
         QVERIFY(reader.complete());
-        const Program program = predict(reader.design()).program;
-        for (int step = 0; step < options.steps; ++step) {
-            const Timeline timeline = reader.timeline(program, step);
-            for (TaskId task = 0; task < program.tasks.size(); ++task) {
-                QVERIFY2(timeline.start[task] != notRun, program.label(task).c_str());
-                QVERIFY(timeline.start[task] <= timeline.end[task]);
-            }
+        QCOMPARE(notRecorded(reader, options.steps), std::string());
+    }
+
+    void membersTrainOnAGpuOfAProcessEach_data()
+    {
+        QTest::addColumn<QByteArray>("family");
+        QTest::addColumn<QByteArray>("model");
+        QTest::addColumn<int>("second"); ///< members of the second group
+        QTest::addColumn<bool>("graphs");
+        int number = 3; // under the thread sanitizer graphs are among what is left
+        const auto row = [&number](const char* name, const char* family, const char* model, int second, bool graphs) {
+            if (!leftOut(number++))
+                QTest::newRow(name) << QByteArray(family) << QByteArray(model) << second << graphs;
+        };
+        row("1f1b", "1f1b", "gpt", 2, false);
+        row("captured", "1f1b", "gpt", 2, true);
+        row("three members and a single device", "zb-h1", "gpt", 0, false);
+        row("experts, captured", "zb-h1", "experts", 1, true);
+        row("a head that is the embedding", "chimera", "tied", 2, false);
+        row("bf16", "1f1b", "bf16", 2, false);
+        row("made again", "interleaved-1f1b", "recomputes", 2, false);
+        row("two copies of a group, shared optimizer state", "gpipe", "copies", 2, false);
+    }
+    /// As threads do, to the bytes that were predicted; what the members have is recorded of each.
+    void membersTrainOnAGpuOfAProcessEach()
+    {
+        QFETCH(QByteArray, family);
+        QFETCH(QByteArray, model);
+        QFETCH(int, second);
+        QFETCH(bool, graphs);
+        ModelShape shape = model == "experts" ? test::groupExperts() : test::groupShape(4);
+        shape.tiedHead = model == "tied";
+        if (model == "bf16") {
+            shape.dataType = DataType::Bf16;
+            shape.widened = true;
         }
+        const std::vector<double> first =
+            second == 0 ? std::vector<double>{1e9, 1e9, 5e8} : std::vector<double>{1e9, 5e8};
+        Design design = model == "copies"
+                            ? test::copiesOf(test::groupDesign(family.toStdString(), {first}, 2, shape), 2)
+                            : test::groupDesign(family.toStdString(),
+                                                {first, std::vector<double>(std::max(1, second), 1e9)}, 4, shape);
+        design.schedule.shardedOptimizer = model == "copies";
+        if (model == "recomputes")
+            design = withRecompute(
+                design, std::vector<Recompute>(static_cast<std::size_t>(design.schedule.stages()), Recompute::Full));
+        RunOptions options;
+        options.steps = 3;
+        const RunResult threads = run(design, options);
+        const QTemporaryDir folder;
+        options.backend = "mpi";
+        options.gpus = true;
+        options.runtime.captureBlocks = graphs;
+        options.trace = folder.filePath("ranks.db").toStdString();
+        const int devices = devicesOfRun(design, meansOf(options));
+        QCOMPARE(devices, threads.devices);
+        Seen::given.clear();
+        test::forgetStandIns();
+        auto meshes = createLocalMeshes(devices);
+        std::vector<RunResult> results(static_cast<std::size_t>(devices));
+        const auto failures = onAll(devices, [&](int r) {
+            RunOptions own = options;
+            own.createBackend = gpuRank(meshes, r);
+            results[r] = run(design, own);
+        });
+        QCOMPARE(failures, std::vector<std::string>(static_cast<std::size_t>(devices)));
+        const RunResult& result = results[0];
+        QCOMPARE(result.maths, std::string("training"));
+        QCOMPARE(result.groups, threads.groups);
+        QVERIFY(test::nearlyEqual(result.losses, threads.losses));
+        QVERIFY2(result.gradients && result.gradients->holds(), result.gradients->worst.c_str());
+        QCOMPARE(result.peakBytes, result.predictedPeakBytes);
+        for (std::size_t d = 0; d < std::size_t(devices); ++d)
+            QCOMPARE(result.heldBytes.at(d), result.memory.at(d).total());
+        QCOMPARE(test::standInReport().counted("graph launches") > 0, graphs);
+        QVERIFY(!Seen::given.empty());
+        QVERIFY(graphs || oneOrderFitsAllGpus()); // captured calls are given once
+        const QString faults = test::standInReport().faults();
+        QVERIFY2(faults.isEmpty(), qPrintable(faults));
+        const TraceReader reader(options.trace);
+        QVERIFY(reader.complete());
+        QCOMPARE(notRecorded(reader, options.steps), std::string());
+        const Program program = predict(reader.design()).program;
+        const GpuWork work = reader.gpuWork(program, 1);
+        std::set<int> members; // of the first group, each with parts and collectives of its blocks
+        for (const GpuWork::Slice& slice : work.slices)
+            if (program.tasks[slice.task].device == 0)
+                members.insert(slice.gpu);
+        QCOMPARE(members.size(), first.size());
+    }
+
+    void aMemberThatFailsEndsTheOthers_data()
+    {
+        QTest::addColumn<bool>("graphs");
+        QTest::newRow("streams") << false;
+        QTest::newRow("graphs") << true;
+    }
+    void aMemberThatFailsEndsTheOthers()
+    {
+        QFETCH(bool, graphs);
+        const Design design = test::groupDesign("1f1b", {{1e9, 5e8}, {1e9, 1e9}}, 4);
+        auto meshes = createLocalMeshes(4);
+        const auto failures = onAll(4, [&](int r) {
+            RunOptions own;
+            own.steps = 3;
+            own.backend = "mpi";
+            own.gpus = true;
+            own.runtime.captureBlocks = graphs;
+            own.runtime.faults = {{.kind = Fault::Kind::Throws, .device = 1, .step = 2, .instruction = 6}};
+            own.createBackend = gpuRank(meshes, r);
+            run(design, own);
+        });
+        for (const std::string& failure : failures)
+            QVERIFY2(failure.find("an injected fault made its maths fail") != std::string::npos, failure.c_str());
     }
 
     void aMachineWithFewerGpusThanRanksIsRefused()

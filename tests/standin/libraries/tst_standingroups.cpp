@@ -59,6 +59,10 @@ private Q_SLOTS:
                                               << "transformer" << 4 << "copy";
         QTest::newRow("1f1b, slices") << "1f1b"
                                       << "transformer" << 1 << "auto";
+        QTest::newRow("1f1b, captured") << "1f1b"
+                                        << "transformer" << 4 << "auto --graphs";
+        QTest::newRow("experts, captured, NCCL for all") << "zb-h1"
+                                                         << "experts" << 4 << "nccl --graphs";
         QTest::newRow("zb-h1") << "zb-h1"
                                << "transformer" << 4 << "nccl";
         QTest::newRow("zb-h1, two GPUs") << "zb-h1"
@@ -89,6 +93,7 @@ private Q_SLOTS:
         const bool byNccl = link != "copy" && gpus > 1;
         QCOMPARE(ran.most("communicators") > 0, byNccl);
         QVERIFY(ran.counted("kernels") > 0);
+        QCOMPARE(ran.counted("graph launches") > 0, link.endsWith("--graphs"));
         // As on the host, whose sums have another order.
         const StandInOutcome host =
             machine.run("run design.json --backend host --json --progress none --steps 2 -o h.db");
@@ -107,13 +112,94 @@ private Q_SLOTS:
         QCOMPARE(machine.run("compare design.json trace.db --json").code, 0);
     }
 
+    /// A third step, all having been captured in the second: a launch for each part and for each member's side of a
+    /// collective, and no kernel, product or call of NCCL beside them but the update's.
+    void whatTheHostIssuesForMembersAsGraphs()
+    {
+        StandInMachine machine(4);
+        machine.set("DELAY", "0");
+        QVERIFY(makeGroups(machine, "1f1b", "transformer"));
+        const auto run = [&](int steps, const char* way) {
+            return machine.run("run design.json --backend cuda --json --progress none --record nothing "
+                               "--no-gradient-check --steps "
+                               + QString::number(steps) + way);
+        };
+        const auto added = [](const StandInOutcome& more, const StandInOutcome& less, const char* what) {
+            return more.counted(what) - less.counted(what);
+        };
+        const StandInOutcome two = run(2, " --graphs"), three = run(3, " --graphs"), streams = run(2, ""),
+                             another = run(3, "");
+        for (const StandInOutcome* each : {&two, &three, &streams, &another})
+            QVERIFY2(each->code == 0 && each->faults().isEmpty(), qPrintable(each->errors + each->faults()));
+        const double launched = added(three, two, "graph launches");
+        QVERIFY(launched > 0);
+        QCOMPARE(launched, two.counted("graph launches")); // those of the second step
+        for (const char* what : {"products", "kernels of NCCL"}) {
+            QCOMPARE(added(three, two, what), 0.0);
+            QVERIFY2(added(another, streams, what) > 0, what);
+        }
+        const auto kernels = [&](const StandInOutcome& more, const StandInOutcome& less) {
+            return added(more, less, "cudaLaunchKernel") + added(more, less, "cuLaunchKernelEx");
+        };
+        QVERIFY(kernels(three, two) + launched < kernels(another, streams) / 2);
+        for (const char* call : {"cudaSetDevice", "cudaMalloc", "cudaFree", "cudaStreamSynchronize"})
+            QVERIFY2(added(three, two, call) <= added(another, streams, call), call);
+    }
+
+    void copiesBetweenMembersAreNotCaptured()
+    {
+        const StandInMachine machine(4);
+        QVERIFY(makeGroups(machine, "1f1b", "transformer"));
+        const StandInOutcome ran = machine.run(onGpus + "2 --graphs --link copy");
+        QCOMPARE(ran.code, 2);
+        QVERIFY2(ran.errors.contains("which cannot be captured"), qPrintable(ran.errors));
+        QVERIFY2(ran.faults().isEmpty(), qPrintable(ran.faults()));
+    }
+
+    void membersTrainInProcessesOfTheirOwn_data()
+    {
+        QTest::addColumn<QString>("family");
+        QTest::addColumn<QString>("options");
+        QTest::newRow("1f1b") << "1f1b"
+                              << "";
+        QTest::newRow("zb-h1, captured") << "zb-h1"
+                                         << " --graphs";
+    }
+    void membersTrainInProcessesOfTheirOwn()
+    {
+        QFETCH(QString, family);
+        QFETCH(QString, options);
+        const StandInMachine machine(4);
+        if (!machine.run("devices --json").json["mpi"].toObject()["available"].toBool())
+            QSKIP("there is no MPI");
+        QVERIFY(makeGroups(machine, family, "transformer"));
+        const StandInOutcome ran =
+            machine.run("run design.json --backend mpi --device cuda --steps 3 --json --progress "
+                        "none --force -o trace.db"
+                        + options);
+        const QString why = whyNotRight(ran);
+        QVERIFY2(why.isEmpty(), qPrintable(why));
+        QCOMPARE(ran.json["maths"].toString(), QString("training"));
+        QCOMPARE(ran.json["devices"].toInt(), 4);
+        QVERIFY(ran.reports.size() >= 4); // one of each process
+        QCOMPARE(ran.counted("graph launches") > 0, !options.isEmpty());
+        const StandInOutcome host =
+            machine.run("run design.json --backend host --json --progress none --steps 3 -o h.db");
+        for (int step = 0; step < 3; ++step) {
+            const double loss = ran.json["loss"].toArray()[step].toDouble(),
+                         there = host.json["loss"].toArray()[step].toDouble();
+            QVERIFY2(std::abs(loss - there) < 1e-4 * there, qPrintable(QString("%1, not %2").arg(loss).arg(there)));
+        }
+        QCOMPARE(machine.run("compare design.json trace.db --json").code, 0);
+    }
+
     void whatIsCheckedBeforehandIsWhatRuns()
     {
         const StandInMachine machine(4);
         QVERIFY(makeGroups(machine, "1f1b", "transformer"));
-        const StandInOutcome checked = machine.run("check design.json --for cuda --json");
+        const StandInOutcome checked = machine.run("check design.json --for cuda --graphs --json");
         QVERIFY2(checked.code == 0, qPrintable(checked.output + checked.errors));
-        QVERIFY2(!checked.output.contains("not trained on GPUs"), qPrintable(checked.output));
+        QVERIFY2(!checked.output.contains("--graphs"), qPrintable(checked.output));
     }
 
     void aMemberThatFailsIsNamedAndAllIsGivenBack_data()
