@@ -106,15 +106,15 @@ inline auto operandsOf(RmsPropStep& c)
 }
 inline auto operandsOf(PredictMomentum& c)
 {
-    return std::tie(c.parameters, c.momentum);
+    return std::tie(c.predicted, c.parameters, c.momentum);
 }
 inline auto operandsOf(PredictRmsProp& c)
 {
-    return std::tie(c.parameters, c.squares, c.last);
+    return std::tie(c.predicted, c.parameters, c.squares, c.last);
 }
 inline auto operandsOf(PredictAdam& c)
 {
-    return std::tie(c.parameters, c.firstMoment, c.secondMoment);
+    return std::tie(c.predicted, c.parameters, c.firstMoment, c.secondMoment);
 }
 inline auto operandsOf(RmsNormForward& c)
 {

@@ -56,27 +56,27 @@ struct RmsPropStep {
 };
 
 // Where further steps in the direction of the last one would lead (arXiv 2312.00839), without weight decay.
-// `distance` is the learning rate times how many. In place.
+// `distance` is the learning rate times how many. `predicted` may be `parameters`.
 
-/// parameter -= distance · momentum.
+/// predicted = parameter - distance · momentum.
 struct PredictMomentum {
     float distance;
-    std::span<const float> momentum;
-    std::span<float> parameters;
+    std::span<const float> parameters, momentum;
+    std::span<float> predicted;
 };
-/// parameter -= distance · last / (sqrt(squares) + epsilon).
+/// predicted = parameter - distance · last / (sqrt(squares) + epsilon).
 struct PredictRmsProp {
     float distance, epsilon;
-    std::span<const float> squares, last;
-    std::span<float> parameters;
+    std::span<const float> parameters, squares, last;
+    std::span<float> predicted;
 };
 /// With the bias corrections of `step`, which counts from 1.
 struct PredictAdam {
     AdamWSettings settings;
     int step;
     float distance;
-    std::span<const float> firstMoment, secondMoment;
-    std::span<float> parameters;
+    std::span<const float> parameters, firstMoment, secondMoment;
+    std::span<float> predicted;
 };
 
 } // namespace pipewright::kernels

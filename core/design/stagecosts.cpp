@@ -10,9 +10,9 @@
 #include "core/workload/autogradstage.h"
 #include "core/workload/layerparts.h"
 #include "core/workload/parallelism.h"
+#include "core/workload/passworkspace.h"
 #include "core/workload/recomputedtensors.h"
 #include "core/workload/transformer.h"
-#include "core/workload/widenedlayers.h"
 
 #include <fmt/format.h>
 

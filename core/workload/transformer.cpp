@@ -40,8 +40,7 @@ std::vector<Layer> layersOf(const ModelShape& shape)
     layers.push_back(headLayer(member));
     for (Layer& layer : layers)
         asMember(shape, layer);
-    // What others do in their passes is not known here: a device with bf16 arithmetic computes with it as it is.
-    if (!isRunnable(shape) || (shape.dataType == DataType::Bf16 && !shape.widened))
+    if (!isRunnable(shape)) // what others do in their passes is not known here
         for (Layer& layer : layers)
             layer.workspace.clear();
     return layers;

@@ -76,7 +76,7 @@ public:
     CudaDevice(const CudaGpu& gpu, int index, std::string name, const PipewrightCudaDevice& info,
                const CudaSetup& setup, GpuReach& reach, MathsNotes& notes)
         : m_gpu(gpu), m_index(index), m_name(std::move(name)),
-          m_memory(info.memory), m_maths{setup.cublasLt, setup.bfloat16, info.major >= 8}, m_reach(reach),
+          m_memory(info.memory), m_maths{setup.cublasLt, setup.bfloat16, computesWithBf16(info)}, m_reach(reach),
           m_notes(notes)
     {
     }
@@ -86,6 +86,7 @@ public:
         return {.hostAddressable = false,
                 .asynchronous = true,
                 .flashAttention = true,
+                .bf16Arithmetic = m_maths.computesWithStored,
                 .workspaceBytes = PIPEWRIGHT_MATHS_WORKSPACE};
     }
     std::unique_ptr<Allocation> allocate(Bytes bytes) override

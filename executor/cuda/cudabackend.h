@@ -60,6 +60,12 @@ struct CudaSetup {
     Nanoseconds deadline = 30'000'000'000;   ///< for being connected by NCCL
 };
 
+/// From compute capability 8.0 on kernels multiply bf16 as it lies in memory.
+inline bool computesWithBf16(const PipewrightCudaDevice& gpu)
+{
+    return gpu.major >= 8;
+}
+
 /// Several pipeline devices of one GPU of which all name multiprocessors run beside each other, each on its own; the
 /// others share the whole. The table must outlive the backend. Throws Error: a GPU that is not there, more
 /// multiprocessors than there are, NCCL wanted and not found.

@@ -132,7 +132,7 @@ Design preparedDesign(const Design& given, const ExperimentOptions& options)
 {
     Design design = withUpdates(withOptimizer(given, options.optimizer), options.updates);
     if (design.workload && design.workload->shape.dataType == DataType::Bf16)
-        design.workload = widened(*design.workload);
+        design.workload = withWidened(*design.workload, true);
     return trainableDesign(design);
 }
 

@@ -63,6 +63,7 @@ private:
 /// What a process tells the others about its GPU.
 struct GpuPlace {
     std::int32_t gpu = 0; ///< as it sees it
+    std::int32_t bf16Arithmetic = 0;
     char busId[sizeof PipewrightCudaDevice::busId] = {};
 };
 
@@ -79,6 +80,12 @@ public:
     Backend& backend() { return *m_backend; }
     const RankGpu& gpu() const { return m_own; }
     int gpuOf(int process) const { return m_places[process].gpu; }
+    /// Of all processes.
+    bool bf16Arithmetic() const
+    {
+        return std::all_of(m_places.begin(), m_places.end(),
+                           [](const GpuPlace& place) { return place.bf16Arithmetic != 0; });
+    }
 
 private:
     CudaSetup placed(const PipewrightCudaTable& table, CudaSetup setup)
@@ -95,7 +102,7 @@ private:
                         fmt::format("device {} wants {} multiprocessors of GPU {}, which has {}", m_hub.self(),
                                     own.multiprocessors, own.gpu, info.multiprocessors),
                         fmt::format("give it at most {}, or 0 for the whole GPU", info.multiprocessors));
-        GpuPlace place{own.gpu};
+        GpuPlace place{own.gpu, computesWithBf16(info)};
         std::memcpy(place.busId, info.busId, sizeof place.busId);
         tellAll(place);
         refuseSharding(gpus);
@@ -248,7 +255,8 @@ private:
         for (int d = 0; d < m_hub.count(); ++d) {
             Device& device = m_gpu && isLocal(d) ? m_gpu->backend().device(0) : m_host->device(d);
             // Of others only what all have in common counts.
-            const Capabilities same = (m_gpu ? m_gpu->backend().device(0) : device).capabilities();
+            Capabilities same = (m_gpu ? m_gpu->backend().device(0) : device).capabilities();
+            same.bf16Arithmetic = m_gpu && m_gpu->bf16Arithmetic();
             m_devices.push_back(std::make_unique<RankDevice>(
                 device, m_gpu ? fmt::format("rank {}, GPU {}", d, m_gpu->gpuOf(d)) : fmt::format("rank {}", d), same,
                 isLocal(d)));

@@ -74,7 +74,7 @@ void noteOfTimedBlocks(const Design& design, const RunMeans& means, Diagnostics&
 Diagnostics whyNotHere(const Design& design)
 {
     Design trained = trainableDesign(design);
-    trained.workload = widened(*trained.workload);
+    trained.workload = withWidened(*trained.workload, true);
     applyBytes(*trained.workload, trained.layersPerStage, trained.schedule.recompute, trained.costs);
     Diagnostics why = whyTooLarge(trained, peaksOf(compile(trained.schedule, trained.costs, trained.dataflow)), "host",
                                   {.host = static_cast<Bytes>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE)});

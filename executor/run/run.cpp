@@ -54,7 +54,7 @@ public:
         for (const Fault& fault : m_groups ? options.runtime.faults : std::vector<Fault>())
             requirePlace(fault, m_program, options.steps, "--inject");
         if (m_trains && !m_groups)
-            fitToDevices(m_design, m_program, m_backend->device(0).capabilities().flashAttention, m_result.notes);
+            fitToDevices(m_design, m_program, *m_backend, m_result.notes);
         if (m_groups && m_trains && options.runtime.captureBlocks)
             requireCapture(*m_groups, *m_backend);
         m_result.speaks = !m_peers || m_peers->self() == 0;
@@ -436,7 +436,8 @@ private:
             m_trainingWork->fetch(m_program.versioned() ? kindOfParameters() : BufferKind::Gradients);
             fetchChoices();
         }
-        const Workload workload = withAttention(*m_design.workload, attentionOnHost(m_design.workload->shape));
+        const Workload workload =
+            withWidened(withAttention(*m_design.workload, attentionOnHost(m_design.workload->shape)), true);
         m_result.gradients = checkLastStep({workload, m_design, m_program, m_training->optimizer, *m_training->data,
                                             m_options.seed, m_options.steps - 1, m_lastStart},
                                            *m_trainingWork, gradientBoundOf(m_options, m_design.workload->shape));

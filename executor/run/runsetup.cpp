@@ -47,20 +47,24 @@ struct DeviceFit {
 };
 
 /// The next such thing, none when all is as the workload says.
-std::optional<DeviceFit> fitOf(const Workload& workload, bool flashAttention)
+std::optional<DeviceFit> fitOf(const Workload& workload, const Capabilities& devices)
 {
     const ModelShape& shape = workload.shape;
-    const AttentionMemory wanted = flashAttention ? AttentionMemory::Streamed : attentionOnHost(shape);
+    const AttentionMemory wanted = devices.flashAttention ? AttentionMemory::Streamed : attentionOnHost(shape);
     const bool streamed = wanted == AttentionMemory::Streamed;
     if (shape.attention != wanted && shape.architecture != Architecture::Classifier)
         return DeviceFit{withAttention(workload, wanted), "model.attention",
                          fmt::format("these devices keep {}", streamed ? "one number per query and head of attention"
                                                                        : "attention's probabilities"),
                          fmt::format("write \"attention\": \"{}\"", streamed ? "streamed" : "stored")};
-    if (shape.dataType == DataType::Bf16 && !shape.widened)
-        return DeviceFit{widened(workload), "model.widened",
-                         "these devices compute what is stored in bf16 layer by layer in fp32 copies",
-                         "write \"widened\": true"};
+    if (shape.dataType == DataType::Bf16 && shape.widened == devices.bf16Arithmetic)
+        return devices.bf16Arithmetic
+                   ? DeviceFit{withWidened(workload, false), "model.widened",
+                               "these devices compute with bf16 as it is stored, without fp32 copies",
+                               "write \"widened\": false"}
+                   : DeviceFit{withWidened(workload, true), "model.widened",
+                               "these devices compute what is stored in bf16 layer by layer in fp32 copies",
+                               "write \"widened\": true"};
     return std::nullopt;
 }
 
@@ -83,9 +87,12 @@ void replan(DeviceFit fit, Design& design, Program& program, Diagnostics& notes)
 
 } // namespace
 
-void fitToDevices(Design& design, Program& program, bool flashAttention, Diagnostics& notes)
+void fitToDevices(Design& design, Program& program, Backend& backend, Diagnostics& notes)
 {
-    while (std::optional<DeviceFit> fit = fitOf(*design.workload, flashAttention))
+    Capabilities devices = backend.device(0).capabilities();
+    for (int d = 1; d < backend.devices(); ++d)
+        devices.bf16Arithmetic = devices.bf16Arithmetic && backend.device(d).capabilities().bf16Arithmetic;
+    while (std::optional<DeviceFit> fit = fitOf(*design.workload, devices))
         replan(std::move(*fit), design, program, notes);
 }
 

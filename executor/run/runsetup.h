@@ -14,8 +14,8 @@
 namespace pipewright {
 
 /// What the devices keep and work in otherwise than the model says: the design, and the Program compiled of it, become
-/// what they do, and a note says each. `flashAttention`: they have it.
-void fitToDevices(Design& design, Program& program, bool flashAttention, Diagnostics& notes);
+/// what they do, and a note says each. Devices of both kinds work as those that can do less.
+void fitToDevices(Design& design, Program& program, Backend& backend, Diagnostics& notes);
 
 /// Throws Error for what this backend cannot run; the rest of what checkForBackend() finds becomes notes.
 bool trainsOrThrow(const Design& design, const RunOptions& options, Diagnostics& notes);

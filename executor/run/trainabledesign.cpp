@@ -17,10 +17,10 @@ Workload withAttention(const Workload& workload, AttentionMemory memory)
     return makeWorkload(shape, workload.optimizer, workload.source);
 }
 
-Workload widened(const Workload& workload)
+Workload withWidened(const Workload& workload, bool widened)
 {
     ModelShape shape = workload.shape;
-    shape.widened = shape.dataType == DataType::Bf16;
+    shape.widened = widened && shape.dataType == DataType::Bf16;
     return makeWorkload(shape, workload.optimizer, workload.source);
 }
 

@@ -14,8 +14,8 @@ Design trainableDesign(const Design& design);
 /// The same model, whose attention keeps that; a classifier has none.
 Workload withAttention(const Workload& workload, AttentionMemory memory);
 
-/// The same model; where it is stored in bf16, computed in fp32 copies.
-Workload widened(const Workload& workload);
+/// The same model; where it is stored in bf16, computed in fp32 copies, or not.
+Workload withWidened(const Workload& workload, bool widened);
 
 /// Over how many microbatches an update's gradient is a mean.
 int microbatchesPerUpdate(const Program& program);

@@ -33,6 +33,7 @@ struct Capabilities {
     /// false, a deadlock can be proven from who waits for what.
     bool asynchronous = false;
     bool flashAttention = false; ///< its attention keeps one number per query and head, not the probabilities
+    bool bf16Arithmetic = false; ///< it computes with bf16 as it lies in memory, and not in fp32 copies
     /// What maths keeps of the device's memory beside the Program's buffers, from the first createOperations() on. Told
     /// beforehand, so that it can be part of a prediction.
     Bytes workspaceBytes = 0;

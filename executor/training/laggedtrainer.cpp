@@ -89,8 +89,8 @@ private:
         Stage& stage = at(m_graph.blocks[i].stage);
         const auto& [version, stored] = stage.versions[static_cast<std::size_t>(read.version)];
         if (read.steps == 0)
-            return stage.maths.isWidened() ? std::span<const std::byte>(stored)
-                                           : std::as_bytes(std::span(version.parameters));
+            return stage.maths.isBf16() ? std::span<const std::byte>(stored)
+                                        : std::as_bytes(std::span(version.parameters));
         std::vector<std::byte>& made = m_predicted[read.madeBy];
         if (made.empty()) {
             Floats predicted(version.parameters.size());
@@ -226,7 +226,7 @@ LaggedTrainer::LaggedTrainer(const Workload& workload, const std::vector<int>& l
 void LaggedTrainer::Stage::add(StageStart version)
 {
     versions.push_back({std::move(version)});
-    if (!maths.isWidened())
+    if (!maths.isBf16())
         return;
     versions.back().stored.resize(static_cast<std::size_t>(maths.parameterBytes()));
     maths.store(kernels::hostOperations(), versions.back().at.parameters, versions.back().stored);

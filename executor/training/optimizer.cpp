@@ -88,24 +88,47 @@ void StageOptimizer::predict(const kernels::Operations& operations, int updates,
 {
     const std::size_t count = predicted.size();
     assert(parameters.size() == m_count && first + count <= m_count && state.size() == stateElements());
-    operations.copy(parameters.subspan(first, count), predicted);
     if (updates == 0 || steps == 0)
-        return;
+        operations.copy(parameters.subspan(first, count), predicted);
+    else
+        predictInto(operations, updates, steps, first, {parameters, state}, predicted, 0);
+}
+
+void StageOptimizer::predict(const kernels::Operations& operations, int updates, int steps,
+                             std::span<const float> parameters, std::span<const float> state,
+                             std::span<std::uint16_t> predicted) const
+{
+    assert(parameters.size() == m_count && predicted.size() == m_count && state.size() == stateElements());
+    if (updates == 0 || steps == 0)
+        operations.run(kernels::Narrow{parameters, predicted});
+    else // an operand that lies in memory as bf16 (kernels/operands.h)
+        predictInto(operations, updates, steps, 0, {parameters, state},
+                    {reinterpret_cast<float*>(predicted.data()), predicted.size()}, 1);
+}
+
+void StageOptimizer::predictInto(const kernels::Operations& operations, int updates, int steps, std::size_t first,
+                                 const From& from, std::span<float> predicted, kernels::StoredOperands stored) const
+{
+    const std::size_t count = predicted.size();
+    const auto values = from.parameters.subspan(first, count), ofState = from.state.subspan(first, count);
+    const auto secondOfState = [&] { return from.state.subspan(m_count + first, count); };
     const float ahead = static_cast<float>(steps);
     const kernels::AdamWSettings& adam = m_settings.adamW;
     switch (m_settings.kind) {
     case Optimizer::SgdMomentum:
-        operations.run(
-            kernels::PredictMomentum{m_settings.sgd.learningRate * ahead, state.subspan(first, count), predicted});
+        operations.runStored(kernels::PredictMomentum{m_settings.sgd.learningRate * ahead, values, ofState, predicted},
+                             stored);
         break;
     case Optimizer::RmsProp:
-        operations.run(kernels::PredictRmsProp{adam.learningRate * ahead, adam.epsilon, state.subspan(first, count),
-                                               state.subspan(m_count + first, count), predicted});
+        operations.runStored(kernels::PredictRmsProp{adam.learningRate * ahead, adam.epsilon, values, ofState,
+                                                     secondOfState(), predicted},
+                             stored);
         break;
     case Optimizer::Adam:
     case Optimizer::AdamW:
-        operations.run(kernels::PredictAdam{adam, updates, adam.learningRate * ahead, state.subspan(first, count),
-                                            state.subspan(m_count + first, count), predicted});
+        operations.runStored(
+            kernels::PredictAdam{adam, updates, adam.learningRate * ahead, values, ofState, secondOfState(), predicted},
+            stored);
         break;
     }
 }

@@ -48,8 +48,17 @@ public:
     /// Of all parameters, those from `first` on, as many as `predicted` has.
     void predict(const kernels::Operations& operations, int updates, int steps, std::span<const float> parameters,
                  std::span<const float> state, std::span<float> predicted, std::size_t first = 0) const;
+    /// The same, rounded to bf16, of a device that computes with bf16.
+    void predict(const kernels::Operations& operations, int updates, int steps, std::span<const float> parameters,
+                 std::span<const float> state, std::span<std::uint16_t> predicted) const;
 
 private:
+    struct From {
+        std::span<const float> parameters, state;
+    };
+    void predictInto(const kernels::Operations& operations, int updates, int steps, std::size_t first, const From& from,
+                     std::span<float> predicted, kernels::StoredOperands stored) const;
+
     OptimizerSettings m_settings;
     std::size_t m_count;
     std::vector<Range> m_ranges;

@@ -63,12 +63,11 @@ void TrainingWork::updateShare(const TaskContext& context, StageCopy& copy) cons
     }
     const ReplicaShare share = shareOf(task.stage, task.replica);
     const auto begin = static_cast<std::size_t>(share.begin), count = static_cast<std::size_t>(share.count());
-    const std::span<float> parameters =
-        stage.maths.isWidened() ? copy.parameters : copy.parameters.subspan(begin, count);
+    const std::span<float> parameters = stage.maths.isBf16() ? copy.parameters : copy.parameters.subspan(begin, count);
     stage.optimizer.part(begin, count)
         .update(on, context.step + 1, parameters, copy.gradients.subspan(begin, count), copy.state);
     const std::span<std::byte> stored = storedOf(task.replica);
-    if (stage.maths.isWidened())
+    if (stage.maths.isBf16())
         stage.maths.store(on, parameters, stored);
     for (const BufferView& view : context.writes)
         on.run(kernels::copyOf<std::byte>(stored, bytes(view.region)));

@@ -80,7 +80,7 @@ StageMemory SequentialTrainer::Stage::memory(int microbatch)
 
 void SequentialTrainer::Stage::storeWeights()
 {
-    if (maths.isWidened())
+    if (maths.isBf16())
         maths.store(kernels::hostOperations(), parameters, stored);
 }
 
@@ -112,7 +112,7 @@ SequentialTrainer::SequentialTrainer(const Workload& workload, const std::vector
         for (const Op op : {Op::F, Op::I, Op::W})
             workspace = std::max(workspace, stage.maths.workspace(op));
         stage.workspace.resize(std::size_t(workspace));
-        if (stage.maths.isWidened())
+        if (stage.maths.isBf16())
             stage.stored.resize(std::size_t(stage.maths.parameterBytes()));
         for (int microbatch = 0; microbatch < microbatches; ++microbatch)
             stage.microbatches.push_back({bytes(BufferKind::SavedUntilInputGrad),

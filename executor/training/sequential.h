@@ -83,7 +83,7 @@ private:
 
         std::span<const std::byte> weights() const
         {
-            return maths.isWidened() ? std::span<const std::byte>(stored) : std::as_bytes(std::span(parameters));
+            return maths.isBf16() ? std::span<const std::byte>(stored) : std::as_bytes(std::span(parameters));
         }
         void storeWeights(); ///< as the parameters are now
         StageMemory memory(int microbatch);

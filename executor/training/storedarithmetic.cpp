@@ -16,7 +16,7 @@ public:
     /// Aligned for what 16 bytes are read of at once.
     std::byte* take(Bytes bytes)
     {
-        const auto count = static_cast<std::size_t>((bytes + 15) / 16 * 16);
+        const auto count = static_cast<std::size_t>(alignedForPass(bytes));
         assert(count <= m_left.size());
         std::byte* const first = m_left.data();
         m_left = m_left.subspan(count);

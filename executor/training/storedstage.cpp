@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The layers of an fp32 stage run on the stored tensors themselves. Those of a bf16 stage run one after another on fp32
-// copies in one workspace, as large as the largest layer needs. O(bytes of a layer) of copying per layer and pass.
+// The layers of an fp32 stage run on the stored tensors themselves. Those of a widened stage run one after another on
+// fp32 copies in one workspace, as large as the largest layer needs. O(bytes of a layer) of copying per layer and pass.
 #include "executor/training/storedstage.h"
 
 #include "core/base/diagnostic.h"
@@ -73,9 +73,7 @@ StoredStage::StoredStage(const Workload& workload, int first, int last, int micr
         m_hasHead = m_maths->hasHead();
         return;
     }
-    if (!workload.shape.widened)
-        throw Error("model.widened", "bf16 values have no arithmetic here without fp32 copies",
-                    "write \"widened\": true in the model");
+    m_isWidened = workload.shape.widened;
     ModelShape shape = workload.shape;
     shape.dataType = DataType::Fp32;
     shape.widened = false;
@@ -110,17 +108,17 @@ void StoredStage::addLayer(const Workload& workload, const Workload& wide, int i
 
 Bytes StoredStage::parameterBytes() const
 {
-    return Bytes(m_parameters.count()) * bytesOf(isWidened() ? DataType::Bf16 : DataType::Fp32);
+    return Bytes(m_parameters.count()) * bytesOf(isBf16() ? DataType::Bf16 : DataType::Fp32);
 }
 
 Bytes StoredStage::activationBytes() const
 {
-    return m_activation * bytesOf(isWidened() ? DataType::Bf16 : DataType::Fp32);
+    return m_activation * bytesOf(isBf16() ? DataType::Bf16 : DataType::Fp32);
 }
 
 Bytes StoredStage::bytes(BufferKind kind) const
 {
-    if (!isWidened())
+    if (!isBf16())
         return m_maths->layout().bytes(kind);
     if (kind == BufferKind::SequenceGradient)
         return m_sequenceGradient;
@@ -131,7 +129,7 @@ Bytes StoredStage::bytes(BufferKind kind) const
 
 Bytes StoredStage::workspace(Op op) const
 {
-    if (!isWidened())
+    if (!isBf16())
         return m_maths->layout().workspace(op);
     switch (op) {
     case Op::F: return m_workspace.forward;
@@ -147,10 +145,20 @@ Bytes StoredStage::workspace(Op op) const
 void StoredStage::store(const kernels::Operations& on, std::span<const float> values,
                         std::span<std::byte> parameters) const
 {
-    if (isWidened())
+    if (isBf16())
         on.run(kernels::Narrow{values, viewed<std::uint16_t>(parameters)});
     else
         on.copy(values, viewed<float>(parameters));
+}
+
+bool StoredStage::computesAsStored(const kernels::Operations& on) const
+{
+    if (on.computesWithStored())
+        return true;
+    if (!m_isWidened)
+        throw Error("model.widened", "this device computes with bf16 in fp32 copies only, for which there is no room",
+                    "write \"widened\": true in the model");
+    return false;
 }
 
 std::span<float> StoredStage::streamIn(std::span<std::byte> workspace) const
@@ -296,7 +304,7 @@ void StoredStage::widenParameters(const Layer& layer, std::span<const std::byte>
 void StoredStage::runForward(std::span<const std::byte> parameters, const StoredInput& input, const StageMemory& memory,
                              std::span<std::byte> output, bool recomputes) const
 {
-    if (memory.operations->computesWithStored()) {
+    if (computesAsStored(*memory.operations)) {
         forwardAsStored(parameters, input, memory, output, recomputes);
         return;
     }
@@ -325,7 +333,7 @@ void StoredStage::runForward(std::span<const std::byte> parameters, const Stored
 void StoredStage::forward(std::span<const std::byte> parameters, const StoredInput& input, const StageMemory& memory,
                           std::span<std::byte> output) const
 {
-    if (isWidened())
+    if (isBf16())
         runForward(parameters, input, memory, output, false);
     else
         m_maths->forward(
@@ -337,7 +345,7 @@ void StoredStage::forward(std::span<const std::byte> parameters, const StoredInp
 void StoredStage::recompute(std::span<const std::byte> parameters, const StoredInput& input,
                             const StageMemory& memory) const
 {
-    if (!isWidened()) {
+    if (!isBf16()) {
         m_maths->recompute(
             viewed<const float>(parameters),
             {input.tokens, viewed<const float>(input.activation), input.targets, input.loss, floatsOf(input.skips)},
@@ -347,7 +355,7 @@ void StoredStage::recompute(std::span<const std::byte> parameters, const StoredI
     switch (m_recompute) {
     case Recompute::None: break;
     case Recompute::Selective: {
-        if (memory.operations->computesWithStored()) {
+        if (computesAsStored(*memory.operations)) {
             recomputeCoresAsStored(parameters, memory);
             break;
         }
@@ -376,12 +384,12 @@ void StoredStage::inputGrad(std::span<const std::byte> parameters, const StageMe
                             std::span<const std::byte> outputGrad, std::span<std::byte> inputGrad,
                             std::span<float> gradients, std::span<const std::span<const std::byte>> skipGrads) const
 {
-    if (!isWidened()) {
+    if (!isBf16()) {
         m_maths->inputGrad(viewed<const float>(parameters), memory, viewed<const float>(outputGrad),
                            viewed<float>(inputGrad), gradients, floatsOf(skipGrads));
         return;
     }
-    if (memory.operations->computesWithStored()) {
+    if (computesAsStored(*memory.operations)) {
         inputGradAsStored(parameters, memory, outputGrad, inputGrad, gradients, skipGrads);
         return;
     }
@@ -411,11 +419,11 @@ void StoredStage::inputGrad(std::span<const std::byte> parameters, const StageMe
 
 void StoredStage::weightGrad(const StageMemory& memory, std::span<float> gradients) const
 {
-    if (!isWidened()) {
+    if (!isBf16()) {
         m_maths->weightGrad(memory, gradients);
         return;
     }
-    if (memory.operations->computesWithStored()) {
+    if (computesAsStored(*memory.operations)) {
         weightGradAsStored(memory, gradients);
         return;
     }
@@ -439,7 +447,7 @@ void StoredStage::backward(std::span<const std::byte> parameters, const StageMem
 template<class Look>
 auto StoredStage::lookAtHead(const StageMemory& memory, Look look) const
 {
-    if (!isWidened())
+    if (!isBf16())
         return look(*m_maths, memory);
     const Layer& layer = m_layers.back();
     std::vector<std::byte> room(std::size_t(layer.copies[UntilInputGrad]));

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // The passes of a stage on memory as the model stores it. An fp32 stage is computed where its values lie, and a bf16
-// one too by a device that computes with bf16 (storedoperations.h). By others it is widened layer by layer: parameters,
-// tensors and the values between layers become fp32 copies in the pass's workspace (core/workload/widenedlayers.h), the
-// fp32 maths of that one layer run on them, with every result that is handed on rounded to bf16
-// (roundingoperations.h), and what is kept goes back into two bytes each. Layers do not know of bf16, and numbers are
-// rounded at the same places either way.
-// Gradients of parameters, their sums, norms and losses are fp32 in both.
+// one too by a device that computes with bf16 (storedoperations.h). By others it is widened layer by layer, for which a
+// workload has to make room: parameters, tensors and the values between layers become fp32 copies in the pass's
+// workspace (core/workload/passworkspace.h), the fp32 maths of that one layer run on them, with every result that is
+// handed on rounded to bf16 (roundingoperations.h), and what is kept goes back into two bytes each. Layers do not know
+// of bf16, and numbers are rounded at the same places either way. Gradients of parameters, their sums, norms and losses
+// are fp32 in both.
 #pragma once
 
-#include "core/workload/widenedlayers.h"
+#include "core/workload/passworkspace.h"
 #include "executor/training/roundingoperations.h"
 #include "executor/training/stagemaths.h"
 #include "executor/training/storedoperations.h"
@@ -29,10 +29,11 @@ struct StoredInput {
 
 class StoredStage {
 public:
-    /// As StageMaths, in the workload's data type. A bf16 workload says that it is widened.
+    /// As StageMaths, in the workload's data type. Devices without bf16 arithmetic pass through a bf16 stage only where
+    /// the workload says that it is widened.
     StoredStage(const Workload& workload, int first, int last, int microbatches, Recompute recompute = Recompute::None);
 
-    bool isWidened() const { return !m_layers.empty(); }
+    bool isBf16() const { return !m_layers.empty(); }
     const ParameterLayout& parameters() const { return m_parameters; }
     Bytes parameterBytes() const;
     Bytes activationBytes() const;
@@ -115,6 +116,9 @@ private:
                  Holdings& holdings) const;
     static void widenParameters(const Layer& layer, std::span<const std::byte> parameters, const Copies& copies);
     std::span<float> streamIn(std::span<std::byte> workspace) const;
+    /// Whether a pass of a bf16 stage computes with what is stored; else it is widened. Throws Error where there is no
+    /// room for that.
+    bool computesAsStored(const kernels::Operations& on) const;
     void addLayer(const Workload& workload, const Workload& wide, int index, int microbatches);
 
     // In storedarithmetic.cpp: the passes of a device that computes with bf16.
@@ -138,7 +142,8 @@ private:
     Recompute m_recompute;
     bool m_hasEmbedding = false, m_hasHead = false;
     std::shared_ptr<const StageMaths> m_maths; ///< of all layers, where values are stored in fp32
-    std::vector<Layer> m_layers;               ///< one by one, where they are widened
+    std::vector<Layer> m_layers;               ///< one by one, where they are stored in bf16
+    bool m_isWidened = false;                  ///< there is room for fp32 copies
     std::int64_t m_activation = 0;             ///< elements
     std::array<Bytes, 5> m_bytes{};            ///< of the stored buffers, as bufferKinds lists them
     Bytes m_sequenceGradient = 0;

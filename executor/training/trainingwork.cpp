@@ -279,7 +279,7 @@ void TrainingWork::initialise(std::size_t index)
             write(std::as_writable_bytes(copy.parameters), values.data() + begin);
         }
     }
-    if (maths.isWidened() && !copy.parameters.empty() && !hasShare)
+    if (maths.isBf16() && !copy.parameters.empty() && !hasShare)
         maths.store(on, copy.parameters, copy.stored);
     on.run(kernels::Fill{copy.gradients, 0});
     on.run(kernels::Fill{copy.state, 0});
@@ -427,7 +427,7 @@ void TrainingWork::update(const TaskContext& context)
         return;
     }
     stage.optimizer.update(*context.operations, context.step + 1, copy.parameters, copy.gradients, copy.state);
-    if (stage.maths.isWidened())
+    if (stage.maths.isBf16())
         stage.maths.store(*context.operations, copy.parameters, copy.stored);
 }
 

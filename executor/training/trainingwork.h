@@ -84,7 +84,7 @@ public:
     /// Where parameters() has them: in bf16 they are the optimizer's master copies.
     BufferKind kindOfParameters() const
     {
-        return m_stages.front().maths.isWidened() ? BufferKind::OptimizerState : BufferKind::Parameters;
+        return m_stages.front().maths.isBf16() ? BufferKind::OptimizerState : BufferKind::Parameters;
     }
 
     int stages() const { return static_cast<int>(m_stages.size()); }
@@ -140,7 +140,7 @@ private:
     /// Master copies of parameters lie before the optimizer's own state.
     std::size_t masters(const Stage& stage) const
     {
-        return stage.maths.isWidened() ? stage.maths.parameters().count() : 0;
+        return stage.maths.isBf16() ? stage.maths.parameters().count() : 0;
     }
     void initialise(std::size_t copy);
     /// Of a stage's parameters what a replica updates.

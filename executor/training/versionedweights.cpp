@@ -83,15 +83,21 @@ void VersionedWeights::predict(const TaskContext& context, const StageCopy& copy
                                const StageOptimizer& optimizer, int steps, std::span<std::byte> made)
 {
     const kernels::Operations& on = *context.operations;
-    if (!maths.isWidened()) {
+    if (!maths.isBf16()) {
         optimizer.predict(on, copy.version, steps, copy.parameters, copy.state,
                           {reinterpret_cast<float*>(made.data()), made.size() / sizeof(float)});
+        return;
+    }
+    const std::span<std::uint16_t> narrow{reinterpret_cast<std::uint16_t*>(made.data()),
+                                          made.size() / sizeof(std::uint16_t)};
+    if (on.computesWithStored()) {
+        optimizer.predict(on, copy.version, steps, copy.parameters, copy.state, narrow);
         return;
     }
     const BufferView* workspace = find(context.writes, BufferKind::Workspace);
     if (workspace == nullptr || floats(workspace->region).empty())
         throw Error(fmt::format("stage {}", context.task->stage), "has no workspace to predict its weights in",
-                    "take the bytes of the costs from the workload");
+                    "write \"widened\": true in the model");
     const std::span<float> wide = floats(workspace->region);
     for (std::size_t first = 0; first < copy.parameters.size(); first += wide.size()) {
         const std::span<float> part = wide.first(std::min(wide.size(), copy.parameters.size() - first));
@@ -163,7 +169,7 @@ void VersionedWeights::update(const TaskContext& context, StageCopy& copy, const
     else if (!sum.empty())
         on.run(kernels::Add{copy.gradients, std::span<const float>(sum)});
     optimizer.update(on, copy.version + 1, copy.parameters, copy.gradients, copy.state);
-    if (maths.isWidened()) // else they are the same
+    if (maths.isBf16()) // else they are the same
         maths.store(on, copy.parameters, copy.stored);
     ++copy.version;
     if (const BufferView* sent = find(context.writes, BufferKind::SentWeights)) {

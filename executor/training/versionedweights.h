@@ -54,8 +54,8 @@ public:
     TaskId firstDifference() const;
 
 private:
-    /// Of the newest weights into `made`. Where weights are stored in two bytes, part by part through the workspace of
-    /// the block, which has not begun.
+    /// Of the newest weights into `made`. Where weights are stored in two bytes and the device does not compute with
+    /// such, part by part through the workspace of the block, which has not begun.
     static void predict(const TaskContext& context, const StageCopy& copy, const StoredStage& maths,
                         const StageOptimizer& optimizer, int steps, std::span<std::byte> made);
     WeightReading held(BufferId buffer) const { return m_held[buffer]; }

@@ -40,6 +40,38 @@ void fromBytes(const Context& context, const FromBytes& call)
                });
 }
 
+/// Predicted weights may be stored, of parameters in fp32.
+template<typename Element>
+void predict(const Context& context, const PredictMomentum& call)
+{
+    launchEach(context, call.parameters.size(),
+               [distance = call.distance, to = out<Element>(call.predicted), p = call.parameters.data(),
+                v = call.momentum.data()] __device__(std::size_t i) { to[i] = p[i] - distance * v[i]; });
+}
+
+template<typename Element>
+void predict(const Context& context, const PredictRmsProp& call)
+{
+    launchEach(context, call.parameters.size(),
+               [distance = call.distance, epsilon = call.epsilon, to = out<Element>(call.predicted),
+                p = call.parameters.data(), v = call.squares.data(), g = call.last.data()] __device__(std::size_t i) {
+                   to[i] = p[i] - distance * (g[i] / (sqrtf(v[i]) + epsilon));
+               });
+}
+
+template<typename Element>
+void predict(const Context& context, const PredictAdam& call)
+{
+    const float distance = call.distance, epsilon = call.settings.epsilon,
+                correction1 = biasCorrection(call.settings.beta1, call.step),
+                correction2 = biasCorrection(call.settings.beta2, call.step);
+    launchEach(context, call.parameters.size(),
+               [=, to = out<Element>(call.predicted), p = call.parameters.data(), m = call.firstMoment.data(),
+                v = call.secondMoment.data()] __device__(std::size_t i) {
+                   to[i] = p[i] - distance * (m[i] * correction1) / (sqrtf(v[i] * correction2) + epsilon);
+               });
+}
+
 } // namespace
 
 void run(const Context& context, const Copy& call)
@@ -106,27 +138,17 @@ void run(const Context& context, const RmsPropStep& call)
 
 void run(const Context& context, const PredictMomentum& call)
 {
-    launchEach(context, call.parameters.size(),
-               [distance = call.distance, p = call.parameters.data(),
-                v = call.momentum.data()] __device__(std::size_t i) { p[i] -= distance * v[i]; });
+    withElement(context, 0, [&](auto element) { predict<decltype(element)>(context, call); });
 }
 
 void run(const Context& context, const PredictRmsProp& call)
 {
-    launchEach(
-        context, call.parameters.size(),
-        [distance = call.distance, epsilon = call.epsilon, p = call.parameters.data(), v = call.squares.data(),
-         g = call.last.data()] __device__(std::size_t i) { p[i] -= distance * (g[i] / (sqrtf(v[i]) + epsilon)); });
+    withElement(context, 0, [&](auto element) { predict<decltype(element)>(context, call); });
 }
 
 void run(const Context& context, const PredictAdam& call)
 {
-    const float distance = call.distance, epsilon = call.settings.epsilon,
-                correction1 = biasCorrection(call.settings.beta1, call.step),
-                correction2 = biasCorrection(call.settings.beta2, call.step);
-    launchEach(context, call.parameters.size(),
-               [=, p = call.parameters.data(), m = call.firstMoment.data(), v = call.secondMoment.data()] __device__(
-                   std::size_t i) { p[i] -= distance * (m[i] * correction1) / (sqrtf(v[i] * correction2) + epsilon); });
+    withElement(context, 0, [&](auto element) { predict<decltype(element)>(context, call); });
 }
 
 } // namespace pipewright::kernels::cuda

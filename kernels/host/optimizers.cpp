@@ -67,29 +67,32 @@ void run(const RmsPropStep& call)
 
 void run(const PredictMomentum& call)
 {
-    const auto [distance, momentum, parameters] = call;
-    assert(parameters.size() == momentum.size());
+    const auto [distance, parameters, momentum, predicted] = call;
+    assert(parameters.size() == momentum.size() && parameters.size() == predicted.size());
     for (std::size_t i = 0; i < parameters.size(); ++i)
-        parameters[i] -= distance * momentum[i];
+        predicted[i] = parameters[i] - distance * momentum[i];
 }
 
 void run(const PredictRmsProp& call)
 {
-    const auto [distance, epsilon, squares, last, parameters] = call;
+    const auto [distance, epsilon, parameters, squares, last, predicted] = call;
     assert(parameters.size() == squares.size() && parameters.size() == last.size());
+    assert(parameters.size() == predicted.size());
     for (std::size_t i = 0; i < parameters.size(); ++i)
-        parameters[i] -= distance * (last[i] / (std::sqrt(squares[i]) + epsilon));
+        predicted[i] = parameters[i] - distance * (last[i] / (std::sqrt(squares[i]) + epsilon));
 }
 
 void run(const PredictAdam& call)
 {
-    const auto [settings, step, distance, firstMoment, secondMoment, parameters] = call;
+    const auto [settings, step, distance, parameters, firstMoment, secondMoment, predicted] = call;
     assert(parameters.size() == firstMoment.size() && parameters.size() == secondMoment.size());
+    assert(parameters.size() == predicted.size());
     const auto correction1 = float(1.0 / (1.0 - std::pow(double(settings.beta1), step)));
     const auto correction2 = float(1.0 / (1.0 - std::pow(double(settings.beta2), step)));
     for (std::size_t i = 0; i < parameters.size(); ++i)
-        parameters[i] -=
-            distance * (firstMoment[i] * correction1) / (std::sqrt(secondMoment[i] * correction2) + settings.epsilon);
+        predicted[i] =
+            parameters[i]
+            - distance * (firstMoment[i] * correction1) / (std::sqrt(secondMoment[i] * correction2) + settings.epsilon);
 }
 
 } // namespace pipewright::kernels

@@ -191,12 +191,12 @@ void checkElements()
     each(
         "predicted from momentum", [&](double a, double g) { return a - distance * g; },
         [&](auto to) {
-            gpu::run({}, kernels::PredictMomentum{distance, grad.span(), to});
+            gpu::run({}, kernels::PredictMomentum{distance, to, grad.span(), to});
         });
     each(
         "predicted from RMSProp", [&](double a, double g) { return a - distance * g / (0.5 + rms.epsilon); },
         [&](auto to) {
-            gpu::run({}, kernels::PredictRmsProp{distance, rms.epsilon, squares.span(), grad.span(), to});
+            gpu::run({}, kernels::PredictRmsProp{distance, rms.epsilon, to, squares.span(), grad.span(), to});
         });
     const kernels::AdamWSettings adam;
     each(
@@ -207,7 +207,7 @@ void checkElements()
             return a - distance * first / (std::sqrt(second) + adam.epsilon);
         },
         [&](auto to) {
-            gpu::run({}, kernels::PredictAdam{adam, 3, distance, grad.span(), squares.span(), to});
+            gpu::run({}, kernels::PredictAdam{adam, 3, distance, to, grad.span(), squares.span(), to});
         });
 }
 

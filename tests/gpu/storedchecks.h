@@ -196,6 +196,14 @@ inline void checkStoredElements(SomeFloats& some)
     checkStored("fill", kernels::Fill{some(all), 0.3f}, firstOperands(1));
     checkStored("add", kernels::Add{some(all), some(all)}, firstOperands(2));
     checkStored("add to sums", kernels::Add{some(all), some(all)}, 2);
+    Floats quarters(std::vector<float>(all, 0.25f));
+    checkStored("predicted from momentum", kernels::PredictMomentum{0.3f, some(all), some(all), some(all)},
+                firstOperands(1));
+    checkStored("predicted from RMSProp",
+                kernels::PredictRmsProp{0.3f, 1e-6f, some(all), quarters.span(), some(all), some(all)},
+                firstOperands(1));
+    checkStored("predicted from Adam",
+                kernels::PredictAdam{{}, 3, 0.3f, some(all), some(all), quarters.span(), some(all)}, firstOperands(1));
     for (const auto kind : {kernels::ActivationKind::GeluTanh, kernels::ActivationKind::Gelu,
                             kernels::ActivationKind::Silu, kernels::ActivationKind::Tanh}) {
         checkStored("activation", kernels::ActivationForward{kind, some(all), some(all)}, firstOperands(2));

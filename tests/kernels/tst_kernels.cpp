@@ -328,9 +328,9 @@ private slots:
                 && distance(fLast, last) == 0);
         // Where three more steps would lead.
         std::vector<float> aheadP = fp, aheadQ = fq, aheadR = fr;
-        kernels::run(kernels::PredictAdam{adam, 5, 0.03f, fm, fv, aheadP});
-        kernels::run(kernels::PredictMomentum{0.15f, fMomentum, aheadQ});
-        kernels::run(kernels::PredictRmsProp{0.3f, 1e-6f, fSquares, fLast, aheadR});
+        kernels::run(kernels::PredictAdam{adam, 5, 0.03f, fp, fm, fv, aheadP});
+        kernels::run(kernels::PredictMomentum{0.15f, aheadQ, fMomentum, aheadQ});
+        kernels::run(kernels::PredictRmsProp{0.3f, 1e-6f, aheadR, fSquares, fLast, aheadR});
         QVERIFY(distance(aheadP, reference::predictAdam(adam, 5, 0.03, p, m, v)) < 5 * tolerance);
         QVERIFY(distance(aheadQ, reference::predictMomentum(0.15, q, momentum)) < 5 * tolerance);
         QVERIFY(distance(aheadR, reference::predictRmsProp(0.3, 1e-6, r, squares, last)) < 5 * tolerance);

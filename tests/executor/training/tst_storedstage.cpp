@@ -18,10 +18,11 @@ using namespace pipewright::test;
 
 namespace {
 
-ModelShape inBf16(ModelShape shape)
+/// As the host computes it; or a device that computes with bf16, which has no room for fp32 copies.
+ModelShape inBf16(ModelShape shape, bool widened = true)
 {
     shape.dataType = DataType::Bf16;
-    shape.widened = true;
+    shape.widened = widened;
     return shape;
 }
 
@@ -120,13 +121,21 @@ struct StoredRoom {
     StageMemory memory(Op op, const kernels::Operations& on)
     {
         std::vector<std::byte>& own = workspaces[std::size_t(op)];
-        std::fill(own.begin(), own.end(), std::byte{0xff});
+        std::fill(own.begin(), own.end(), untouched);
         StageMemory memory{kept[0], kept[1], kept[2], own};
         memory.recomputedUntilInputGrad = kept[3];
         memory.recomputedUntilWeightGrad = kept[4];
         memory.operations = &on;
         return memory;
     }
+    /// Of the workspaces that are there, some pass has written into the last line of each.
+    bool isAllUsed() const
+    {
+        return std::all_of(workspaces.begin(), workspaces.end(), [](const std::vector<std::byte>& own) {
+            return own.empty() || std::any_of(own.end() - 16, own.end(), [](std::byte b) { return b != untouched; });
+        });
+    }
+    static constexpr std::byte untouched{0xff};
     std::array<std::vector<std::byte>, 5> kept;
     std::array<std::vector<std::byte>, 8> workspaces;
     std::vector<std::byte> output, inputGrad;
@@ -189,8 +198,10 @@ struct Trained {
         }
         for (const std::vector<float>& of : sums)
             gradients.insert(gradients.end(), of.begin(), of.end());
+        isAllUsed = std::all_of(rooms.begin(), rooms.end(), [](const StoredRoom& room) { return room.isAllUsed(); });
     }
     float loss = 0, again = 0;
+    bool isAllUsed = true; ///< of the workspaces
     std::vector<float> gradients;
 };
 
@@ -260,7 +271,8 @@ private slots:
         capped.embeddingScale = 2;
         QTest::newRow("capped logits") << capped;
     }
-    /// To the bit, in no fp32 copy of anything, and with none of its products' factors in fp32.
+    /// To the bit, in no fp32 copy of anything, with none of its products' factors in fp32, and in a workspace that has
+    /// no room for more than that.
     void aDeviceThatComputesWithBf16MakesTheSameOfIt()
     {
         QFETCH(ModelShape, shape);
@@ -268,18 +280,20 @@ private slots:
         for (const Recompute recompute : {Recompute::None, Recompute::Selective, Recompute::Full})
             for (int cut = 1; cut <= shape.layers + 2; ++cut) {
                 const Bf16Operations device;
-                const Trained there(inBf16(shape), cut, true, device, recompute);
+                const Trained there(inBf16(shape, false), cut, true, device, recompute);
                 QCOMPARE(there.loss, host.loss);
                 QCOMPARE(there.gradients, host.gradients);
                 QCOMPARE(device.ofCopies, 0);
                 QCOMPARE(device.unlike, 0);
+                QVERIFY(there.isAllUsed);
             }
     }
 
     void bytesAreThoseOfTheCosts()
     {
         for (const Recompute recompute : {Recompute::None, Recompute::Selective, Recompute::Full})
-            for (const ModelShape& shape : {inBf16(llamaShape()), inBf16(encoderShape()), inBf16(visionShape())}) {
+            for (const ModelShape& shape : {inBf16(llamaShape()), inBf16(encoderShape()), inBf16(visionShape()),
+                                            inBf16(llamaShape(), false), inBf16(encoderShape(), false)}) {
                 const Workload workload = workloadOf(shape);
                 Costs costs;
                 applyBytes(workload, {2, 2}, {recompute, recompute}, costs);
@@ -304,12 +318,8 @@ private slots:
             }
     }
 
-    void bf16AsItIsIsRefused()
-    {
-        ModelShape shape = inBf16(llamaShape());
-        shape.widened = false; // a device with bf16 arithmetic is meant
-        QVERIFY_THROWS_EXCEPTION(Error, StoredStage(workloadOf(shape), 0, 4, 1));
-    }
+    /// A device that can only widen it, and no room for that.
+    void bf16AsItIsIsRefused() { QVERIFY_THROWS_EXCEPTION(Error, Trained(inBf16(llamaShape(), false), 4, true)); }
 };
 
 PIPEWRIGHT_TEST(TestStoredStage, NoApplication)

@@ -43,6 +43,29 @@ private Q_SLOTS:
         }
     }
 
+    /// What an older GPU needs for its fp32 copies, a newer one neither holds nor is said to.
+    void bf16ArithmeticNeedsNoRoomForCopies()
+    {
+        std::map<QString, double> peaks;
+        for (const char* capability : {"9.0", "7.5"}) {
+            StandInMachine machine(2);
+            machine.set("CAPABILITY", capability);
+            QVERIFY(machine.make("1f1b", 2,
+                                 "--microbatch-size 1 --sequence 8 --model "
+                                     + machine.inBf16(PIPEWRIGHT_SOURCE_DIR "/tests/torch/models/llama.json")));
+            const StandInOutcome ran = machine.run(onGpus + "2"), said = machine.run("predict design.json --json");
+            const QString why = whyNotRight(ran);
+            QVERIFY2(why.isEmpty(), qPrintable(why));
+            const bool widens = QString(capability) == "7.5";
+            QCOMPARE(ran.errors.contains("layer by layer in fp32 copies"), widens);
+            QCOMPARE(said.json["per_device"].toArray()[0].toObject()["peak_bytes"]
+                         == ran.json["peak_bytes"].toArray()[0],
+                     !widens);
+            peaks[capability] = ran.json["peak_bytes"].toArray()[0].toDouble();
+        }
+        QVERIFY(peaks["9.0"] < peaks["7.5"]);
+    }
+
     /// A library that fuses nothing: kernels of their own do what would go with the products, and that is said.
     void whatCannotGoWithAProductIsSaid()
     {

@@ -145,6 +145,12 @@ private Q_SLOTS:
         QTest::newRow("GPT in bf16") << PIPEWRIGHT_SOURCE_DIR "/resources/models/byte-gpt-small.json"
                                      << "1f1b"
                                      << "2 bf16";
+        QTest::newRow("Llama in bf16, predicted weights") << decoders + "llama.json"
+                                                          << "pipeoptim"
+                                                          << "2 bf16";
+        QTest::newRow("Llama in pieces in bf16") << decoders + "llama.json"
+                                                 << "seq1f1b"
+                                                 << "2 bf16";
         QTest::newRow("Mixtral in bf16") << decoders + "mixtral.json"
                                          << "1f1b"
                                          << "2 bf16";
