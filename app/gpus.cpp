@@ -23,8 +23,10 @@ CudaSetup setupFor(const GpuChoice& choice, const CudaStatus& status)
     setup.recordKernels = choice.recordKernels;
     setup.deadline = choice.deadline;
     setup.transport = cudaTransportNamed(choice.link);
+    setup.attention = cudaAttentionNamed(choice.attention);
     for (const CudaLibrary& library : status.libraries)
         (library.name == "cuBLASLt" ? setup.cublasLt
+         : library.name == "cuDNN"  ? setup.cudnn
          : library.name == "NCCL"   ? setup.nccl
                                     : setup.cupti) = library.path;
     return setup;

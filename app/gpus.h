@@ -20,6 +20,7 @@ struct GpuChoice {
     std::vector<std::string> libraries; ///< folders
     bool bfloat16 = false, recordKernels = true;
     Nanoseconds deadline = 30'000'000'000; ///< for GPUs to be connected
+    std::string attention = "auto";        ///< or "own", "cudnn"
 };
 
 /// For a design of that many devices. Throws Error naming what is missing to run on GPUs, or on the GPUs that the

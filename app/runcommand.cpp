@@ -109,8 +109,14 @@ struct RunCommandOptions {
                     "with --backend cuda: how GPUs reach each other: auto, copy (copy engines), nccl (between "
                     "processes always)")
             .typeName("LINK");
-        command.option("--cuda-libraries", libraries, "folders searched first for cuBLASLt, NCCL and CUPTI")
+        command.option("--cuda-libraries", libraries, "folders searched first for cuBLASLt, cuDNN, NCCL and CUPTI")
             .typeName("FOLDER");
+        command
+            .option(
+                "--attention", attention,
+                "on GPUs, of models in bf16: who computes attention: auto (cuDNN where it is found and does it, and "
+                "its workspace is at most a sixteenth of the memory), own (kernels of this program), cudnn")
+            .typeName("WHO");
         command.flag("--bf16", bfloat16, "on GPUs: matrix products of bf16 factors, summed in fp32");
         command.flag("--graphs", run.runtime.captureBlocks,
                      "on GPUs: blocks are captured once and launched as CUDA graphs");
@@ -123,7 +129,7 @@ struct RunCommandOptions {
     bool onGpus() const { return backend == "cuda" || device == "cuda"; }
     RunOptions run; ///< what needs no reading
     std::string file, backend, device = "host", maths = "auto", clock = "real", transport = "rendezvous", deadline;
-    std::string progress = "auto", record = "kernels", deviceMemory, link = "auto", modelScale;
+    std::string progress = "auto", record = "kernels", deviceMemory, link = "auto", attention = "auto", modelScale;
     std::vector<std::string> faults, libraries;
     bool bfloat16 = false, synthetic = false, skipGradientCheck = false, json = false;
 };
@@ -177,8 +183,8 @@ RunOptions runOptions(const RunCommandOptions& given, bool speaks)
                     "leave it out, or use --backend cuda");
     if (!given.onGpus()
         && (given.bfloat16 || given.run.runtime.captureBlocks || link != CudaTransport::Automatic
-            || !given.libraries.empty()))
-        throw Error("--bf16, --graphs, --link, --cuda-libraries", "are for GPUs",
+            || cudaAttentionNamed(given.attention) != CudaAttention::Automatic || !given.libraries.empty()))
+        throw Error("--bf16, --graphs, --link, --attention, --cuda-libraries", "are for GPUs",
                     "add --backend cuda, or --backend mpi --device cuda, or leave them out");
     requireOneOf("--maths", given.maths, {"auto", "training", "timed", "synthetic"});
     requireOneOf("--clock", given.clock, {"real", "virtual"});
@@ -362,12 +368,18 @@ int runDesign(const RunCommandOptions& given)
     for (const Fault& fault : options.runtime.faults)
         if (!hasGroups(located.design)) // else the run knows its devices
             requirePlace(fault, program, options.steps, "--inject");
+    if (cudaAttentionNamed(given.attention) != CudaAttention::Automatic
+        && (!located.design.workload || located.design.workload->shape.dataType != DataType::Bf16
+            || hasGroups(located.design)))
+        throw Error("--attention", "says who computes attention of bf16 values, and this design has none on its GPUs",
+                    "leave it out, or use a model whose data_type is bf16, on devices without groups");
     const GpuChoice gpus{gpusOfRun(located.design, meansOf(options)),
                          given.link,
                          given.libraries,
                          given.bfloat16,
                          given.record == "kernels",
-                         options.runtime.deadline};
+                         options.runtime.deadline,
+                         given.attention};
     Diagnostics doubts;
     bool met = false; // the other processes, who then know what happens to this one
     if (several)      // whether there are GPUs at all is known before any process is started

@@ -41,7 +41,7 @@ if(NOT openblas_can_be_of_few_processors)
     endif()
 endif()
 
-pipewright_room(kernels RECURSIVE LINK Threads::Threads ${openblas})
+pipewright_room(kernels RECURSIVE EXCLUDE /kernels/cuda/ LINK Threads::Threads ${openblas})
 target_include_directories(pipewright_kernels PRIVATE ${OPENBLAS_INCLUDE})
 if(PIPEWRIGHT_STATIC_BLAS)
     target_link_options(pipewright_kernels INTERFACE ${openblas_of_few_processors})

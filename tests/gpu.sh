@@ -219,12 +219,14 @@ correct() {
     title "Training against the sequential reference on the host"
     local steps=3
     [ -z "$small" ] || steps=2
+    local stored="--scale data_type=bf16"
     # A word @ is the model with a head of its own: of weights that are updated amid a step there is no such error,
     # their reads are checked.
     local cases=("1f1b" "1f1b --graphs" "gpipe" "interleaved-1f1b" "zb-h1" "zb-v" "chimera" "zb-h1 --graphs" "1f1b --bf16"
                  "1f1b --link copy" "1f1b --link nccl" "chimera --link nccl" "1f1b --model=byte-mlp" "chimera --model=byte-mlp"
+                 "1f1b $stored" "zb-h1 $stored" "1f1b --graphs $stored" "1f1b --attention own $stored"
                  "1f1b --model=byte-llama" "seq1f1b --model=byte-llama" "seq1f1b" "seq1f1b --graphs" "pipedream-2bw @" "pipeoptim @" "dp @" "cdp-v2 @")
-    [ -z "$small" ] || cases=("1f1b" "1f1b --graphs" "gpipe" "1f1b --bf16" "chimera --link nccl" "pipedream-2bw @")
+    [ -z "$small" ] || cases=("1f1b" "1f1b --graphs" "gpipe" "1f1b --bf16" "1f1b $stored" "chimera --link nccl" "pipedream-2bw @")
     for case in "${cases[@]}"; do
         local family=${case%% *} options=${case#"${case%% *}"} name=train-${case//[ =@]/} bound=$fp32 shape=$model
         case $options in
@@ -258,6 +260,15 @@ correct() {
         else
             fail "losses of $family differ from 1f1b's: $(value loss <train-$family.json-out)"
         fi
+    done
+    local first="train-1f1b $stored" other
+    first=${first//[ =]/}
+    say "- attention of ${first#train-}: $(value attention <"$first.json-out")"
+    for case in "zb-h1 $stored" "1f1b --graphs $stored"; do
+        other=train-${case//[ =]/}
+        [ -s "$other.json-out" ] || continue
+        [ "$(value loss <"$other.json-out")" = "$(value loss <"$first.json-out")" ] && pass "the same losses of $case as of 1f1b" ||
+            fail "losses of $case differ from 1f1b's: $(value loss <"$other.json-out")"
     done
     title "A process for each GPU"
     for family in 1f1b chimera; do
@@ -346,6 +357,8 @@ speed() {
     title "Products and a layer, ours and PyTorch's"
     capped 100 "$gpucheck" --products $check >products.out 2>products.err && sed 's/^/- ours, /' products.out | tee -a "$report" ||
         fail "products: $(tail -n 1 products.out)"
+    capped 100 "$gpucheck" --attention $check >attention.out 2>attention.err && sed 's/^/- attention, /' attention.out | tee -a "$report" ||
+        fail "attention: $(tail -n 1 attention.out)"
     # What a second layer adds to the blocks of a step.
     local layer="--model llama-3-8b --sequence 2048" one=layers=1,vocabulary=1000 two=layers=2,vocabulary=1000
     [ -z "$small" ] || layer="--model byte-gpt-small --sequence 8" one=layers=1 two=layers=2
@@ -376,9 +389,9 @@ speed() {
     done
     capped 60 "$program" new 1f1b --devices 1 --microbatches 4 --model llama-3-8b --sequence 2048 --microbatch-size 1 -o llama.json \
         --force >>wide.out 2>>wide.err || fail "llama: $(tail -n 1 wide.err)"
-    for case in "" "--bf16"; do
-        run "llama$case" llama.json --steps 3 --no-gradient-check --scale layers=4,vocabulary=32000 $case &&
-            pass "4 layers of llama-3-8b ${case:-fp32}: $(value step_ns <"llama$case.json-out") ns"
+    for case in "" "--bf16" "--attention own"; do
+        run "llama${case// /}" llama.json --steps 3 --no-gradient-check --scale layers=4,vocabulary=32000 $case &&
+            pass "4 layers of llama-3-8b ${case:-as it is}: $(value step_ns <"llama${case// /}.json-out") ns; $(value attention <"llama${case// /}.json-out")"
     done
 }
 

@@ -76,8 +76,9 @@ public:
     CudaDevice(const CudaGpu& gpu, int index, std::string name, const PipewrightCudaDevice& info,
                const CudaSetup& setup, GpuReach& reach, MathsNotes& notes)
         : m_gpu(gpu), m_index(index), m_name(std::move(name)),
-          m_memory(info.memory), m_maths{setup.cublasLt, setup.bfloat16, computesWithBf16(info)}, m_reach(reach),
-          m_notes(notes)
+          m_memory(info.memory), m_maths{setup.cublasLt, setup.bfloat16, computesWithBf16(info), setup.cudnn,
+                                         setup.attention},
+          m_reach(reach), m_notes(notes)
     {
     }
     std::string name() const override { return m_name; }
@@ -87,7 +88,23 @@ public:
                 .asynchronous = true,
                 .flashAttention = true,
                 .bf16Arithmetic = m_maths.computesWithStored,
-                .workspaceBytes = PIPEWRIGHT_MATHS_WORKSPACE};
+                .workspaceBytes =
+                    PIPEWRIGHT_MATHS_WORKSPACE + std::max<Bytes>(0, m_forAttention - PIPEWRIGHT_PRODUCT_WORKSPACE)};
+    }
+    void expectAttention(std::span<const kernels::GroupedAttentionShape> shapes)
+    {
+        if (m_maths.attention == CudaAttention::Own || m_maths.cudnn.empty() || !m_maths.computesWithStored)
+            return;
+        const CudaStream stream(m_gpu);
+        for (const kernels::GroupedAttentionShape& shape : shapes) {
+            Bytes bytes = 0;
+            m_gpu.check(m_gpu.table->attentionWorkspace(m_gpu.index, stream.handle(), m_maths.cudnn.c_str(), &shape,
+                                                        sizeof shape, &bytes),
+                        "plan its attention");
+            constexpr Bytes line = 256; // behind it lie the rows of other maths
+            if (m_maths.attention == CudaAttention::Cudnn || bytes <= m_memory / attentionShareOfMemory)
+                m_forAttention = std::max(m_forAttention, (bytes + line - 1) / line * line);
+        }
     }
     std::unique_ptr<Allocation> allocate(Bytes bytes) override
     {
@@ -159,6 +176,7 @@ private:
     std::atomic<Bytes> m_held{0};
     GpuReach& m_reach;
     MathsNotes& m_notes;
+    Bytes m_forAttention = 0;           ///< of workspace
     std::unique_ptr<Allocation> m_room; ///< of the maths; there from the first on
 };
 
@@ -175,6 +193,9 @@ public:
             m_gpus.push_back({&table, share.gpu, nullptr, nullptr});
         if (sendsByNccl())
             openNccl();
+        if (setup.attention == CudaAttention::Cudnn && setup.cudnn.empty())
+            throw Error("--attention", "cuDNN was not found (libcudnn.so.9)",
+                        "name its folder with --cuda-libraries, or leave --attention out");
         for (CudaGpu& gpu : m_gpus) {
             auto& clock = m_clocks[gpu.index];
             if (!clock)
@@ -185,6 +206,11 @@ public:
         for (std::size_t d = 0; d < m_gpus.size(); ++d) {
             PipewrightCudaDevice info{};
             m_gpus[d].check(table.deviceInfo(m_gpus[d].index, &info), "be looked at");
+            if (setup.attention == CudaAttention::Cudnn && !computesWithBf16(info))
+                throw Error("--attention",
+                            fmt::format("GPU {} ({}) does not multiply bf16, and cuDNN's attention is for that",
+                                        m_gpus[d].index, info.name),
+                            "leave it out");
             m_devices.push_back(std::make_unique<CudaDevice>(m_gpus[d], setup.firstDevice + static_cast<int>(d),
                                                              nameOf(static_cast<int>(d), info), info, setup, m_reach,
                                                              m_notes));
@@ -220,7 +246,12 @@ public:
         const char* const what = m_records ? m_table.unrecorded() : nullptr;
         return what ? what : std::string();
     }
-    std::vector<std::string> takeNotes() override { return m_notes.take(); }
+    Diagnostics takeNotes() override { return m_notes.take(); }
+    void expectAttention(std::span<const kernels::GroupedAttentionShape> shapes) override
+    {
+        for (const auto& device : m_devices)
+            device->expectAttention(shapes);
+    }
     std::unique_ptr<Link> createLink(int from, int to, const LinkOptions& options) override
     {
         const CudaGpu &sender = m_gpus.at(static_cast<std::size_t>(from)),

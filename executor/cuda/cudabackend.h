@@ -8,6 +8,7 @@
 #pragma once
 
 #include "core/cluster/cluster.h"
+#include "executor/cuda/cudaattention.h"
 #include "executor/cuda/table.h"
 #include "executor/runtime/backend.h"
 
@@ -53,11 +54,12 @@ CudaTransport cudaTransportNamed(std::string_view name);
 struct CudaSetup {
     std::vector<GpuShare> devices; ///< per pipeline device: where it runs
     CudaTransport transport = CudaTransport::Automatic;
-    std::string cublasLt{}, nccl{}, cupti{}; ///< the libraries' files; empty: not there
-    int firstDevice = 0;                     ///< what errors call the first; the others follow
-    bool bfloat16 = false;                   ///< factors of matrix products are rounded to bf16, sums stay fp32
-    bool recordKernels = true;               ///< by CUPTI, where it is there; else blocks are timed by events alone
-    Nanoseconds deadline = 30'000'000'000;   ///< for being connected by NCCL
+    std::string cublasLt{}, cudnn{}, nccl{}, cupti{}; ///< the libraries' files; empty: not there
+    CudaAttention attention = CudaAttention::Automatic;
+    int firstDevice = 0;                   ///< what errors call the first; the others follow
+    bool bfloat16 = false;                 ///< factors of matrix products are rounded to bf16, sums stay fp32
+    bool recordKernels = true;             ///< by CUPTI, where it is there; else blocks are timed by events alone
+    Nanoseconds deadline = 30'000'000'000; ///< for being connected by NCCL
 };
 
 /// From compute capability 8.0 on kernels multiply bf16 as it lies in memory.
@@ -68,7 +70,7 @@ inline bool computesWithBf16(const PipewrightCudaDevice& gpu)
 
 /// Several pipeline devices of one GPU of which all name multiprocessors run beside each other, each on its own; the
 /// others share the whole. The table must outlive the backend. Throws Error: a GPU that is not there, more
-/// multiprocessors than there are, NCCL wanted and not found.
+/// multiprocessors than there are, NCCL or cuDNN wanted and not found.
 std::unique_ptr<Backend> createCudaBackend(const PipewrightCudaTable& table, const CudaSetup& setup);
 
 } // namespace pipewright

@@ -14,10 +14,13 @@ public:
     CudaOperations(const CudaStream& stream, const CudaMaths& maths, Region workspace, MathsNotes& notes)
         : m_gpu(stream.gpu()), m_table(*m_gpu.table), m_computesWithStored(maths.computesWithStored), m_notes(notes)
     {
-        m_gpu.check(m_table.createMaths(m_gpu.index, stream.handle(),
-                                        maths.cublasLt.empty() ? nullptr : maths.cublasLt.c_str(), maths.roundsFactors,
-                                        workspace.data, &m_maths),
-                    "prepare its maths");
+        const PipewrightMathsSetup setup{maths.cublasLt.empty() ? nullptr : maths.cublasLt.c_str(),
+                                         maths.cudnn.empty() ? nullptr : maths.cudnn.c_str(),
+                                         maths.roundsFactors,
+                                         inTable(maths.attention),
+                                         workspace.data,
+                                         workspace.bytes};
+        m_gpu.check(m_table.createMaths(m_gpu.index, stream.handle(), &setup, &m_maths), "prepare its maths");
     }
     ~CudaOperations() override { m_table.destroyMaths(m_maths); }
     CudaOperations(const CudaOperations&) = delete;
@@ -34,7 +37,9 @@ protected:
                                     static_cast<std::int64_t>(bytes), stored),
                     "compute");
         if (const char* const note = m_table.mathsNote(m_maths))
-            m_notes.add(note);
+            m_notes.add("products", note);
+        if (const char* const note = m_table.attentionNote(m_maths))
+            m_notes.add("attention", note);
     }
 
 private:
@@ -47,18 +52,20 @@ private:
 
 } // namespace
 
-void MathsNotes::add(const std::string& note)
+void MathsNotes::add(const std::string& about, const std::string& note)
 {
     const std::lock_guard lock(m_mutex);
-    if (m_all.insert(note).second)
-        m_new.insert(note);
+    if (m_all.emplace(about, note).second)
+        m_new.emplace(about, note);
 }
 
-std::vector<std::string> MathsNotes::take()
+Diagnostics MathsNotes::take()
 {
     const std::lock_guard lock(m_mutex);
-    const std::set<std::string> taken = std::exchange(m_new, {});
-    return {taken.begin(), taken.end()};
+    Diagnostics notes;
+    for (const auto& [about, note] : std::exchange(m_new, {}))
+        notes.push_back({Severity::Note, about, note, {}});
+    return notes;
 }
 
 std::unique_ptr<kernels::Operations> createCudaOperations(const CudaStream& stream, const CudaMaths& maths,

@@ -2,34 +2,39 @@
 // The maths of a stage on a GPU: kernels::Operations through the plugin's table. A call is issued and returns.
 #pragma once
 
+#include "core/base/diagnostic.h"
+#include "executor/cuda/cudaattention.h"
 #include "executor/cuda/cudalink.h"
 
 #include <mutex>
 #include <set>
 #include <string>
-#include <vector>
+#include <utility>
 
 namespace pipewright {
 
-/// What the maths of a backend's devices did in more steps than it might have, each once.
+/// What the maths of a backend's devices did in more steps than it might have, and who did its attention, each once.
 class MathsNotes {
 public:
-    void add(const std::string& note);
-    std::vector<std::string> take();
+    void add(const std::string& about, const std::string& note);
+    Diagnostics take();
 
 private:
+    using Note = std::pair<std::string, std::string>;
     std::mutex m_mutex;
-    std::set<std::string> m_all, m_new;
+    std::set<Note> m_all, m_new;
 };
 
 struct CudaMaths {
     std::string cublasLt;            ///< the library's file; empty: own kernels do the matrix products
     bool roundsFactors = false;      ///< of products of fp32 values, to bf16
     bool computesWithStored = false; ///< bf16: the GPU multiplies it, compute capability 8.0 or later
+    std::string cudnn{};             ///< the library's file; empty: own kernels do the attention
+    CudaAttention attention = CudaAttention::Automatic;
 };
 
-/// `workspace`: PIPEWRIGHT_MATHS_WORKSPACE bytes of the GPU, which outlive it, as the notes do. Throws Error when it
-/// cannot be made.
+/// `workspace`: PIPEWRIGHT_MATHS_WORKSPACE bytes of the GPU or more, which outlive it, as the notes do. Throws Error
+/// when it cannot be made.
 std::unique_ptr<kernels::Operations> createCudaOperations(const CudaStream& stream, const CudaMaths& maths,
                                                           Region workspace, MathsNotes& notes);
 

@@ -233,6 +233,7 @@ std::vector<CudaLibrary> findCudaLibraries(int major, const std::vector<std::str
     };
     return {
         find("cuBLASLt", "fast matrix products", fmt::format("libcublasLt.so.{}", major), one.empty() ? "cublas" : one),
+        find("cuDNN", "attention of bf16 values", "libcudnn.so.9", "cudnn"),
         find("NCCL", "transfers between GPUs of several processes", "libnccl.so.2", "nccl"),
         find("CUPTI", "traces of what runs on the GPU", fmt::format("libcupti.so.{}", major),
              one.empty() ? "cuda_cupti" : one)};

@@ -43,9 +43,11 @@ if(PIPEWRIGHT_CUDA)
         else()
             feature_off("NCCL between GPUs" "nccl.h was not found (PIPEWRIGHT_NCCL_INCLUDE)")
         endif()
+        include(${CMAKE_SOURCE_DIR}/kernels/cuda/cudnn.cmake)
         file(GLOB_RECURSE sources CONFIGURE_DEPENDS executor/cuda/plugin/*.cpp)
         file(GLOB_RECURSE kernels CONFIGURE_DEPENDS kernels/cuda/*.cu)
-        add_library(pipewright_cuda SHARED ${sources} ${kernels})
+        add_library(pipewright_cuda SHARED ${sources} ${kernels} kernels/cuda/fusedattention.cpp)
+        with_cudnn(pipewright_cuda)
         # The kernels, as the plugin has them, against their references, for a machine that has a GPU; without Qt, and
         # started by tests/gpu.sh. Part of every bundle; beside the tests nothing needs it.
         set(loader executor/cuda/loader.cpp executor/cuda/libraryplaces.cpp)
@@ -89,6 +91,7 @@ if(PIPEWRIGHT_CUDA)
                 CMAKE_ARGS -DPIPEWRIGHT_NVCC=${PIPEWRIGHT_CUDA12} ${chosen} -DPIPEWRIGHT_NCCL_INCLUDE=${PIPEWRIGHT_NCCL_INCLUDE}
                            -DCMAKE_CUDA_FLAGS=${CMAKE_CUDA_FLAGS} -DCMAKE_BUILD_TYPE=${CMAKE_BUILD_TYPE}
                            -DCMAKE_EXE_LINKER_FLAGS=${CMAKE_EXE_LINKER_FLAGS} -DCMAKE_SHARED_LINKER_FLAGS=${CMAKE_SHARED_LINKER_FLAGS}
+                           -DPIPEWRIGHT_CUDNN_FRONTEND=${PIPEWRIGHT_CUDNN_FRONTEND}
                            -DPIPEWRIGHT_GUI=OFF -DPIPEWRIGHT_TESTS=OFF -DPIPEWRIGHT_MPI=OFF -DPIPEWRIGHT_GECODE=OFF
                 LIST_SEPARATOR | BUILD_ALWAYS ON BUILD_BYPRODUCTS ${second_files} INSTALL_COMMAND ""
                 BUILD_COMMAND ${CMAKE_COMMAND} --build <BINARY_DIR> --target pipewright_cuda pipewright_gpucheck pipewright_slicecheck)

@@ -12,7 +12,7 @@
 extern "C" {
 #endif
 
-enum { PIPEWRIGHT_CUDA_ABI = 13, PIPEWRIGHT_NCCL_NAME = 128 };
+enum { PIPEWRIGHT_CUDA_ABI = 14, PIPEWRIGHT_NCCL_NAME = 128 };
 #define PIPEWRIGHT_CUDA_ENTRY "pipewrightCudaTable"
 
 typedef struct PipewrightCudaDevice {
@@ -51,12 +51,27 @@ typedef struct PipewrightGpuActivity {
 typedef void (*PipewrightGpuActivities)(void* context, const PipewrightGpuActivity* activities, int32_t count);
 
 /* The workspace of a stage's maths: 32 MiB for cuBLASLt, as NVIDIA advises on Hopper, and a number for each row: the
- * losses of a cross entropy, or mean and scale of half as many rows of a layer norm at a time. */
+ * losses of a cross entropy, or mean and scale of half as many rows of a layer norm at a time. Attention by cuDNN has
+ * the first part too, and may need it to be larger. */
 enum {
     PIPEWRIGHT_PRODUCT_WORKSPACE = 32 << 20,
     PIPEWRIGHT_MATHS_ROWS = 1 << 18,
     PIPEWRIGHT_MATHS_WORKSPACE = PIPEWRIGHT_PRODUCT_WORKSPACE + 4 * PIPEWRIGHT_MATHS_ROWS
 };
+
+/* Who computes attention of operands that lie in bf16. */
+enum PipewrightAttention {
+    PIPEWRIGHT_ATTENTION_OWN = 0,   /* kernels of our own */
+    PIPEWRIGHT_ATTENTION_AUTO = 1,  /* cuDNN, where it does it in the workspace */
+    PIPEWRIGHT_ATTENTION_CUDNN = 2, /* cuDNN, or it is a failure */
+};
+typedef struct PipewrightMathsSetup {
+    const char *cublasLt, *cudnn; /* the libraries' files; null: kernels of our own */
+    int32_t bfloat16;             /* factors of fp32 products are rounded to it */
+    int32_t attention;
+    void* workspace;        /* of the device, which the caller gives for as long as the maths is there */
+    int64_t workspaceBytes; /* at least PIPEWRIGHT_MATHS_WORKSPACE */
+} PipewrightMathsSetup;
 
 typedef struct PipewrightCudaTable {
     uint32_t abi;     /* PIPEWRIGHT_CUDA_ABI of the plugin's build */
@@ -137,16 +152,20 @@ typedef struct PipewrightCudaTable {
     int (*ncclAbort)(void* end); /* from any thread: what is in flight ends; it is still to be closed */
     int (*ncclClose)(void* end);
 
-    /* Maths in device memory, in the order of the stream. `workspace`: so many bytes as PIPEWRIGHT_MATHS_WORKSPACE
-       says, of the device, which the caller gives for as long as the maths is there. `operation` is one of
-       kernels/calls.h, `call` its struct of so many bytes, which is read before compute() returns; `stored` says
-       which operands lie in bf16 (kernels/operands.h). */
-    int (*createMaths)(int32_t device, void* stream, const char* cublasLt, int32_t bfloat16, void* workspace,
-                       void** maths);
+    /* Maths in device memory, in the order of the stream. `operation` is one of kernels/calls.h, `call` its struct of
+       so many bytes, which is read before compute() returns; `stored` says which operands lie in bf16
+       (kernels/operands.h). */
+    int (*createMaths)(int32_t device, void* stream, const PipewrightMathsSetup* setup, void** maths);
     int (*destroyMaths)(void* maths);
     int (*compute)(void* maths, int32_t operation, const void* call, int64_t bytes, uint32_t stored);
     /* What the last compute() did in more steps than it might have; null: nothing. Valid until the next. */
     const char* (*mathsNote)(void* maths);
+    /* Likewise which attention was done by whom, each once. */
+    const char* (*attentionNote)(void* maths);
+    /* What the larger of both passes of such attention wants of the workspace's first part: of a
+     * kernels::GroupedAttentionShape of so many bytes. 0: cuDNN does neither. */
+    int (*attentionWorkspace)(int32_t device, void* stream, const char* cudnn, const void* shape, int64_t bytes,
+                              int64_t* workspace);
 } PipewrightCudaTable;
 
 typedef const PipewrightCudaTable* (*PipewrightCudaEntry)(void);

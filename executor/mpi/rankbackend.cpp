@@ -214,9 +214,13 @@ public:
     std::string startRecording() override { return m_gpu ? m_gpu->backend().startRecording() : std::string(); }
     std::int64_t untimedRecords() const override { return m_gpu ? m_gpu->backend().untimedRecords() : 0; }
     std::string unrecorded() const override { return m_gpu ? m_gpu->backend().unrecorded() : std::string(); }
-    std::vector<std::string> takeNotes() override
+    Diagnostics takeNotes() override { return m_gpu ? m_gpu->backend().takeNotes() : Diagnostics(); }
+    void expectAttention(std::span<const kernels::GroupedAttentionShape> shapes) override
     {
-        return m_gpu ? m_gpu->backend().takeNotes() : std::vector<std::string>();
+        if (!m_gpu)
+            return;
+        m_gpu->backend().expectAttention(shapes);
+        nameDevices();
     }
     std::int64_t takeRecords(std::int32_t step, std::vector<GpuRecord>& records) override
     {
@@ -250,8 +254,10 @@ public:
     }
 
 private:
+    /// Anew when what they can do has changed.
     void nameDevices()
     {
+        m_devices.clear();
         for (int d = 0; d < m_hub.count(); ++d) {
             Device& device = m_gpu && isLocal(d) ? m_gpu->backend().device(0) : m_host->device(d);
             // Of others only what all have in common counts.

@@ -21,6 +21,7 @@
 #include "executor/runtime/faultspec.h"
 #include "executor/runtime/runtime.h"
 #include "executor/runtime/timedwork.h"
+#include "executor/training/attentions.h"
 #include "executor/training/trainingdata.h"
 
 #include <algorithm>
@@ -57,6 +58,9 @@ public:
             fitToDevices(m_design, m_program, *m_backend, m_result.notes);
         if (m_groups && m_trains && options.runtime.captureBlocks)
             requireCapture(*m_groups, *m_backend);
+        if (m_trains && !m_groups && m_design.workload->shape.dataType == DataType::Bf16
+            && !m_design.workload->shape.attentionSinks)
+            m_backend->expectAttention(attentionsOf(m_design.workload->shape));
         m_result.speaks = !m_peers || m_peers->self() == 0;
         for (int d = 0; m_peers && d < m_peers->count(); ++d) {
             m_result.clockOffsets.push_back(m_peers->clockOffset(d));
@@ -99,8 +103,8 @@ public:
         }
         if (const std::string what = m_backend->unrecorded(); !what.empty())
             m_result.notes.push_back({Severity::Note, "trace", what, {}});
-        for (const std::string& note : m_backend->takeNotes())
-            m_result.notes.push_back({Severity::Note, "products", note, {}});
+        const Diagnostics ofMaths = m_backend->takeNotes();
+        m_result.notes.insert(m_result.notes.end(), ofMaths.begin(), ofMaths.end());
         if (m_peers && !m_result.cancelled)
             mergeResults();
         if (!m_result.cancelled && m_result.speaks) {

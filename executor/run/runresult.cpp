@@ -60,6 +60,9 @@ std::string RunResult::toJson() const
     }
     json["allocated_bytes"] = heldBytes;
     addHeldMemory(json, memory);
+    for (const Diagnostic& note : notes)
+        if (note.where == "attention") // who computed which
+            json["attention"].push_back(note.what);
     json["dropped_records"] = droppedRecords;
     json["recorder_ns"] = recorder.time;
     json["recorder_records"] = recorder.records;

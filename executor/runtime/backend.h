@@ -7,6 +7,7 @@
 // implementation must do.
 #pragma once
 
+#include "core/base/diagnostic.h"
 #include "core/base/units.h"
 #include "core/program/program.h"
 #include "kernels/operations.h"
@@ -241,7 +242,10 @@ public:
     virtual std::string unrecorded() const { return {}; } ///< what it cannot see, and why; empty: nothing of the kind
     virtual std::int64_t takeRecords(std::int32_t /*step*/, std::vector<GpuRecord>&) { return 0; }
     /// What the devices' maths did in more steps than it might have, since the last call.
-    virtual std::vector<std::string> takeNotes() { return {}; }
+    virtual Diagnostics takeNotes() { return {}; }
+    /// Attention in bf16 that its devices are to compute, before their memory is predicted or anything is allocated:
+    /// they may want a larger workspace for it.
+    virtual void expectAttention(std::span<const kernels::GroupedAttentionShape>) {}
     /// At least one of the two devices is local. At most one link per directed pair.
     virtual std::unique_ptr<Link> createLink(int from, int to, const LinkOptions& options) = 0;
     /// What such a link takes of the devices' memory when it is made, and keeps: all the sends that it can store,

@@ -6,8 +6,7 @@
 
 #include "core/base/diagnostic.h"
 #include "core/workload/transformer.h"
-
-#include <cmath>
+#include "executor/training/attentions.h"
 
 namespace pipewright {
 
@@ -35,7 +34,7 @@ void requireStreamed(const kernels::GroupedAttentionShape& shape, const Slice& l
 
 GroupedAttention::GroupedAttention(const ModelShape& shape, int layer, int number, const StageLayout& layout,
                                    const ParameterLayout& parameters)
-    : m_rows(int(shape.tokens())), m_headSize(int(shape.headSize)),
+    : m_rows(int(shape.tokens())), m_headSize(int(shape.headSize)), m_attention(attentionOf(shape, number)),
       m_residual(shape, layer, layout, parameters, Residual::attention), m_qkv(parameters, layer, "qkv"),
       m_valueLinear(m_qkv.part((shape.heads + shape.keyValueHeads) * m_headSize, shape.keyValueHeads * m_headSize)),
       m_projection(parameters, layer, "projection"),
@@ -46,23 +45,10 @@ GroupedAttention::GroupedAttention(const ModelShape& shape, int layer, int numbe
       m_projectionGrad(layout.slice(layer, "projection.outputGrad")), m_normGrad(layout.slice(layer, "d.ln")),
       m_dots(layout.slice(layer, "d.scores")), m_sequenceGradient(layout.slice(layer, "attention.sequenceGradient"))
 {
-    float scale = 1 / std::sqrt(shape.queryScale > 0 ? float(shape.queryScale) : float(m_headSize));
     if (!shape.learnedPositions) {
         const bool local = shape.localRotaryBase > 0 && windowOf(shape, number) > 0;
         m_rotary = frequenciesOf(local ? Rotary{.base = shape.localRotaryBase} : shape.rotary);
-        scale *= float(shape.rotary.attentionFactor * shape.rotary.attentionFactor);
     }
-    m_attention = {.sequences = int(shape.microbatchSize),
-                   .length = int(shape.sequence / shape.sequencePieces),
-                   .heads = shape.heads,
-                   .keyValueHeads = shape.keyValueHeads,
-                   .querySize = m_headSize,
-                   .valueSize = m_headSize,
-                   .pieces = shape.sequencePieces,
-                   .window = int(windowOf(shape, number)),
-                   .causal = shape.architecture == Architecture::Decoder,
-                   .scale = scale,
-                   .softCap = float(shape.attentionSoftCap)};
     if (const Parameter* sinks = parameters.findAt(layer, "sinks"))
         m_sinks = *sinks;
     requireStreamed(m_attention, m_logSums);

@@ -3,10 +3,8 @@
 // goes through them in reverse. O(tokens^2 x width) for the attention, else the products'.
 #include "executor/training/latentattention.h"
 
-#include "core/workload/transformer.h"
+#include "executor/training/attentions.h"
 #include "executor/training/groupedattention.h"
-
-#include <cmath>
 
 namespace pipewright {
 
@@ -35,8 +33,8 @@ std::int64_t queryDownWidth(const ModelShape& shape)
 LatentAttention::LatentAttention(const ModelShape& shape, int layer, int number, const StageLayout& layout,
                                  const ParameterLayout& parameters)
     : m_rows(int(shape.tokens())), m_keys{shape.heads, int(shape.headSize), int(shape.rotaryHeadSize)},
-      m_rotary(frequenciesOf(shape.rotary)), m_norm(shape, parameters, layer, "ln1"),
-      m_queryDown(partOf(parameters, layer, "qkv", 0, queryDownWidth(shape))),
+      m_attention(attentionOf(shape, number)), m_rotary(frequenciesOf(shape.rotary)),
+      m_norm(shape, parameters, layer, "ln1"), m_queryDown(partOf(parameters, layer, "qkv", 0, queryDownWidth(shape))),
       m_latentDown(partOf(parameters, layer, "qkv", queryDownWidth(shape), shape.keyValueLatent)),
       m_sharedDown(
           partOf(parameters, layer, "qkv", queryDownWidth(shape) + shape.keyValueLatent, shape.rotaryHeadSize)),
@@ -55,18 +53,6 @@ LatentAttention::LatentAttention(const ModelShape& shape, int layer, int number,
       m_dots(layout.slice(layer, "d.scores")), m_keyGrad(layout.slice(layer, "d.key")),
       m_sequenceGradient(layout.slice(layer, "attention.sequenceGradient"))
 {
-    const int keySize = int(shape.headSize + shape.rotaryHeadSize);
-    const double factor = shape.rotary.attentionFactor;
-    m_attention = {.sequences = int(shape.microbatchSize),
-                   .length = int(shape.sequence / shape.sequencePieces),
-                   .heads = shape.heads,
-                   .keyValueHeads = shape.heads,
-                   .querySize = keySize,
-                   .valueSize = int(shape.valueHeadSize),
-                   .pieces = shape.sequencePieces,
-                   .window = int(windowOf(shape, number)),
-                   .causal = true,
-                   .scale = float(factor * factor / std::sqrt(double(keySize)))};
     if (shape.queryLatent > 0)
         m_queryLatent =
             QueryLatent{Norm(shape, parameters, layer, "queryNorm"), Linear(parameters, layer, "queryLatent"),

@@ -2,9 +2,9 @@
 // Attention in tiles of 64 queries x 64 keys: the matrix of scores is never stored. The forward keeps a running maximum
 // and sum per query and leaves the logarithm of the sum; the backward makes a tile's probabilities again from it, once
 // for the queries' gradients and once for those of keys and values, so that every block owns what it writes and sums
-// have a fixed order (Dao et al., arXiv 2205.14135, algorithms 1 and 4). In fp32, without tensor cores. Pieces of a
-// sequence pass one after another, oldest first; where they lie travels with the launch, so that a captured one keeps
-// it.
+// have a fixed order (Dao et al., arXiv 2205.14135, algorithms 1 and 4). In fp32, without tensor cores; what is bf16
+// goes to those, and what lies in memory as bf16 to cuDNN, where that is used and does it. Pieces of a sequence pass
+// one after another, oldest first; where they lie travels with the launch, so that a captured one keeps it.
 #include "kernels/cuda/attention.cuh"
 #include "kernels/cuda/tiles.cuh"
 
@@ -305,12 +305,31 @@ void withSlices(const GroupedAttentionShape& shape, Launch launch)
     }
 }
 
+/// Whether cuDNN does it, which takes all operands in bf16.
+bool isFused(const Context& context, const Problem& of, const AttentionForwardPass<Bf16>& with)
+{
+    return context.fused
+           && context.fused->run(fusedPass(of.shape), of.shape, bool(with.sinks),
+                                 {with.query.at, with.key.at, with.value.at, with.output.at, with.logSums});
+}
+bool isFused(const Context& context, const Problem& of, const AttentionBackwardPass<Bf16>& with)
+{
+    return context.fused
+           && context.fused->run(fusedPass(of.shape, of.queryGradRow, of.keyGradRow, of.valueGradRow), of.shape,
+                                 bool(with.sinks),
+                                 {with.query.at, with.key.at, with.value.at, with.output.at, with.logSums,
+                                  with.outputGrad.at, with.queryGrad.at, with.keyGrad.at, with.valueGrad.at});
+}
+
 template<typename Element>
 void launchForward(const Context& context, const Problem& of, bool bf16, const AttentionForwardPass<Element>& with)
 {
     const GroupedAttentionShape& shape = of.shape;
     if (shape.tokens() == 0)
         return;
+    if constexpr (std::is_same_v<Element, Bf16>)
+        if (isFused(context, of, with))
+            return;
     if (bf16) {
         launchOnTensorCores(context, of, with);
         return;
@@ -330,6 +349,9 @@ void launchBackward(const Context& context, const Problem& of, bool bf16, const 
     const GroupedAttentionShape& shape = of.shape;
     if (shape.tokens() == 0)
         return;
+    if constexpr (std::is_same_v<Element, Bf16>)
+        if (isFused(context, of, with))
+            return;
     constexpr std::size_t warps = blockSize / 32;
     const auto each = unsigned((shape.numbers() + warps - 1) / warps);
     fillDots<<<each, blockSize, 0, context.stream>>>(of, with.output, with.outputGrad, with.dots);

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "kernels/calls.h"
+#include "kernels/cuda/fusedattention.h"
 #include "kernels/cuda/products.h"
 #include "kernels/operands.h"
 
@@ -22,6 +23,7 @@ struct Context {
     cudaStream_t stream = nullptr;
     Precision precision = Precision::Float32;
     Products* products = nullptr; ///< of the linear layers
+    FusedAttention* fused = nullptr;
     /// Scratch for what rows have of their own: a cross entropy needs as many as it has rows, a layer norm's weight
     /// gradient two for as many rows as it is to do at once.
     std::span<float> rowScratch = {};

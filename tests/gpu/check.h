@@ -96,6 +96,28 @@ double errorOf(const std::vector<Number>& result, const Values& expected)
     return error < INFINITY ? error : INFINITY;
 }
 
+/// What a warm call takes on the default stream.
+template<typename Call>
+double millisecondsOf(Call call)
+{
+    constexpr int repeats = 10;
+    cudaEvent_t begin = nullptr, end = nullptr;
+    require(cudaEventCreate(&begin), "create an event");
+    require(cudaEventCreate(&end), "create an event");
+    for (int i = 0; i < repeats + 2; ++i) {
+        if (i == 2) // warm by now
+            require(cudaEventRecord(begin), "record an event");
+        call();
+    }
+    require(cudaEventRecord(end), "record an event");
+    require(cudaEventSynchronize(end), "run it");
+    float milliseconds = 0;
+    require(cudaEventElapsedTime(&milliseconds, begin, end), "measure");
+    cudaEventDestroy(begin);
+    cudaEventDestroy(end);
+    return double(milliseconds) / repeats;
+}
+
 /// `compute` returns what a kernel gave.
 template<typename Compute>
 void check(const std::string& name, const Values& expected, double limit, Compute compute)

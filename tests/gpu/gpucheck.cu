@@ -6,6 +6,7 @@
 #include "gpu/check.h"
 #include "gpu/decoderchecks.h"
 #include "gpu/expertchecks.h"
+#include "gpu/fusedchecks.h"
 #include "gpu/productchecks.h"
 #include "gpu/storedchecks.h"
 #include "gpu/tensorchecks.h"
@@ -315,26 +316,14 @@ void checkPieces()
 
 void measureProduct(gpu::Products& products, int size, gpu::Precision precision, const char* name)
 {
-    const int repeats = 10;
     const auto elements = std::size_t(size) * size;
     const std::vector<float> values = single(someValues(elements, 1));
     Floats a(values), b(values), c(elements);
-    cudaEvent_t begin = nullptr, end = nullptr;
-    require(cudaEventCreate(&begin), "create an event");
-    require(cudaEventCreate(&end), "create an event");
-    for (int i = 0; i < repeats + 2; ++i) {
-        if (i == 2) // warm by now
-            require(cudaEventRecord(begin), "record an event");
+    const double milliseconds = millisecondsOf([&] {
         gpu::run({.precision = precision, .products = &products},
                  kernels::LinearForward{{size, size, size}, a.span(), b.span(), {}, c.span()});
-    }
-    require(cudaEventRecord(end), "record an event");
-    require(cudaEventSynchronize(end), "run the product");
-    float milliseconds = 0;
-    require(cudaEventElapsedTime(&milliseconds, begin, end), "measure");
-    cudaEventDestroy(begin);
-    cudaEventDestroy(end);
-    std::printf("%d^3 %s: %.1f TFLOP/s\n", size, name, 2.0 * size * size * size * repeats / milliseconds / 1e9);
+    });
+    std::printf("%d^3 %s: %.1f TFLOP/s\n", size, name, 2.0 * size * size * size / milliseconds / 1e9);
 }
 
 /// `measures`: nothing is checked.
@@ -374,13 +363,16 @@ void checkLibrary(bool measures)
 
 int main(int count, char** arguments)
 {
-    bool ownProducts = false, products = false;
+    bool ownProducts = false, products = false, attention = false;
     for (const std::string_view each : std::span(arguments, std::size_t(count)).subspan(1)) {
-        if (each != "--small" && each != "--own-products" && each != "--products") {
-            std::printf("usage: gpucheck [--small] [--own-products] [--products]\n");
+        if (each != "--small" && each != "--own-products" && each != "--products" && each != "--attention") {
+            std::printf("usage: gpucheck [--small] [--own-products] [--products] [--attention]\n");
             return 2;
         }
-        (each == "--small" ? small : each == "--products" ? products : ownProducts) = true;
+        (each == "--small"       ? small
+         : each == "--products"  ? products
+         : each == "--attention" ? attention
+                                 : ownProducts) = true;
     }
     int gpus = 0;
     if (const cudaError_t code = cudaGetDeviceCount(&gpus); code != cudaSuccess || gpus == 0) {
@@ -389,6 +381,13 @@ int main(int count, char** arguments)
     }
     if (products) {
         checkLibrary(true);
+        return failures > 0;
+    }
+    if (attention) {
+        if (multipliesBf16())
+            measureAttention();
+        else
+            std::printf("this GPU does not multiply bf16\n");
         return failures > 0;
     }
     checkRows();
@@ -407,8 +406,11 @@ int main(int count, char** arguments)
     checkStoredProducts(plain, "own kernel");
     if (multipliesBf16())
         checkStoredOperands();
-    if (!ownProducts)
+    if (!ownProducts) {
         checkLibrary(false);
+        if (multipliesBf16())
+            checkFusedAttention();
+    }
     std::printf("%d wrong\n", failures);
     return failures > 0;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The maths of a stage: kernels/cuda behind the C table. A handle is a stream with the matrix products of that stream;
-// their workspace is the caller's.
+// The maths of a stage: kernels/cuda behind the C table. A handle is a stream with the matrix products and the
+// attention of that stream; their workspace is the caller's.
 #include "executor/cuda/plugin/plugin.h"
 
 #include "kernels/cuda/kernels.h"
@@ -14,22 +14,39 @@ namespace {
 
 namespace gpu = kernels::cuda;
 
+gpu::FusedAttention::Use useOf(int32_t attention)
+{
+    return attention == PIPEWRIGHT_ATTENTION_OWN    ? gpu::FusedAttention::Use::Never
+           : attention == PIPEWRIGHT_ATTENTION_AUTO ? gpu::FusedAttention::Use::WhereCan
+                                                    : gpu::FusedAttention::Use::Always;
+}
+
+std::string orNone(const char* file)
+{
+    return file ? file : "";
+}
+
 struct Maths {
-    Maths(int32_t device, cudaStream_t stream, void* workspace, const char* cublasLt, bool bfloat16,
-          int32_t multiprocessors)
-        : device(device), products(cublasLt ? cublasLt : "", workspace, PIPEWRIGHT_PRODUCT_WORKSPACE, multiprocessors),
+    Maths(int32_t device, cudaStream_t stream, const PipewrightMathsSetup& setup, int32_t multiprocessors)
+        : device(device), rows(setup.workspaceBytes - int64_t{sizeof(float)} * PIPEWRIGHT_MATHS_ROWS),
+          products(orNone(setup.cublasLt), setup.workspace, PIPEWRIGHT_PRODUCT_WORKSPACE, multiprocessors),
+          fused(useOf(setup.attention), orNone(setup.cudnn), setup.workspace, std::size_t(rows), stream,
+                multiprocessors > 0),
           context{stream,
-                  bfloat16 ? gpu::Precision::BFloat16 : gpu::Precision::Float32,
+                  setup.bfloat16 ? gpu::Precision::BFloat16 : gpu::Precision::Float32,
                   &products,
-                  {reinterpret_cast<float*>(static_cast<std::byte*>(workspace) + PIPEWRIGHT_PRODUCT_WORKSPACE),
+                  &fused,
+                  {reinterpret_cast<float*>(static_cast<std::byte*>(setup.workspace) + rows),
                    std::size_t(PIPEWRIGHT_MATHS_ROWS)}}
     {
     }
 
     int32_t device;
+    int64_t rows; ///< where their part of the workspace begins
     gpu::Products products;
+    gpu::FusedAttention fused;
     gpu::Context context;
-    std::string note;
+    std::string note, attentionNote;
 };
 
 /// Launch errors are the runtime's to remember.
@@ -38,16 +55,18 @@ int issued()
     return check(cudaPeekAtLastError());
 }
 
-int createMaths(int32_t device, void* on, const char* cublasLt, int32_t bfloat16, void* workspace, void** maths)
+int createMaths(int32_t device, void* on, const PipewrightMathsSetup* setup, void** maths)
 {
     *maths = nullptr;
+    if (setup->workspaceBytes < PIPEWRIGHT_MATHS_WORKSPACE)
+        return fault("the workspace is too small");
     if (const int code = makeCurrent(device); code != 0)
         return code;
     int32_t multiprocessors = 0;
     if (const int code = multiprocessorsOf(stream(on), &multiprocessors); code != 0)
         return code;
-    auto made = std::make_unique<Maths>(device, stream(on), workspace, cublasLt, bfloat16 != 0, multiprocessors);
-    if (cublasLt && !made->products.whyNot().empty())
+    auto made = std::make_unique<Maths>(device, stream(on), *setup, multiprocessors);
+    if (setup->cublasLt && !made->products.whyNot().empty())
         return fault(made->products.whyNot());
     *maths = made.release();
     return 0;
@@ -157,7 +176,10 @@ int compute(void* handle, int32_t operation, const void* call, int64_t bytes, ui
                      + " bytes is not known: the plugin is of another build");
     if (refusal.empty())
         refusal = maths.products.takeFailure();
+    if (refusal.empty())
+        refusal = maths.fused.takeFailure();
     maths.note = maths.products.takeNote();
+    maths.attentionNote = maths.fused.takeNote();
     return refusal.empty() ? issued() : fault(std::move(refusal));
 }
 
@@ -165,6 +187,28 @@ const char* mathsNote(void* maths)
 {
     const std::string& note = static_cast<Maths*>(maths)->note;
     return note.empty() ? nullptr : note.c_str();
+}
+
+const char* attentionNote(void* maths)
+{
+    const std::string& note = static_cast<Maths*>(maths)->attentionNote;
+    return note.empty() ? nullptr : note.c_str();
+}
+
+int attentionWorkspace(int32_t device, void* on, const char* cudnn, const void* shape, int64_t bytes,
+                       int64_t* workspace)
+{
+    *workspace = 0;
+    if (bytes != sizeof(kernels::GroupedAttentionShape))
+        return fault("a shape of attention is of another build");
+    if (const int code = makeCurrent(device); code != 0)
+        return code;
+    int32_t multiprocessors = 0;
+    if (const int code = multiprocessorsOf(stream(on), &multiprocessors); code != 0)
+        return code;
+    gpu::FusedAttention fused(gpu::FusedAttention::Use::WhereCan, cudnn, nullptr, 0, stream(on), multiprocessors > 0);
+    *workspace = fused.workspaceOf(*static_cast<const kernels::GroupedAttentionShape*>(shape));
+    return 0;
 }
 
 /// Kernels of a stream's own GPU, whichever thread launches them.
@@ -200,6 +244,8 @@ void addMaths(PipewrightCudaTable& table)
     table.destroyMaths = destroyMaths;
     table.compute = compute;
     table.mathsNote = mathsNote;
+    table.attentionNote = attentionNote;
+    table.attentionWorkspace = attentionWorkspace;
     table.spin = spin;
     table.stamp = stamp;
     table.spinFrom = spinFrom;

@@ -283,6 +283,7 @@ private slots:
         };
         QVERIFY(bring("cublas/lib/libcublasLt.so.12") && bring("cuda_cupti/lib/libcupti.so.12"));
         QVERIFY(bring("cu13/lib/libcublasLt.so.13") && bring("cu13/lib/libcupti.so.13"));
+        QVERIFY(bring("cudnn/lib/libcudnn.so.9")); // of both in the same folder
         qputenv("CUDA_WHEELS", wheels.path().toUtf8());
         for (const int major : {12, 13})
             for (const CudaLibrary& library : findCudaLibraries(major, {}))

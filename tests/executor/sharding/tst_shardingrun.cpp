@@ -189,9 +189,8 @@ private Q_SLOTS:
         };
         calls = 0;
         second.clear();
-        table.createMaths = [](std::int32_t device, void* stream, const char* library, std::int32_t bfloat16,
-                               void* workspace, void** maths) {
-            const int code = test::standInTable().createMaths(device, stream, library, bfloat16, workspace, maths);
+        table.createMaths = [](std::int32_t device, void* stream, const PipewrightMathsSetup* setup, void** maths) {
+            const int code = test::standInTable().createMaths(device, stream, setup, maths);
             if (const std::lock_guard lock(locked); device == 1)
                 second.insert(*maths);
             return code;

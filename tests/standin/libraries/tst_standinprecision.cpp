@@ -66,6 +66,42 @@ private Q_SLOTS:
         QVERIFY(peaks["9.0"] < peaks["7.5"]);
     }
 
+    /// The stand-ins bring no cuDNN: a run takes its own kernels, and says so, in what is recorded too.
+    void aRunSaysWhoComputesAttention()
+    {
+        const StandInMachine machine(2);
+        const QString model = machine.inBf16(PIPEWRIGHT_SOURCE_DIR "/tests/torch/models/llama.json");
+        QVERIFY(machine.make("1f1b", 2, "--microbatch-size 1 --sequence 8 --model " + model));
+        for (const char* who : {"", " --attention own"}) {
+            const StandInOutcome ran = machine.run(onGpus + "2" + who);
+            const QString why = whyNotRight(ran);
+            QVERIFY2(why.isEmpty(), qPrintable(why));
+            const QJsonArray said = ran.json["attention"].toArray();
+            QCOMPARE(said.size(), 2); // forward and gradients
+            for (const QJsonValue& each : said) {
+                QVERIFY2(each.toString().contains("1 x 8 tokens, 6 heads of 16 over 2) has a kernel of its own"),
+                         qPrintable(each.toString()));
+                QCOMPARE(each.toString().contains("as it was asked for"), *who != 0);
+                QVERIFY(ran.errors.contains(each.toString()));
+            }
+            QVERIFY(machine.run("query trace.db \"SELECT * FROM META\"").output.contains("has a kernel of its own"));
+        }
+        const auto refused = [&](const QString& words) {
+            const StandInOutcome ran = machine.run(words);
+            return ran.code != 0 && ran.errors.contains("--attention");
+        };
+        // Whether this machine has the library or not.
+        const StandInOutcome wanted = machine.run(onGpus + "1 --attention cudnn");
+        QVERIFY(wanted.code != 0);
+        QVERIFY2(wanted.errors.contains("cuDNN was not found")
+                     || wanted.errors.contains("cuDNN does not compute attention's forward"),
+                 qPrintable(wanted.errors));
+        QVERIFY(refused(onGpus + "1 --attention somebody"));
+        QVERIFY(refused("run design.json --backend host --attention own --steps 1 -o h.db"));
+        QVERIFY(machine.design("1f1b", 2)); // fp32
+        QVERIFY(refused(onGpus + "1 --attention own"));
+    }
+
     /// A library that fuses nothing: kernels of their own do what would go with the products, and that is said.
     void whatCannotGoWithAProductIsSaid()
     {

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// The attention of a model's layers as kernels take it.
+#pragma once
+
+#include "core/workload/modelshape.h"
+#include "kernels/groupedattention.h"
+
+#include <vector>
+
+namespace pipewright {
+
+/// Of the transformer layer of this number, for one microbatch or piece of one.
+kernels::GroupedAttentionShape attentionOf(const ModelShape& shape, int number);
+
+/// Those that differ, once each; none of a model without attention.
+std::vector<kernels::GroupedAttentionShape> attentionsOf(const ModelShape& shape);
+
+} // namespace pipewright
