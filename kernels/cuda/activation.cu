@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// One thread per element: the functions of activation.h with and without a factor, and the cap of softcap.h. Bound by
+// Element by element: the functions of activation.h with and without a factor, and the cap of softcap.h. Bound by
 // memory bandwidth.
 #include "kernels/cuda/kernels.h"
-#include "kernels/cuda/launch.cuh"
-#include "kernels/cuda/stored.cuh"
+#include "kernels/cuda/lines.cuh"
 
 #include <cmath>
 
@@ -67,50 +66,58 @@ __device__ Gate gated(ActivationKind kind, float gate, float factor)
 template<typename Element>
 void activation(const Context& context, const ActivationForward& call)
 {
-    launchEach(context, call.input.size(),
-               [kind = call.kind, x = in<Element>(call.input),
-                y = out<Element>(call.output)] __device__(std::size_t i) { y[i] = activate(kind, x[i]).value; });
+    using Place = typename Out<Element>::Place;
+    launchLines(
+        context, call.input.size(), [kind = call.kind] __device__(Place y, float x) { y = activate(kind, x).value; },
+        fresh<Element>(call.output), in<Element>(call.input));
 }
 
 template<typename Element>
 void activationGradient(const Context& context, const ActivationInputGrad& call)
 {
-    launchEach(
+    using Place = typename Out<Element>::Place;
+    launchLines(
         context, call.input.size(),
-        [kind = call.kind, x = in<Element>(call.input), dy = in<Element>(call.outputGrad),
-         dx = out<Element>(call.inputGrad)] __device__(std::size_t i) { dx[i] = dy[i] * activate(kind, x[i]).slope; });
+        [kind = call.kind] __device__(Place dx, float x, float dy) { dx = dy * activate(kind, x).slope; },
+        fresh<Element>(call.inputGrad), in<Element>(call.input), in<Element>(call.outputGrad));
 }
 
 template<typename Element>
 void gate(const Context& context, const GatedForward& call)
 {
-    launchEach(context, call.gate.size(),
-               [kind = call.kind, g = in<Element>(call.gate), u = in<Element>(call.factor),
-                y = out<Element>(call.output)] __device__(std::size_t i) { y[i] = gated(kind, g[i], u[i]).value; });
+    using Place = typename Out<Element>::Place;
+    launchLines(
+        context, call.gate.size(),
+        [kind = call.kind] __device__(Place y, float gate, float factor) { y = gated(kind, gate, factor).value; },
+        fresh<Element>(call.output), in<Element>(call.gate), in<Element>(call.factor));
 }
 
 template<typename Element>
 void gateGradient(const Context& context, const GatedInputGrad& call)
 {
-    launchEach(context, call.gate.size(),
-               [kind = call.kind, g = in<Element>(call.gate), u = in<Element>(call.factor),
-                dy = in<Element>(call.outputGrad), dg = out<Element>(call.gateGrad),
-                du = out<Element>(call.factorGrad)] __device__(std::size_t i) {
-                   const Gate at = gated(kind, g[i], u[i]);
-                   const float grad = dy[i]; // dg may lie there
-                   dg[i] = grad * at.gateSlope;
-                   du[i] = grad * at.factorSlope;
-               });
+    using Place = typename Out<Element>::Place;
+    launchLines(
+        context, call.gate.size(),
+        [kind = call.kind] __device__(Place gateGrad, Place factorGrad, float gate, float factor, float grad) {
+            const Gate at = gated(kind, gate, factor);
+            gateGrad = grad * at.gateSlope; // where `grad` may have been
+            factorGrad = grad * at.factorSlope;
+        },
+        fresh<Element>(call.gateGrad), fresh<Element>(call.factorGrad), in<Element>(call.gate),
+        in<Element>(call.factor), in<Element>(call.outputGrad));
 }
 
 template<typename Element>
 void capGradient(const Context& context, const SoftCapGrad& call)
 {
-    launchEach(context, call.grad.size(),
-               [cap = call.cap, y = call.capped.data(), dy = out<Element>(call.grad)] __device__(std::size_t i) {
-                   const float share = y[i] / cap;
-                   dy[i] = dy[i] * (1 - share * share);
-               });
+    using Place = typename Out<Element>::Place;
+    launchLines(
+        context, call.grad.size(),
+        [cap = call.cap] __device__(Place grad, float capped) {
+            const float share = capped / cap;
+            grad = grad * (1 - share * share);
+        },
+        out<Element>(call.grad), in<float>(call.capped));
 }
 
 } // namespace
@@ -148,8 +155,10 @@ void run(const Context& context, const GatedInputGrad& call)
 /// Of logits, which are fp32 always.
 void run(const Context& context, const SoftCap& call)
 {
-    launchEach(context, call.values.size(),
-               [cap = call.cap, v = call.values.data()] __device__(std::size_t i) { v[i] = cap * tanhf(v[i] / cap); });
+    using Place = Out<float>::Place;
+    launchLines(
+        context, call.values.size(), [cap = call.cap] __device__(Place value) { value = cap * tanhf(value / cap); },
+        out<float>(call.values));
 }
 
 void run(const Context& context, const SoftCapGrad& call)

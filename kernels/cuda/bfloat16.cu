@@ -1,36 +1,45 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// One thread per element, by integer arithmetic on the patterns, as the host does it. Bound by memory bandwidth.
+// Element by element, by integer arithmetic on the patterns, as the host does it. Bound by memory bandwidth.
 #include "kernels/cuda/kernels.h"
-#include "kernels/cuda/launch.cuh"
-#include "kernels/cuda/stored.cuh"
+#include "kernels/cuda/lines.cuh"
 
 namespace pipewright::kernels::cuda {
 
 void run(const Context& context, const Widen& call)
 {
-    launchEach(context, call.to.size(),
-               [from = call.from.data(), to = call.to.data(), add = call.store == Store::Add] __device__(
-                   std::size_t i) { to[i] = (add ? to[i] : 0.0f) + widened(from[i]); });
+    using Place = Out<float>::Place;
+    const In<Bf16> from{call.from.data()};
+    if (call.store == Store::Add)
+        launchLines(
+            context, call.to.size(), [] __device__(Place to, float value) { to += value; }, out<float>(call.to), from);
+    else
+        launchLines(
+            context, call.to.size(), [] __device__(Place to, float value) { to = value; }, fresh<float>(call.to), from);
 }
 
 void run(const Context& context, const Narrow& call)
 {
-    launchEach(context, call.to.size(),
-               [from = call.from.data(), to = call.to.data()] __device__(std::size_t i) { to[i] = narrowed(from[i]); });
+    using Place = Out<Bf16>::Place;
+    launchLines(
+        context, call.to.size(), [] __device__(Place to, float value) { to = value; }, Fresh<Bf16>{call.to.data()},
+        in<float>(call.from));
 }
 
 void run(const Context& context, const RoundToBf16& call)
 {
+    using Place = Out<float>::Place;
     if (call.to.empty())
-        launchEach(context, call.values.size(),
-                   [v = call.values.data()] __device__(std::size_t i) { v[i] = widened(narrowed(v[i])); });
+        launchLines(
+            context, call.values.size(), [] __device__(Place value) { value = widened(narrowed(value)); },
+            out<float>(call.values));
     else
-        launchEach(context, call.values.size(),
-                   [v = call.values.data(), to = call.to.data()] __device__(std::size_t i) {
-                       const std::uint16_t narrow = narrowed(v[i]);
-                       to[i] = narrow;
-                       v[i] = widened(narrow);
-                   });
+        launchLines(
+            context, call.values.size(),
+            [] __device__(Place value, Out<Bf16>::Place to) {
+                to = value;
+                value = to;
+            },
+            out<float>(call.values), Fresh<Bf16>{call.to.data()});
 }
 
 } // namespace pipewright::kernels::cuda

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// One thread per element: copies, sums and optimizer steps, all bound by memory bandwidth. Formulas: the headers.
+// Element by element: copies, sums and optimizer steps, all bound by memory bandwidth. Formulas: the headers.
 #include "kernels/cuda/kernels.h"
-#include "kernels/cuda/launch.cuh"
-#include "kernels/cuda/stored.cuh"
+#include "kernels/cuda/lines.cuh"
 
 #include <cmath>
 
@@ -19,16 +18,20 @@ float biasCorrection(float beta, int step)
 template<typename Element>
 void fill(const Context& context, const Fill& call)
 {
-    launchEach(context, call.values.size(),
-               [v = out<Element>(call.values), value = call.value] __device__(std::size_t i) { v[i] = value; });
+    using Place = typename Out<Element>::Place;
+    launchLines(
+        context, call.values.size(), [value = call.value] __device__(Place place) { place = value; },
+        fresh<Element>(call.values));
 }
 
 /// The sum may be one over a microbatch, of values that are stored.
 template<typename Sum, typename Element>
 void add(const Context& context, const Add& call)
 {
-    launchEach(context, call.values.size(),
-               [v = out<Sum>(call.values), a = in<Element>(call.addend)] __device__(std::size_t i) { v[i] += a[i]; });
+    using Place = typename Out<Sum>::Place;
+    launchLines(
+        context, call.values.size(), [] __device__(Place sum, float addend) { sum += addend; }, out<Sum>(call.values),
+        in<Element>(call.addend));
 }
 
 template<typename Element>
@@ -44,32 +47,42 @@ void fromBytes(const Context& context, const FromBytes& call)
 template<typename Element>
 void predict(const Context& context, const PredictMomentum& call)
 {
-    launchEach(context, call.parameters.size(),
-               [distance = call.distance, to = out<Element>(call.predicted), p = call.parameters.data(),
-                v = call.momentum.data()] __device__(std::size_t i) { to[i] = p[i] - distance * v[i]; });
+    using Place = typename Out<Element>::Place;
+    launchLines(
+        context, call.parameters.size(),
+        [distance = call.distance] __device__(Place to, float parameter, float momentum) {
+            to = parameter - distance * momentum;
+        },
+        fresh<Element>(call.predicted), in<float>(call.parameters), in<float>(call.momentum));
 }
 
 template<typename Element>
 void predict(const Context& context, const PredictRmsProp& call)
 {
-    launchEach(context, call.parameters.size(),
-               [distance = call.distance, epsilon = call.epsilon, to = out<Element>(call.predicted),
-                p = call.parameters.data(), v = call.squares.data(), g = call.last.data()] __device__(std::size_t i) {
-                   to[i] = p[i] - distance * (g[i] / (sqrtf(v[i]) + epsilon));
-               });
+    using Place = typename Out<Element>::Place;
+    launchLines(
+        context, call.parameters.size(),
+        [distance = call.distance, epsilon = call.epsilon] __device__(Place to, float parameter, float square,
+                                                                      float last) {
+            to = parameter - distance * (last / (sqrtf(square) + epsilon));
+        },
+        fresh<Element>(call.predicted), in<float>(call.parameters), in<float>(call.squares), in<float>(call.last));
 }
 
 template<typename Element>
 void predict(const Context& context, const PredictAdam& call)
 {
+    using Place = typename Out<Element>::Place;
     const float distance = call.distance, epsilon = call.settings.epsilon,
                 correction1 = biasCorrection(call.settings.beta1, call.step),
                 correction2 = biasCorrection(call.settings.beta2, call.step);
-    launchEach(context, call.parameters.size(),
-               [=, to = out<Element>(call.predicted), p = call.parameters.data(), m = call.firstMoment.data(),
-                v = call.secondMoment.data()] __device__(std::size_t i) {
-                   to[i] = p[i] - distance * (m[i] * correction1) / (sqrtf(v[i] * correction2) + epsilon);
-               });
+    launchLines(
+        context, call.parameters.size(),
+        [=] __device__(Place to, float parameter, float first, float second) {
+            to = parameter - distance * (first * correction1) / (sqrtf(second * correction2) + epsilon);
+        },
+        fresh<Element>(call.predicted), in<float>(call.parameters), in<float>(call.firstMoment),
+        in<float>(call.secondMoment));
 }
 
 } // namespace
@@ -98,42 +111,49 @@ void run(const Context& context, const FromBytes& call)
 
 void run(const Context& context, const SgdMomentumStep& call)
 {
+    using Place = Out<float>::Place;
     const SgdSettings settings = call.settings;
     const float keep = 1.0f - settings.learningRate * settings.weightDecay;
-    launchEach(
+    launchLines(
         context, call.parameters.size(),
-        [=, p = call.parameters.data(), g = call.gradients.data(), v = call.momentum.data()] __device__(std::size_t i) {
-            v[i] = settings.momentum * v[i] + g[i];
-            p[i] = keep * p[i] - settings.learningRate * v[i];
-        });
+        [=] __device__(Place parameter, Place momentum, float gradient) {
+            momentum = settings.momentum * momentum + gradient;
+            parameter = keep * parameter - settings.learningRate * momentum;
+        },
+        out<float>(call.parameters), out<float>(call.momentum), in<float>(call.gradients));
 }
 
 void run(const Context& context, const AdamWStep& call)
 {
+    using Place = Out<float>::Place;
     const AdamWSettings settings = call.settings;
     const float correction1 = biasCorrection(settings.beta1, call.step),
                 correction2 = biasCorrection(settings.beta2, call.step),
                 keep = 1.0f - settings.learningRate * settings.weightDecay;
-    launchEach(context, call.parameters.size(),
-               [=, p = call.parameters.data(), g = call.gradients.data(), m = call.firstMoment.data(),
-                v = call.secondMoment.data()] __device__(std::size_t i) {
-                   m[i] = settings.beta1 * m[i] + (1.0f - settings.beta1) * g[i];
-                   v[i] = settings.beta2 * v[i] + (1.0f - settings.beta2) * g[i] * g[i];
-                   p[i] =
-                       keep * p[i]
-                       - settings.learningRate * (m[i] * correction1) / (sqrtf(v[i] * correction2) + settings.epsilon);
-               });
+    launchLines(
+        context, call.parameters.size(),
+        [=] __device__(Place parameter, Place first, Place second, float gradient) {
+            first = settings.beta1 * first + (1.0f - settings.beta1) * gradient;
+            second = settings.beta2 * second + (1.0f - settings.beta2) * gradient * gradient;
+            parameter =
+                keep * parameter
+                - settings.learningRate * (first * correction1) / (sqrtf(second * correction2) + settings.epsilon);
+        },
+        out<float>(call.parameters), out<float>(call.firstMoment), out<float>(call.secondMoment),
+        in<float>(call.gradients));
 }
 
 void run(const Context& context, const RmsPropStep& call)
 {
-    launchEach(context, call.parameters.size(),
-               [settings = call.settings, p = call.parameters.data(), g = call.gradients.data(),
-                v = call.squares.data(), l = call.last.data()] __device__(std::size_t i) {
-                   const float slope = l[i] = g[i];
-                   v[i] = settings.smoothing * v[i] + (1.0f - settings.smoothing) * slope * slope;
-                   p[i] -= settings.learningRate * (slope / (sqrtf(v[i]) + settings.epsilon));
-               });
+    using Place = Out<float>::Place;
+    launchLines(
+        context, call.parameters.size(),
+        [settings = call.settings] __device__(Place parameter, Place square, Place last, float slope) {
+            last = slope;
+            square = settings.smoothing * square + (1.0f - settings.smoothing) * slope * slope;
+            parameter += -(settings.learningRate * (slope / (sqrtf(square) + settings.epsilon)));
+        },
+        out<float>(call.parameters), out<float>(call.squares), fresh<float>(call.last), in<float>(call.gradients));
 }
 
 void run(const Context& context, const PredictMomentum& call)

@@ -228,6 +228,32 @@ inline void checkStoredElements(SomeFloats& some)
                 firstOperands(3));
 }
 
+/// Where operands do not begin at multiples of 16 bytes, an element at a time is done, to the same bits.
+inline void checkUnaligned()
+{
+    constexpr std::size_t all = 61;
+    const Bf16Values x(someValues(all, 1, 2)), y(someValues(all, 2, 2));
+    std::vector<std::uint16_t> results[2];
+    for (const std::size_t from : {std::size_t{0}, std::size_t{1}}) {
+        Memory<std::uint16_t> gate(all + from), factor(all + from), output(all + from);
+        const auto put = [from](Memory<std::uint16_t>& to, const std::vector<std::uint16_t>& values) {
+            require(cudaMemcpy(to.span().data() + from, values.data(), 2 * all, cudaMemcpyHostToDevice), "write");
+        };
+        put(gate, x.patterns);
+        put(factor, y.patterns);
+        const auto floats = [from](Memory<std::uint16_t>& of) {
+            return std::span<float>(reinterpret_cast<float*>(of.span().data() + from), all);
+        };
+        kernels::cuda::run({.stored = 7}, kernels::GatedForward{kernels::ActivationKind::Silu, floats(gate),
+                                                                floats(factor), floats(output)});
+        const std::vector<std::uint16_t> made = output.read();
+        results[from].assign(made.begin() + std::ptrdiff_t(from), made.end());
+    }
+    const bool same = results[0] == results[1];
+    failures += !same;
+    std::printf("%-28s %s\n", "unaligned elements", same ? "ok" : "WRONG");
+}
+
 inline void checkStoredExperts(SomeFloats& some)
 {
     constexpr int tokens = 5, experts = 3, each = 2, width = 20;
@@ -322,6 +348,7 @@ inline void checkStoredOperands()
     const kernels::cuda::Context context{.rowScratch = some(64)};
     checkStoredRows(some, context);
     checkStoredElements(some);
+    checkUnaligned();
     checkStoredExperts(some);
     for (const int size : {6, 33, 128, 192, 256})
         checkStoredAttention(some, size, size == 192 ? 128 : size);

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Element by element, with memory read and written 16 bytes at a time where all operands begin so: a thread has a line
+// of elements, 8 where any operand lies in bf16, else 4. What is left over, or not aligned, has a thread for each
+// element. What is done to an element, and so its bits, is the same either way.
+#pragma once
+
+#include "kernels/cuda/launch.cuh"
+#include "kernels/cuda/stored.cuh"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+#include <utility>
+
+namespace pipewright::kernels::cuda {
+
+/// What is written, and not read before.
+template<typename Element>
+struct Fresh {
+    Element* at = nullptr;
+};
+template<typename Element>
+Fresh<Element> fresh(std::span<float> operand)
+{
+    return {reinterpret_cast<Element*>(operand.data())};
+}
+
+/// Elements in registers.
+template<typename Element, int width>
+struct alignas(16) Line {
+    Element elements[width];
+};
+
+template<typename Element, int width, typename At>
+__device__ auto* lineOf(At* at, std::size_t line)
+{
+    using Of = std::conditional_t<std::is_const_v<At>, const Line<Element, width>, Line<Element, width>>;
+    return reinterpret_cast<Of*>(at + line * width);
+}
+
+/// How an operand takes part: read, written, or both.
+template<typename Operand>
+struct Part;
+template<typename E>
+struct Part<In<E>> {
+    using Element = E;
+    template<int width>
+    static __device__ void load(Line<E, width>& into, In<E> from, std::size_t line)
+    {
+        into = *lineOf<E, width>(from.at, line);
+    }
+    template<int width>
+    static __device__ void store(const Line<E, width>&, In<E>, std::size_t)
+    {
+    }
+    static __device__ float element(const E& of) { return widened(of); }
+};
+template<typename E>
+struct Part<Out<E>> {
+    using Element = E;
+    template<int width>
+    static __device__ void load(Line<E, width>& into, Out<E> from, std::size_t line)
+    {
+        into = *lineOf<E, width>(from.at, line);
+    }
+    template<int width>
+    static __device__ void store(const Line<E, width>& line, Out<E> to, std::size_t at)
+    {
+        *lineOf<E, width>(to.at, at) = line;
+    }
+    static __device__ typename Out<E>::Place element(E& of) { return {of}; }
+};
+template<typename E>
+struct Part<Fresh<E>> {
+    using Element = E;
+    template<int width>
+    static __device__ void load(Line<E, width>&, Fresh<E>, std::size_t)
+    {
+    }
+    template<int width>
+    static __device__ void store(const Line<E, width>& line, Fresh<E> to, std::size_t at)
+    {
+        *lineOf<E, width>(to.at, at) = line;
+    }
+    static __device__ typename Out<E>::Place element(E& of) { return {of}; }
+};
+
+/// The line of operand number i.
+template<std::size_t i, typename Operand, int width>
+struct Held {
+    Line<typename Part<Operand>::Element, width> line;
+};
+template<int width, typename Numbers, typename... Operands>
+struct AllHeld;
+template<int width, std::size_t... i, typename... Operands>
+struct AllHeld<width, std::index_sequence<i...>, Operands...> : Held<i, Operands, width>... {
+    template<typename Each>
+    __device__ void compute(std::size_t at, Each& each, const Operands&... operands)
+    {
+        (Part<Operands>::load(Held<i, Operands, width>::line, operands, at), ...);
+#pragma unroll
+        for (int k = 0; k < width; ++k)
+            each(Part<Operands>::element(Held<i, Operands, width>::line.elements[k])...);
+        (Part<Operands>::store(Held<i, Operands, width>::line, operands, at), ...);
+    }
+};
+
+/// Blocks: lines, then the elements behind them.
+template<int width, typename Each, typename... Operands>
+__global__ void forLines(std::size_t lines, std::size_t left, Each each, Operands... operands)
+{
+    const std::size_t i = std::size_t(blockIdx.x) * blockDim.x + threadIdx.x;
+    if (i < lines) {
+        AllHeld<width, std::index_sequence_for<Operands...>, Operands...> held;
+        held.compute(i, each, operands...);
+    } else if (const std::size_t at = lines * width + (i - lines); i - lines < left)
+        each(Part<Operands>::element(operands.at[at])...);
+}
+
+/// each(element of every operand), for every one below `count`: a float where it is only read, else a place.
+template<typename Each, typename... Operands>
+void launchLines(const Context& context, std::size_t count, Each each, Operands... operands)
+{
+    constexpr int width = int(16 / std::min({sizeof(typename Part<Operands>::Element)...}));
+    const bool aligned = ((reinterpret_cast<std::uintptr_t>(operands.at) % 16 == 0) && ...);
+    const std::size_t lines = aligned ? count / width : 0, left = count - lines * width;
+    if (count > 0)
+        forLines<width><<<blocksFor(lines + left), blockSize, 0, context.stream>>>(lines, left, each, operands...);
+}
+
+} // namespace pipewright::kernels::cuda
