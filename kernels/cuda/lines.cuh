@@ -57,33 +57,26 @@ struct Part<In<E>> {
     static __device__ float element(const E& of) { return widened(of); }
 };
 template<typename E>
-struct Part<Out<E>> {
-    using Element = E;
-    template<int width>
-    static __device__ void load(Line<E, width>& into, Out<E> from, std::size_t line)
-    {
-        into = *lineOf<E, width>(from.at, line);
-    }
-    template<int width>
-    static __device__ void store(const Line<E, width>& line, Out<E> to, std::size_t at)
-    {
-        *lineOf<E, width>(to.at, at) = line;
-    }
-    static __device__ typename Out<E>::Place element(E& of) { return {of}; }
-};
-template<typename E>
 struct Part<Fresh<E>> {
     using Element = E;
     template<int width>
     static __device__ void load(Line<E, width>&, Fresh<E>, std::size_t)
     {
     }
-    template<int width>
-    static __device__ void store(const Line<E, width>& line, Fresh<E> to, std::size_t at)
+    template<int width, typename To>
+    static __device__ void store(const Line<E, width>& line, To to, std::size_t at)
     {
         *lineOf<E, width>(to.at, at) = line;
     }
     static __device__ typename Out<E>::Place element(E& of) { return {of}; }
+};
+template<typename E>
+struct Part<Out<E>> : Part<Fresh<E>> {
+    template<int width>
+    static __device__ void load(Line<E, width>& into, Out<E> from, std::size_t line)
+    {
+        into = *lineOf<E, width>(from.at, line);
+    }
 };
 
 /// The line of operand number i.

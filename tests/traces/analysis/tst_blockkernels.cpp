@@ -71,6 +71,9 @@ private Q_SLOTS:
         row("pipewright::kernels::cuda::embedding_cu::weightGradient(unsigned long)", "embedding");
         row("void at::native::vectorized_elementwise_kernel<4, at::native::FillFunctor<float> >(int)", "elementwise");
         row("pipewright::kernels::cuda::elementwise_cu::forEach<Gelu>(unsigned long, Gelu)", "elementwise");
+        row("void pipewright::kernels::cuda::forLines<8, Gelu>(unsigned long, unsigned long, Gelu)", "elementwise");
+        row("cudnn_generated_fort_native_sdpa_sm90_flash_fprop_wgmma_f16_knob_7_128x128x128_4x1x1_kernel0_0",
+            "attention");
         row("pipewright::kernels::cuda::spin_cu::spinUntil(long const*, long)", "timed work");
         row("pipewright::kernels::cuda::rotary_cu::turn(Rows, Pairs, float*)", "elementwise");
         row("pipewright::kernels::cuda::experts_cu::rowProducts(ExpertsShape, int const*)", "product");
