@@ -5,7 +5,6 @@
 
 #include <cudnn.h>
 #include <dlfcn.h>
-#include <fmt/format.h>
 #include <mutex>
 #include <nvrtc.h>
 
@@ -52,7 +51,8 @@ std::string openCudnn(const std::string& path)
 #undef PIPEWRIGHT_LOAD
     // Of another major version calls may mean something else than in the header.
     if (const std::size_t version = found.cudnnGetVersion(); version / 10000 != CUDNN_MAJOR)
-        return fmt::format("{} is of version {}, and this program is made for {}", path, version, CUDNN_MAJOR);
+        return path + " is of version " + std::to_string(version) + ", and this program is made for "
+               + std::to_string(CUDNN_MAJOR);
     cudnn = found;
     openPath = path;
     return {};
@@ -61,7 +61,8 @@ std::string openCudnn(const std::string& path)
 std::string cudnnVersion()
 {
     const std::size_t version = cudnn.cudnnGetVersion();
-    return fmt::format("{}.{}.{}", version / 10000, version / 100 % 100, version % 100);
+    return std::to_string(version / 10000) + "." + std::to_string(version / 100 % 100) + "."
+           + std::to_string(version % 100);
 }
 
 } // namespace pipewright::kernels::cuda

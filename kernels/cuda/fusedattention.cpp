@@ -5,7 +5,6 @@
 #include "kernels/attention.h"
 
 #include <algorithm>
-#include <fmt/format.h>
 #include <map>
 #include <set>
 #include <unordered_map>
@@ -22,12 +21,19 @@ namespace {
 
 std::string describe(const FusedPass& pass)
 {
-    return fmt::format("attention's {} ({} x {} tokens, {} heads of {} over {}{}{})",
-                       pass.isBackward ? "gradients" : "forward", pass.sequences, pass.length, pass.heads,
-                       pass.querySize == pass.valueSize ? std::to_string(pass.querySize)
-                                                        : fmt::format("{} and {}", pass.querySize, pass.valueSize),
-                       pass.keyValueHeads, pass.window > 0 ? fmt::format(", window of {}", pass.window) : "",
-                       pass.causal ? "" : ", both ways");
+    const auto text = [](int number) { return std::to_string(number); };
+    std::string sizes = text(pass.querySize);
+    if (pass.valueSize != pass.querySize)
+        sizes += " and " + text(pass.valueSize);
+    return std::string("attention's ") + (pass.isBackward ? "gradients" : "forward") + " (" + text(pass.sequences)
+           + " x " + text(pass.length) + " tokens, " + text(pass.heads) + " heads of " + sizes + " over "
+           + text(pass.keyValueHeads) + (pass.window > 0 ? ", window of " + text(pass.window) : "")
+           + (pass.causal ? ")" : ", both ways)");
+}
+
+std::string mebibytes(std::int64_t bytes)
+{
+    return std::to_string((bytes + (1 << 20) - 1) >> 20) + " MiB";
 }
 
 } // namespace
@@ -118,12 +124,17 @@ FusedAttention::FusedAttention(Use use, const std::string& library, void* worksp
 
 FusedAttention::~FusedAttention() = default;
 
+void FusedAttention::addNote(const std::string& note)
+{
+    m_note += (m_note.empty() ? "" : "; ") + note;
+}
+
 bool FusedAttention::refuse(const FusedPass& pass, const std::string& why)
 {
     if (m_use == Use::Always)
-        m_failure = fmt::format("cuDNN does not compute {}: {}", describe(pass), why);
+        m_failure = "cuDNN does not compute " + describe(pass) + ": " + why;
     else if (m_library->said.emplace(pass, why).second)
-        m_note += fmt::format("{}{} has a kernel of its own: {}", m_note.empty() ? "" : "; ", describe(pass), why);
+        addNote(describe(pass) + " has a kernel of its own: " + why);
     return false;
 }
 
@@ -178,15 +189,15 @@ bool FusedAttention::run(const FusedPass& pass, const GroupedAttentionShape& sha
     if (!plan.graph)
         return refuse(pass, plan.whyNot);
     if (plan.workspace > std::int64_t(m_library->workspaceBytes))
-        return refuse(pass, fmt::format("cuDNN {} wants {} MiB of workspace for it, and it has {} (--attention cudnn "
-                                        "gives it all it wants)",
-                                        cudnnVersion(), (plan.workspace + (1 << 20) - 1) >> 20,
-                                        m_library->workspaceBytes >> 20));
+        return refuse(pass, "cuDNN " + cudnnVersion() + " wants " + mebibytes(plan.workspace)
+                                + " of workspace for it, and it has "
+                                + mebibytes(std::int64_t(m_library->workspaceBytes))
+                                + " (--attention cudnn gives it all it wants)");
     auto error = plan.graph->execute(m_library->handle, places, m_library->workspace);
     if (error.is_bad())
-        m_failure = fmt::format("cuDNN refused {}: {}", describe(pass), error.get_message());
+        m_failure = "cuDNN refused " + describe(pass) + ": " + error.get_message();
     else if (m_library->said.emplace(pass, std::string()).second)
-        m_note += fmt::format("{}{} is cuDNN's ({})", m_note.empty() ? "" : "; ", describe(pass), cudnnVersion());
+        addNote(describe(pass) + " is cuDNN's (" + cudnnVersion() + ")");
     return true;
 }
 

@@ -70,6 +70,7 @@ public:
 private:
     struct Library;
     bool refuse(const FusedPass& pass, const std::string& why);
+    void addNote(const std::string& note);
     /// Why no plan is asked for; empty: it is.
     std::string whyNot(const GroupedAttentionShape& shape, bool sinks) const;
 

@@ -76,8 +76,8 @@ public:
     {
         const GroupedAttentionShape shape{.sequences = 1,
                                           .length = length,
-                                          .heads = 32,
-                                          .keyValueHeads = 8,
+                                          .heads = small ? 2 : 32,
+                                          .keyValueHeads = small ? 1 : 8,
                                           .querySize = 128,
                                           .valueSize = 128,
                                           .scale = 0.09f};

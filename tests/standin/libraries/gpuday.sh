@@ -42,11 +42,13 @@ said probe "kernels outside their blocks' events by more than 100 us: [0-9]"
 said probe 'memory of all GPUs: 100 MiB before, at most 400 during and 100 after; [0-9]* MiB were said'
 said correct 'the same losses as train-1f1b--graphs'
 said correct 'the same losses of gpipe as of 1f1b'
+said correct 'attention of 1f1b--scaledata_typebf16: .*has a kernel of its own'
 said fidelity 'zb-h1: errors .*; measured .* ns, of which the spread is'
 said speed 'streams: .* ns; calls of a block: [0-9.]* us on average'
 said speed '--graphs: .* ns; calls of a block: [0-9.]* us on average'
 said speed 'kernels: its quickest step is [0-9]* ns, '
 said speed 'ours, 16^3 fp32: '
+said speed 'attention, own, 16 tokens: forward [0-9.]* ms'
 said speed 'ours, a layer, fp32: [0-9.-]* ms'
 
 PIPEWRIGHT_STANDIN_FAIL=wrong:40 "$script" --small "$folder/wrong" "$bundle" correct >"$folder/wrong.log" 2>&1
