@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 #include <unordered_map>
 #include <utility>
@@ -78,11 +79,15 @@ struct FusedAttention::Library {
     Library(const Library&) = delete;
     Library& operator=(const Library&) = delete;
 
-    /// Only who computes attention needs it: it takes memory of the GPU and some time.
-    std::string start(const std::string& path)
+    /// Once, when it is needed: it takes memory of the GPU and some time. Why it cannot be; empty: it has started.
+    const std::string& start(const std::string& path)
     {
-        if (handle)
-            return {};
+        if (!whyNotStarted)
+            whyNotStarted = tryToStart(path);
+        return *whyNotStarted;
+    }
+    std::string tryToStart(const std::string& path)
+    {
         if (std::string why = openCudnn(path); !why.empty())
             return why;
         cudnnStatus_t status = cudnnCreate(&handle);
@@ -102,6 +107,7 @@ struct FusedAttention::Library {
     std::size_t workspaceBytes;
     cudaStream_t stream;
     cudnnHandle_t handle = nullptr;
+    std::optional<std::string> whyNotStarted;
     std::map<FusedPass, FusedPlan> plans;
     std::set<std::pair<FusedPass, std::string>> said;
 };
@@ -183,7 +189,7 @@ bool FusedAttention::run(const FusedPass& pass, const GroupedAttentionShape& sha
         if (place)
             places[std::int64_t(number)] = const_cast<void*>(place);
     }
-    if (const std::string why = m_library->start(m_path); !why.empty())
+    if (const std::string& why = m_library->start(m_path); !why.empty())
         return refuse(pass, why);
     const FusedPlan& plan = m_library->planFor(pass);
     if (!plan.graph)
