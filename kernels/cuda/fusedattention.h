@@ -15,6 +15,8 @@
 #include <memory>
 #include <string>
 
+#pragma GCC visibility push(default)
+
 namespace pipewright::kernels::cuda {
 
 /// All that decides about a plan for a GPU.
@@ -81,3 +83,5 @@ private:
 };
 
 } // namespace pipewright::kernels::cuda
+
+#pragma GCC visibility pop
