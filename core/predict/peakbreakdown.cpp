@@ -93,10 +93,34 @@ private:
 
 bool isSavedActivation(BufferKind kind)
 {
-    return kind == BufferKind::SavedUntilInputGrad || kind == BufferKind::SavedUntilWeightGrad
-           || kind == BufferKind::SavedFromInputGrad || kind == BufferKind::RecomputedUntilInputGrad
-           || kind == BufferKind::RecomputedUntilWeightGrad || kind == BufferKind::ReloadedUntilInputGrad
-           || kind == BufferKind::ReloadedUntilWeightGrad;
+    switch (kind) {
+    case BufferKind::SavedUntilInputGrad:
+    case BufferKind::SavedUntilWeightGrad:
+    case BufferKind::SavedFromInputGrad:
+    case BufferKind::RecomputedUntilInputGrad:
+    case BufferKind::RecomputedUntilWeightGrad:
+    case BufferKind::ReloadedUntilInputGrad:
+    case BufferKind::ReloadedUntilWeightGrad: return true;
+    case BufferKind::Parameters:
+    case BufferKind::Gradients:
+    case BufferKind::OptimizerState:
+    case BufferKind::SequenceGradient:
+    case BufferKind::Output:
+    case BufferKind::ReceivedOutput:
+    case BufferKind::Gradient:
+    case BufferKind::ReceivedGradient:
+    case BufferKind::Workspace:
+    case BufferKind::ReduceInbox:
+    case BufferKind::WeightVersion:
+    case BufferKind::PredictedWeights:
+    case BufferKind::SentWeights:
+    case BufferKind::ReceivedWeights:
+    case BufferKind::PartialGradient:
+    case BufferKind::ReceivedPartialGradient:
+    case BufferKind::OffloadedUntilInputGrad:
+    case BufferKind::OffloadedUntilWeightGrad: break;
+    }
+    return false;
 }
 
 Bytes MemoryPeak::savedBytes() const
