@@ -51,7 +51,6 @@ BuildingBlockEditor::BuildingBlockEditor(Document& document, QWidget* parent)
     setWindowTitle(tr("Building block"));
     setWindowFlag(Qt::WindowMinMaxButtonsHint);
     makePanel(this);
-    m_worker.setMaxThreadCount(1);
 
     QScrollArea* const scroll = m_scroll;
     scroll->setFrameShape(QFrame::NoFrame);

@@ -103,12 +103,6 @@ void LossPlot::begin(int updates)
     update();
 }
 
-void LossPlot::setCurves(const std::vector<LossSeries>& curves)
-{
-    m_curves = curves;
-    update();
-}
-
 void LossPlot::append(std::size_t curve, const std::string& name, bool reference, std::uint64_t seed, double loss)
 {
     if (m_curves.size() <= curve)

@@ -18,7 +18,6 @@ public:
 
     /// `updates`: their total number, the width of the plot.
     void begin(int updates);
-    void setCurves(const std::vector<LossSeries>& curves);
     void append(std::size_t curve, const std::string& name, bool reference, std::uint64_t seed, double loss);
     const std::vector<LossSeries>& curves() const { return m_curves; }
     /// The highlighted curve; -1: none.
