@@ -163,6 +163,15 @@ __global__ void sinkGradient(Problem of, In<Element> sinks, const float* logSums
         grad[head] -= sum;
 }
 
+/// `logSums` and `dots` are of the queries of one head.
+__device__ Numbers numbersOf(const Problem& of, int q, int piece, int k, const float* logSums, const float* dots)
+{
+    const int length = of.shape.length;
+    if (q >= length || k >= length || !of.sees(of.queryPosition(q), of.keyPosition(piece, k)))
+        return {};
+    return {true, logSums[q], dots[q]};
+}
+
 template<typename NumbersOf>
 __device__ void scoreGradients(const Problem& of, float (&scores)[own][own], float (&grads)[own][own],
                                NumbersOf numbersOf)
@@ -201,9 +210,7 @@ __global__ void queryGradient(Problem of, const float* query, const float* key, 
                        shared.strips);
             scoreGradients(of, scores, ofScores, [&](int i, int j) -> Numbers {
                 const int q = first + ownRow(i), k = at + ownColumn(j);
-                if (q >= shape.length || k >= shape.length || !of.sees(of.queryPosition(q), of.keyPosition(piece, k)))
-                    return {};
-                return {true, logSums[numbers + q], dots[numbers + q]};
+                return numbersOf(of, q, piece, k, logSums + numbers, dots + numbers);
             });
             for (int i = 0; i < own; ++i)
                 for (int j = 0; j < own; ++j)
@@ -250,9 +257,7 @@ __global__ void keyValueGradient(Problem of, const float* query, const float* ke
                        shared.strips);
             scoreGradients(of, scores, ofScores, [&](int i, int j) -> Numbers {
                 const int k = first + ownRow(i), q = at + ownColumn(j);
-                if (q >= shape.length || k >= shape.length || !of.sees(of.queryPosition(q), of.keyPosition(piece, k)))
-                    return {};
-                return {true, logSums[numbers + q], dots[numbers + q]};
+                return numbersOf(of, q, piece, k, logSums + numbers, dots + numbers);
             });
             for (int i = 0; i < own; ++i)
                 for (int j = 0; j < own; ++j)
