@@ -172,6 +172,15 @@ std::string FusedAttention::whyNotBuilt()
     return {};
 }
 
+namespace {
+
+std::string mebibytes(std::int64_t bytes)
+{
+    return std::to_string((bytes + (1 << 20) - 1) >> 20) + " MiB";
+}
+
+} // namespace
+
 bool FusedAttention::run(const FusedPass& pass, const GroupedAttentionShape& shape, bool sinks, const FusedOperands& at)
 {
     if (const std::string why = whyNot(shape, sinks); !why.empty())
