@@ -3,12 +3,11 @@
 // O(instructions + buffers of the device).
 #include "core/predict/peakbreakdown.h"
 
-#include "core/program/overlaps.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <utility>
 
 namespace pipewright {
@@ -18,20 +17,25 @@ namespace {
 /// The buffers of a device that are live, summed by what they are for.
 class LiveParts {
 public:
-    LiveParts(const Program& program, MemoryPeak& peak) : m_program(program), m_peak(peak) {}
+    LiveParts(const Program& program, MemoryPeak& peak) : m_program(program), m_peak(peak)
+    {
+        for (const Instruction& instruction : program.devices[peak.device].instructions)
+            if (instruction.kind == InstructionKind::Free && instruction.buffer != none
+                && program.buffers[instruction.buffer].kind == BufferKind::Workspace)
+                m_freed.insert(instruction.buffer);
+    }
 
     /// Sends define nothing; what a task writes on another device is that device's.
     void define(const Instruction& instruction)
     {
         if (instruction.kind == InstructionKind::Send || instruction.kind == InstructionKind::Free)
             return;
-        const bool staysUntilFreed = overlapsWith(m_program, instruction.task) != none;
         for (const BufferId id : m_program.writes(instruction.task)) {
             const Buffer& buffer = m_program.buffers[id];
             if (buffer.device != m_peak.device || isInHostMemory(buffer.kind))
                 continue;
             add(buffer, 1);
-            if (buffer.kind == BufferKind::Workspace && !staysUntilFreed)
+            if (buffer.kind == BufferKind::Workspace && !m_freed.contains(id))
                 m_passing += buffer.bytes;
         }
     }
@@ -84,7 +88,8 @@ private:
 
     const Program& m_program;
     MemoryPeak& m_peak;
-    Bytes m_passing = 0; ///< workspace of the instruction that runs
+    std::set<BufferId> m_freed; ///< workspaces of overlapped pairs, and of blocks in several parts
+    Bytes m_passing = 0;        ///< workspace of the instruction that runs
     /// (stage, microbatch and replica) -> live buffers and their bytes
     std::map<std::pair<int, std::int64_t>, std::pair<int, Bytes>> m_saved;
 };
