@@ -30,14 +30,14 @@ DeviceMemory sumUp(const Design& design, int device, const MemoryPeak& peak, Mem
 {
     const auto stages = static_cast<std::size_t>(design.schedule.stages());
     for (const MemoryPeak::Saved& saved : peak.saved) {
-        StageMemory& stage =
+        StageBytes& stage =
             breakdown.stages[static_cast<std::size_t>(saved.replica) * stages + static_cast<std::size_t>(saved.stage)];
         stage.activations = saved.bytes;
         stage.microbatches = saved.microbatches;
     }
     DeviceMemory memory;
     memory.device = device;
-    for (const StageMemory& stage : breakdown.stages) {
+    for (const StageBytes& stage : breakdown.stages) {
         if (stage.device != device)
             continue;
         memory.weights += stage.weights;
@@ -70,7 +70,7 @@ MemoryBreakdown memoryBreakdown(const Design& design, const Prediction& predicti
     const int stages = design.schedule.stages();
     for (int replica = 0; replica < design.schedule.replicas(); ++replica)
         for (int stage = 0; stage < stages; ++stage) {
-            StageMemory& memory = breakdown.stages.emplace_back();
+            StageBytes& memory = breakdown.stages.emplace_back();
             memory.stage = stage;
             memory.replica = replica;
             memory.device = design.schedule.placement(replica)[stage];
@@ -92,7 +92,7 @@ MemoryBreakdown memberBreakdown(const Design& design, const Prediction& members,
     MemoryBreakdown breakdown;
     for (int copy = 0; copy < std::ssize(stages.stages); ++copy) {
         const auto at = static_cast<std::size_t>(copy);
-        StageMemory& memory = breakdown.stages.emplace_back();
+        StageBytes& memory = breakdown.stages.emplace_back();
         memory.stage = copy % stages.perReplica;
         memory.replica = copy / stages.perReplica;
         memory.device = stages.deviceOfCopy[at];

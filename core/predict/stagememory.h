@@ -11,13 +11,13 @@
 
 namespace pipewright {
 
-struct StageMemory {
+struct StageBytes {
     int stage = 0, device = 0;
     int replica = 0;
     Bytes weights = 0, gradients = 0, optimizer = 0;
     Bytes activations = 0; ///< live at the device's peak
     int microbatches = 0;  ///< how many of them
-    bool operator==(const StageMemory&) const = default;
+    bool operator==(const StageBytes&) const = default;
 };
 
 struct DeviceMemory {
@@ -32,7 +32,7 @@ struct DeviceMemory {
 };
 
 struct MemoryBreakdown {
-    std::vector<StageMemory> stages; ///< of replica 0, then of replica 1, …
+    std::vector<StageBytes> stages; ///< of replica 0, then of replica 1, …
     std::vector<DeviceMemory> devices;
 };
 /// What a device keeps less of, at most, where the replicas share the optimizer's state out, whether they do or not; 0

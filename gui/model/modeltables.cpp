@@ -47,7 +47,7 @@ ValueCell words(const QString& text)
 }
 
 /// What the stage's first replica keeps. `memory` is null where nothing is predicted.
-ValueCell optimizerCell(const Design& design, const StageCosts& costs, const StageMemory* memory)
+ValueCell optimizerCell(const Design& design, const StageCosts& costs, const StageBytes* memory)
 {
     if (!memory || !design.schedule.shardedOptimizer)
         return {sizeText(costs.optimizerState)};
@@ -99,7 +99,7 @@ void ModelWindow::fillStages()
     for (std::size_t stage = 0; stage < design.costs.stages.size(); ++stage) {
         const StageCosts& costs = design.costs.stages[stage];
         const bool cut = stage < design.layersPerStage.size() && design.layersPerStage.size() > 1 && design.workload;
-        const StageMemory* live = stage < memory.stages.size() ? &memory.stages[stage] : nullptr;
+        const StageBytes* live = stage < memory.stages.size() ? &memory.stages[stage] : nullptr;
         rows.push_back(
             {words(QString::number(stage)),
              words(deviceLabel(design, design.schedule.deviceOfStage[stage])),

@@ -161,7 +161,7 @@ private Q_SLOTS:
                 QCOMPARE(device.peak, prediction.metrics.devices[std::size_t(device.device)].peakBytes);
                 QCOMPARE(device.limit, design.cluster.devices[std::size_t(device.device)].memory);
                 Bytes activations = 0;
-                for (const StageMemory& stage : breakdown.stages)
+                for (const StageBytes& stage : breakdown.stages)
                     activations += stage.device == device.device ? stage.activations : 0;
                 QCOMPARE(activations, device.activations);
             }
