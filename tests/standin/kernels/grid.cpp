@@ -6,6 +6,7 @@
 #include "engine.h"
 
 #include "fibre.h"
+#include "runorder.h"
 #include "sharedmemory.h"
 
 #include <algorithm>
@@ -15,8 +16,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
-#include <numeric>
-#include <random>
 #include <span>
 #include <utility>
 #include <vector>
@@ -61,43 +60,6 @@ public:
 private:
     std::array<GpuThread*, mostThreads> m_threads{};
     std::size_t m_begin = 0, m_end = 0;
-};
-
-/// The order of blocks, and of the threads of one.
-class Order {
-public:
-    Order()
-    {
-        const char* text = std::getenv("PIPEWRIGHT_STANDIN_ORDER");
-        const std::string wanted = text ? text : "forwards";
-        if (wanted == "forwards" || wanted == "backwards") {
-            m_backwards = wanted == "backwards";
-        } else if (wanted.starts_with("shuffled")) {
-            m_shuffled = true;
-            if (wanted.size() > 9 && wanted[8] == ':')
-                m_seed = std::uint32_t(std::strtoul(wanted.c_str() + 9, nullptr, 10));
-        } else {
-            std::fprintf(stderr,
-                         "stand-in GPU: PIPEWRIGHT_STANDIN_ORDER is forwards, backwards or shuffled:SEED, not %s\n",
-                         text);
-            std::abort();
-        }
-    }
-    void fill(std::vector<std::size_t>& order, std::size_t count)
-    {
-        order.resize(count);
-        std::iota(order.begin(), order.end(), 0);
-        if (m_backwards)
-            std::reverse(order.begin(), order.end());
-        if (m_shuffled)
-            std::shuffle(order.begin(), order.end(), m_random);
-    }
-    void restart() { m_random.seed(m_seed); }
-
-private:
-    bool m_backwards = false, m_shuffled = false;
-    std::uint32_t m_seed = 1;
-    std::mt19937 m_random;
 };
 
 Extent placeOf(std::size_t number, const Extent& of)
@@ -188,7 +150,7 @@ private:
     [[noreturn]] void deadlock() const;
     std::string name(const GpuThread& thread) const { return "thread " + text(thread.index); }
 
-    Order m_order;
+    RunOrder m_order;
     const Launch* m_launch = nullptr;
     std::vector<std::size_t> m_blockOrder, m_threadOrder;
     std::array<GpuThread, mostThreads> m_threads;
