@@ -346,6 +346,8 @@ void NewScheduleDialog::request()
     }
 }
 
+NewScheduleDialog::~NewScheduleDialog() = default;
+
 NewScheduleDialog::Outcome NewScheduleDialog::work(const Choice& choice) const
 {
     Outcome outcome;

@@ -33,6 +33,7 @@ public:
     /// Throws Error when the presets cannot be found. `members`: of groups, as the Document's.
     explicit NewScheduleDialog(QWidget* parent = nullptr,
                                std::shared_ptr<MemberPredictor> members = std::make_shared<MemberPredictor>());
+    ~NewScheduleDialog() override;
 
     /// Chooses a model of the person's own (presets/modelfile.h), beside the presets.
     void chooseModelFile(const QString& path);
