@@ -115,8 +115,10 @@ private:
             return work(exchanged(device, mine, cut));
         if (m_imagined)
             return work(imagined(device, mine, cut));
-        here.synchronize();
         m_shown[device] = &mine;
+        if (devices() == 1) // nobody to wait for, which a capture could not
+            return work(seenBy(device));
+        here.synchronize();
         wait();
         Tensor result = work(seenBy(device));
         here.synchronize(); // nobody reads from the others any more

@@ -11,6 +11,8 @@
 
 #include <QTest>
 
+#include <cmath>
+
 using namespace pipewright;
 
 namespace {
@@ -88,6 +90,27 @@ private slots:
             QCOMPARE(scaled.shape.hidden, shape.hidden);
             QVERIFY(!scaled.shape.dropout);
         }
+    }
+
+    /// A small model's cyclic workers do not sleep for as long as a stage of the full one takes.
+    void cyclicWorkersStayApartByAPartOfTheirWork()
+    {
+        DesignRequest request;
+        request.family = "cdp-v2";
+        request.devices = 2;
+        request.microbatches = 4;
+        request.model = "llama-3-8b";
+        const Design full = makeDesign(request);
+        const ScaledDesign scaled = scaledDesign(full, "layers=6,hidden=64,heads=4,key_value_heads=4,head_size=16");
+        const auto apart = [](const Design& design) {
+            const StageCosts& stage = design.costs.stages[0];
+            return double(design.schedule.pins.at(0).earliestStart)
+                   / double(stage.forward + stage.inputGrad + stage.weightGrad);
+        };
+        QVERIFY(apart(full) > 0.1);
+        QVERIFY(std::abs(apart(scaled.design) / apart(full) - 1) < 1e-3);
+        QVERIFY(scaled.report.text().find("latest earliest_start") != std::string::npos);
+        QVERIFY(scaled.report.scaledMakespan < 20 * scaled.design.costs.stages[1].forward);
     }
 
     void whatNoModelFileHasIsRefused()

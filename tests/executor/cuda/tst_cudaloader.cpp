@@ -175,10 +175,11 @@ private slots:
         QCOMPARE(status.devices.size(), std::size_t{1});
         QCOMPARE(std::string(status.devices.front().name), std::string("pretended GPU"));
         QCOMPARE(status.driverVersion, driver == "driver_twelve" ? 12040 : 13000);
-        QCOMPARE(status.libraries.size(), std::size_t{3});
+        QCOMPARE(status.libraries.size(), std::size_t{4});
         for (const CudaLibrary& library : status.libraries)
             QCOMPARE(QString::fromStdString(library.file).section('.', -1),
                      library.name == "NCCL"      ? "2"
+                     : library.name == "cuDNN"   ? "9"
                      : plugin.contains("twelve") ? "12"
                                                  : "13"); // by the plugin, which may be older than the driver
     }

@@ -19,8 +19,10 @@ QStringList scenariosOfTheDay()
     QFile file(PIPEWRIGHT_SOURCE_DIR "/tests/gpu.sh");
     if (!file.open(QIODevice::ReadOnly))
         return {};
-    static const QRegularExpression list("local cases=\\(([^)]*)\\)"), scenario("\"([^\"]*)\"");
-    const QString listed = list.match(QString::fromUtf8(file.readAll())).captured(1);
+    static const QRegularExpression list("local cases=\\(([^)]*)\\)"), scenario("\"([^\"]*)\""),
+        stored("local stored=\"([^\"]*)\"");
+    const QString script = QString::fromUtf8(file.readAll());
+    const QString listed = list.match(script).captured(1).replace("$stored", stored.match(script).captured(1));
     QStringList all;
     for (auto each = scenario.globalMatch(listed); each.hasNext();)
         all << each.next().captured(1);
@@ -90,7 +92,9 @@ private Q_SLOTS:
             QJsonArray& losses = m_losses[QString("%1, %2 on %3%4")
                                               .arg(model, alike ? "1f1b" : family)
                                               .arg(devices)
-                                              .arg(way.contains("--bf16") ? " in bf16" : "")];
+                                              .arg(way.contains("--bf16")           ? " with factors in bf16"
+                                                   : way.contains("data_type=bf16") ? " in bf16"
+                                                                                    : "")];
             if (losses.isEmpty())
                 losses = ran.json["loss"].toArray();
             QVERIFY(!losses.isEmpty());
