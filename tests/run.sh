@@ -86,8 +86,8 @@ if [ "${1:-}" != --quick ]; then
     build dev program_tests -- -DCMAKE_UNITY_BUILD=OFF
     check_layout || failed=1
     # Of the executor those on GPUs that stand in: the thread sanitizer has had a part of their rows.
-    on_gpus='cudaloader|cudarun|gpuraces|gpuranks|groupgpus|backend_conformance|membercollectives|shardingrun'
-    run_tests dev -R "^(kernels|gui|app|rooms|standin)\.|\.tst_($on_gpus)\$" || failed=1
+    on_gpus='cudaloader|cudarun|cudaattention|gpuraces|gpuranks|groupgpus|backend_conformance|membercollectives|shardingrun'
+    run_tests dev -R "^(kernels|gui|app|rooms|standin|gpu)\.|^torch\.megatron|\.tst_($on_gpus)\$" || failed=1
 else
     build dev
     check_layout || failed=1

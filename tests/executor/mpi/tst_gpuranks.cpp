@@ -23,6 +23,9 @@
 #include <map>
 #include <mutex>
 #include <set>
+#include <string>
+#include <utility>
+#include <vector>
 
 using namespace pipewright;
 using test::Meshes;
@@ -149,14 +152,21 @@ std::string notRecorded(const TraceReader& reader, int steps)
     return {};
 }
 
-/// The failures of all processes, in one line; empty: there is none.
-std::string together(const std::vector<std::string>& failures)
+/// What each process returned, and what failed, of all in one line.
+std::pair<std::vector<RunResult>, std::string> runOnRanks(const Design& design, const RunOptions& options, int devices)
 {
-    std::string all;
+    auto meshes = createLocalMeshes(devices);
+    std::vector<RunResult> results(static_cast<std::size_t>(devices));
+    const auto failures = onAll(devices, [&](int r) {
+        RunOptions own = options;
+        own.createBackend = gpuRank(meshes, r);
+        results[static_cast<std::size_t>(r)] = run(design, own);
+    });
+    std::string why;
     for (std::size_t rank = 0; rank < failures.size(); ++rank)
         if (!failures[rank].empty())
-            all += (all.empty() ? "" : "; ") + std::to_string(rank) + ": " + failures[rank];
-    return all;
+            why += (why.empty() ? "" : "; ") + std::to_string(rank) + ": " + failures[rank];
+    return {std::move(results), std::move(why)};
 }
 
 } // namespace
@@ -199,14 +209,7 @@ private slots:
         options.trace = folder.filePath("ranks.db").toStdString();
         options.runtime.captureBlocks = graphs;
         Seen::given.clear();
-        auto meshes = createLocalMeshes(devices);
-        std::vector<RunResult> results(static_cast<std::size_t>(devices));
-        const auto failures = onAll(devices, [&](int r) {
-            RunOptions own = options;
-            own.createBackend = gpuRank(meshes, r);
-            results[r] = run(design, own);
-        });
-        const std::string why = together(failures);
+        const auto [results, why] = runOnRanks(design, options, devices);
         QVERIFY2(why.empty(), why.c_str());
         QCOMPARE(results[0].backend, std::string("mpi"));
         QVERIFY(test::nearlyEqual(results[0].losses, threads.losses));
@@ -285,14 +288,7 @@ private slots:
         QCOMPARE(devices, threads.devices);
         Seen::given.clear();
         test::forgetStandIns();
-        auto meshes = createLocalMeshes(devices);
-        std::vector<RunResult> results(static_cast<std::size_t>(devices));
-        const auto failures = onAll(devices, [&](int r) {
-            RunOptions own = options;
-            own.createBackend = gpuRank(meshes, r);
-            results[r] = run(design, own);
-        });
-        const std::string why = together(failures);
+        const auto [results, why] = runOnRanks(design, options, devices);
         QVERIFY2(why.empty(), why.c_str());
         const RunResult& result = results[0];
         QCOMPARE(result.maths, std::string("training"));
