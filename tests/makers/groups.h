@@ -7,6 +7,8 @@
 #include "core/workload/transformer.h"
 #include "makers/models.h"
 
+#include <string_view>
+
 namespace pipewright::test {
 
 /// One pipeline device with these rates; of one rate it is no group.
@@ -29,9 +31,9 @@ inline ModelShape groupShape(int layers = 4)
 }
 
 /// Its layers mixtures of experts.
-inline ModelShape groupExperts()
+inline ModelShape groupExperts(int layers = 4)
 {
-    ModelShape shape = groupShape();
+    ModelShape shape = groupShape(layers);
     shape.experts = 4;
     shape.expertsPerToken = 2;
     shape.expertFfn = 12;
@@ -46,6 +48,12 @@ inline ModelShape groupMlp(int layers = 4)
     shape.architecture = Architecture::Classifier;
     shape.features = 300;
     return shape;
+}
+
+/// So many that each stage of two devices has a layer, for tests that take long.
+inline int fewestLayers(std::string_view family)
+{
+    return family == "interleaved-1f1b" || family == "v-half" ? 4 : 2;
 }
 
 /// `devices`: the members' rates of every pipeline device.
