@@ -96,10 +96,6 @@ std::string_view nameOf(StepRounding rounding)
     return {};
 }
 
-std::optional<WeightRule> weightRuleNamed(std::string_view name)
-{
-    return named<WeightRule>(name);
-}
 std::optional<PredictionSteps> predictionStepsNamed(std::string_view name)
 {
     return named<PredictionSteps>(name);

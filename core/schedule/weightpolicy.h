@@ -50,7 +50,6 @@ std::string_view titleOf(WeightRule rule);      ///< "PipeDream-2BW"
 std::string_view nameOf(PredictionSteps steps); ///< "paper", "exact", "code"
 std::string_view nameOf(StepRounding rounding); ///< "half-even", …
 /// The inverses; nothing for an unknown name. (A number that is no enumerator has the empty name.)
-std::optional<WeightRule> weightRuleNamed(std::string_view name);
 std::optional<PredictionSteps> predictionStepsNamed(std::string_view name);
 std::optional<StepRounding> stepRoundingNamed(std::string_view name);
 

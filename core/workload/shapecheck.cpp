@@ -146,11 +146,6 @@ bool hasExperts(const ModelShape& shape, int layer)
     return shape.experts > 0 && layer >= shape.denseLayers;
 }
 
-int expertLayersOf(const ModelShape& shape)
-{
-    return shape.experts > 0 ? std::max(shape.layers - shape.denseLayers, 0) : 0;
-}
-
 AttentionMemory attentionOnHost(const ModelShape& shape)
 {
     switch (attentionCoreOf(shape)) {

@@ -97,13 +97,6 @@ std::int64_t parameterCount(const Workload& workload)
     return count;
 }
 
-std::int64_t activeParameterCount(const Workload& workload)
-{
-    const ModelShape& shape = workload.shape;
-    const std::int64_t idleExperts = shape.experts - shape.expertsPerToken;
-    return parameterCount(workload) - expertLayersOf(shape) * idleExperts * shape.expertElements();
-}
-
 std::vector<int> evenPartition(const Workload& workload, int stages)
 {
     if (workload.shape.architecture == Architecture::Table)

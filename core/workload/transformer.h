@@ -28,9 +28,6 @@ std::int64_t windowOf(const ModelShape& shape, int layer);
 /// Whether a layer's MLP is a mixture of experts.
 bool hasExperts(const ModelShape& shape, int layer);
 
-/// Layers with a mixture of experts.
-int expertLayersOf(const ModelShape& shape);
-
 /// Why the built-in layers cannot train this model; empty when they can.
 Diagnostics whyNotRunnable(const ModelShape& shape);
 bool isRunnable(const ModelShape& shape);
@@ -63,7 +60,5 @@ Workload makeWorkload(const ModelShape& shape, Optimizer optimizer, std::string 
 
 /// All parameters, a tied one counted once.
 std::int64_t parameterCount(const Workload& workload);
-/// Of these, the ones that one token uses (experts: only the chosen and the shared ones).
-std::int64_t activeParameterCount(const Workload& workload);
 
 } // namespace pipewright

@@ -21,6 +21,18 @@ PresetLibrary library()
     return PresetLibrary(std::string(PIPEWRIGHT_SOURCE_DIR) + "/resources");
 }
 
+/// The parameters that one token uses: of the experts only the chosen and the shared ones.
+std::int64_t activeParameterCount(const Workload& workload)
+{
+    const ModelShape& shape = workload.shape;
+    const std::int64_t idleExperts = shape.experts - shape.expertsPerToken;
+    std::int64_t count = parameterCount(workload);
+    for (int layer = 0; layer < shape.layers; ++layer)
+        if (hasExperts(shape, layer))
+            count -= idleExperts * shape.expertElements();
+    return count;
+}
+
 std::string faultOf(const PresetLibrary& presets, std::string_view model)
 {
     try {
