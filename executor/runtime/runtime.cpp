@@ -100,7 +100,6 @@ void Runtime::allocate()
                                              : nullptr;
             m_run.regions[buffer] = {place, program.buffers[buffer].bytes};
         }
-        m_hostArenaBytes.push_back(own.arena.hostBytes);
         const auto& lasting = m_memory.emplace_back(device.allocate(local ? own.lastingBytes : 0));
         for (const auto& [buffer, offset] : own.lasting)
             m_run.regions[buffer] = {at(*lasting, offset), program.buffers[buffer].bytes};

@@ -37,8 +37,7 @@ public:
     /// when no device runs any more, so a block whose maths never returns holds it up: end the process then.
     StepOutcome runStep(int step);
 
-    std::vector<Bytes> hostArenaBytes() const { return m_hostArenaBytes; } ///< per device, of the host's memory
-    std::vector<Bytes> hostPeakBytes() const;                              ///< the same, as peakBytes()
+    std::vector<Bytes> hostPeakBytes() const; ///< of the host's memory, as peakBytes()
     std::vector<Bytes>
     peakBytes() const; ///< per device, measured over the steps so far; 0 where another process runs it
     std::vector<Bytes> arenaBytes() const { return m_arenaBytes; }        ///< per device, without persistent buffers
@@ -69,7 +68,7 @@ private:
     RunState m_run;
     std::vector<std::unique_ptr<Allocation>> m_memory;
     std::vector<std::unique_ptr<HostStore>> m_hostStores; ///< per device; null: nothing of it is offloaded
-    std::vector<Bytes> m_arenaBytes, m_persistentBytes, m_hostArenaBytes;
+    std::vector<Bytes> m_arenaBytes, m_persistentBytes;
     std::vector<HeldMemory> m_predicted;
     std::vector<std::unique_ptr<Actor>> m_actors; ///< of the devices of this process
     std::vector<std::size_t> m_actorOfDevice;

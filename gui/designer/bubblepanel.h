@@ -38,7 +38,6 @@ public:
     bool hasLegendBelow() const; ///< of what the colours mean
     /// Where a share of the makespan ends on a device's bar.
     double xOf(double share) const;
-    double fullScale() const { return m_scale; } ///< the share at the right end: 0.5 or 1
 
 protected:
     void paintEvent(QPaintEvent* event) override;

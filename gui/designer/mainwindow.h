@@ -76,15 +76,12 @@ public:
     Minimap& minimap() { return *m_minimap; }
     Tray& tray() { return *m_tray; }
     FamilyList& families() { return *m_families; }
-    BuildingBlockPreview& blockPreview() { return *m_blockPreview; }
     BuildingBlockEditor* buildingBlockEditor()
     {
         return m_buildingBlockEditor;
     } ///< null until it was opened, and so the other windows
     CompareWindow* compareWindow() { return m_compare; }
     TradeOffWindow* tradeOffWindow() { return m_tradeOffs; }
-    ExperimentWindow* experimentWindow() { return m_experiment; }
-    ShardingWindow* shardingWindow() { return m_sharding; }
     SearchWindow* searchWindow() { return m_search; }
     ModelWindow* modelWindow() { return m_model; }
     HistoryWindow* historyWindow() { return m_history; }

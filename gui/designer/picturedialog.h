@@ -40,11 +40,9 @@ public:
     void save(); ///< asks for a name
 
     DecimalField& widthField() { return *m_width; }
-    DecimalField& fontField() { return *m_font; }
     QComboBox& coloursField() { return *m_colours; }
     QComboBox& runField() { return *m_run; }
     QCheckBox& compareField() { return *m_withCompared; }
-    QPushButton& saveButton() { return *m_save; }
     QString message() const; ///< size of the picture, or why there is none
 
 protected:
