@@ -185,29 +185,36 @@ struct Slots {
     PIPEWRIGHT_BOTH std::int64_t slots() const { return experts * capacity; }
 };
 
-// size[4]: how many experts a token chooses. Of the experts' probabilities; `out` and `scratch` are zeros.
+// size: tokens, experts, how many of them a token chooses. Of the experts' probabilities.
+PIPEWRIGHT_ITEM(ChooseExperts, c.size[0], 1)
+{
+    const float* p = c.in[0] + o * c.size[1];
+    std::int64_t last = -1;
+    for (std::int64_t k = 0; k < c.size[2]; ++k) {
+        // The most likely behind the last one; of equals the first. There is none among what is not a number.
+        std::int64_t best = -1;
+        for (std::int64_t e = 0; e < c.size[1] && (k == 0 || last >= 0); ++e)
+            if ((last < 0 || p[e] < p[last] || (p[e] == p[last] && e > last)) && (best < 0 || p[e] > p[best]))
+                best = e;
+        c.whole[o * c.size[2] + k] = std::int32_t(best);
+        last = best;
+    }
+}
+// size[4]: how many experts a token chooses. Of the experts' probabilities and the choices; `out` and `scratch` are
+// zeros.
 PIPEWRIGHT_ITEM(Route, c.size[0], 1)
 {
     const Slots is(c);
     float* taken = c.scratch + o * is.experts;
-    for (std::int64_t token = 0; token < is.tokens; ++token) {
-        const float* p = c.in[0] + (o * is.tokens + token) * is.experts;
-        std::int64_t last = -1;
-        for (std::int64_t k = 0; k < c.size[4] && k < is.experts; ++k) {
-            // The most likely behind the last one; of equals the first.
-            std::int64_t best = -1;
-            for (std::int64_t e = 0; e < is.experts; ++e)
-                if ((last < 0 || p[e] < p[last] || (p[e] == p[last] && e > last)) && (best < 0 || p[e] > p[best]))
-                    best = e;
-            if (best < 0)
-                break; // not a number
-            if (taken[best] < float(is.capacity)) {
-                c.out[is.weight(o, token, best * is.capacity + std::int64_t(taken[best]))] = p[best];
-                taken[best] += 1;
-            }
-            last = best;
+    for (std::int64_t token = o * is.tokens; token < (o + 1) * is.tokens; ++token)
+        for (std::int64_t k = 0; k < c.size[4]; ++k) {
+            const std::int64_t expert = c.whole[token * c.size[4] + k];
+            if (expert < 0 || !(taken[expert] < float(is.capacity)))
+                continue;
+            c.out[is.weight(0, token, expert * is.capacity + std::int64_t(taken[expert]))] =
+                c.in[0][token * is.experts + expert];
+            taken[expert] += 1;
         }
-    }
 }
 // Of weights, probabilities and the weights' gradient.
 PIPEWRIGHT_ITEM(RouteGrad, c.size[0] * c.size[1], 1)

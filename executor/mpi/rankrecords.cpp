@@ -170,14 +170,14 @@ void postBuffers(Peers& peers, const Program& program, const std::function<Regio
         }
 }
 
-void postChoices(Peers& peers, std::size_t block, std::span<const std::int32_t> choices)
+void postChoices(Peers& peers, TaskId task, std::span<const std::int32_t> choices)
 {
-    peers.post(Choices, static_cast<std::uint32_t>(block), std::as_bytes(choices));
+    peers.post(Choices, task, std::as_bytes(choices));
 }
 
-std::vector<std::pair<int, RankSummary>>
-unpack(const std::vector<PeerMessage>& messages, const std::function<Region(BufferId)>& placeOf,
-       const std::function<std::span<std::int32_t>(std::size_t block)>& choicesOf)
+std::vector<std::pair<int, RankSummary>> unpack(const std::vector<PeerMessage>& messages,
+                                                const std::function<Region(BufferId)>& placeOf,
+                                                const std::function<std::span<std::int32_t>(TaskId task)>& choicesOf)
 {
     std::vector<std::pair<int, RankSummary>> summaries;
     for (const PeerMessage& message : messages) {

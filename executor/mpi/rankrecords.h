@@ -73,11 +73,11 @@ void postSummary(Peers& peers, const RankSummary& summary);
 /// All buffers of that kind on the own device; `placeOf` says where the host can read them.
 void postBuffers(Peers& peers, const Program& program, const std::function<Region(BufferId)>& placeOf, BufferKind kind);
 /// Which experts the forward of that number visited (executor/training/keptchoices.h).
-void postChoices(Peers& peers, std::size_t block, std::span<const std::int32_t> choices);
+void postChoices(Peers& peers, TaskId task, std::span<const std::int32_t> choices);
 /// Process 0: puts buffers where `placeOf` says and choices where `choicesOf` does, and returns the summaries, by
 /// process.
 std::vector<std::pair<int, RankSummary>>
 unpack(const std::vector<PeerMessage>& messages, const std::function<Region(BufferId)>& placeOf,
-       const std::function<std::span<std::int32_t>(std::size_t block)>& choicesOf = {});
+       const std::function<std::span<std::int32_t>(TaskId task)>& choicesOf = {});
 
 } // namespace pipewright

@@ -130,30 +130,25 @@ std::vector<StageStart> startOfLastStep(const TrainingWork& work, const Program&
     return starts;
 }
 
-namespace {
-
-GradientCheck withRouting(GradientCheck check, const std::optional<FollowedRun>& followed)
+GradientCheck withRouting(GradientCheck check, const RoutingCheck& followed)
 {
-    if (followed)
-        check.routing = {followed->check.tokens, followed->check.otherwise, followed->check.unexplained,
-                         followed->check.first};
+    check.routing = {followed.tokens, followed.otherwise, followed.unexplained, followed.first};
     return check;
 }
-
-} // namespace
 
 GradientCheck checkLastStep(const LastStep& last, const TrainingWork& work, double bound)
 {
     const Design& design = last.design;
     std::optional<FollowedRun> followed;
+    const auto routing = [&followed] { return followed ? followed->check : RoutingCheck{}; };
     if (const KeptChoices* const kept = work.choices(); kept && kept->isAnywhere())
-        followed.emplace(FollowedRun{kept->all(), bound});
+        followed.emplace(FollowedRun{kept->byBlock(last.program), bound});
     if (last.program.versioned()) {
         LaggedTrainer reference(last.workload, design.layersPerStage, design.schedule, design.dataflow.skips,
                                 microbatchesPerUpdate(last.program), last.optimizer, last.data);
         reference.follow(followed ? &*followed : nullptr);
         reference.step(last.number, last.start);
-        return withRouting(compareParameters(work, reference, last.start, bound), followed);
+        return withRouting(compareParameters(work, reference, last.start, bound), routing());
     }
     SequentialTrainer reference(last.workload, design.layersPerStage, last.program.microbatches, last.optimizer,
                                 last.data, last.seed, design.dataflow.skips);
@@ -163,7 +158,7 @@ GradientCheck checkLastStep(const LastStep& last, const TrainingWork& work, doub
     reference.startAt(last.number, parameters);
     reference.follow(followed ? &*followed : nullptr);
     reference.step(accumulationOrder(last.program));
-    return withRouting(compareGradients(work, reference, bound), followed);
+    return withRouting(compareGradients(work, reference, bound), routing());
 }
 
 GradientCheck notCompared(const RunResult& result, bool trains, bool versioned)

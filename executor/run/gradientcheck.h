@@ -42,6 +42,9 @@ struct LastStep {
 /// experts tokens visit, they visit those in the reference too, and what it would have done otherwise is counted.
 GradientCheck checkLastStep(const LastStep& last, const TrainingWork& work, double bound);
 
+/// With what came of following the run's choices of experts.
+GradientCheck withRouting(GradientCheck check, const RoutingCheck& followed);
+
 /// Why a run's last step was compared with nothing.
 GradientCheck notCompared(const RunResult& result, bool trains, bool versioned);
 

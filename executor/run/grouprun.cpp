@@ -274,7 +274,7 @@ GradientCheck checkGroupGradients(const sharding::WholeTensors& gradients, const
         else
             addTensor(check, name, ours->second.data, theirs.data);
     }
-    return check;
+    return withRouting(std::move(check), reference.routing);
 }
 
 } // namespace pipewright

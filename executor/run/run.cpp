@@ -176,6 +176,8 @@ private:
             auto work = std::make_unique<sharding::GroupTraining>(
                 std::make_unique<sharding::DesignModel>(m_design, *m_training->data, m_options.seed, std::move(start)),
                 m_groups->stages, optimizer, m_design.schedule.recompute);
+            if (m_options.checkGradients)
+                work->keepChoices();
             m_groupTraining = work.get();
             m_work = std::move(work);
             return;
@@ -255,17 +257,21 @@ private:
     /// Likewise the choices of experts.
     void fetchChoices()
     {
-        KeptChoices* const choices = m_trainingWork ? m_trainingWork->choices() : nullptr;
+        KeptChoices* const choices = keptChoices();
         if (choices)
             choices->fetch();
         if (!choices || !m_peers)
             return;
-        for (std::size_t block = 0; block < choices->blocks(); ++block)
-            if (choices->isLocal(block))
-                postChoices(*m_peers, block, choices->of(block));
+        for (const TaskId task : choices->here())
+            postChoices(*m_peers, task, choices->of(task));
         m_peers->barrier();
         if (m_result.speaks)
             takeMessages();
+    }
+
+    KeptChoices* keptChoices()
+    {
+        return m_trainingWork ? m_trainingWork->choices() : m_groupTraining ? m_groupTraining->choices() : nullptr;
     }
 
     Region mirrorOf(BufferId buffer)
@@ -281,9 +287,9 @@ private:
             [this](BufferId buffer) {
                 return m_trains && buffer < m_program.buffers.size() ? mirrorOf(buffer) : Region{};
             },
-            [this](std::size_t block) {
-                KeptChoices* const choices = m_trainingWork ? m_trainingWork->choices() : nullptr;
-                return choices ? choices->of(block) : std::span<std::int32_t>();
+            [this](TaskId task) {
+                KeptChoices* const choices = keptChoices();
+                return choices ? choices->of(task) : std::span<std::int32_t>();
             });
         m_summaries.insert(m_summaries.end(), summaries.begin(), summaries.end());
     }
@@ -428,23 +434,25 @@ private:
 
     void checkGradients()
     {
+        if (!m_peers) // else they are here already
+            fetchChoices();
+        const double bound = gradientBoundOf(m_options, m_design.workload->shape);
         if (m_groups) {
             const sharding::StepData data = sharding::sampleStep(*m_training->data, m_design.workload->shape,
                                                                  m_options.steps - 1, m_program.microbatches);
-            m_result.gradients = checkGroupGradients(
-                m_groupTraining->gradients(), sharding::referenceStep(m_design, m_groupStart, data),
-                gradientBoundOf(m_options, m_design.workload->shape), m_design.workload->shape.dataType);
+            const sharding::FollowedGroups followed = m_groupTraining->followed(bound);
+            m_result.gradients = checkGroupGradients(m_groupTraining->gradients(),
+                                                     sharding::referenceStep(m_design, m_groupStart, data, &followed),
+                                                     bound, m_design.workload->shape.dataType);
             return;
         }
-        if (!m_peers) { // else they are here already
+        if (!m_peers)
             m_trainingWork->fetch(m_program.versioned() ? kindOfParameters() : BufferKind::Gradients);
-            fetchChoices();
-        }
         const Workload workload =
             withWidened(withAttention(*m_design.workload, attentionOnHost(m_design.workload->shape)), true);
         m_result.gradients = checkLastStep({workload, m_design, m_program, m_training->optimizer, *m_training->data,
                                             m_options.seed, m_options.steps - 1, m_lastStart},
-                                           *m_trainingWork, gradientBoundOf(m_options, m_design.workload->shape));
+                                           *m_trainingWork, bound);
     }
 
     const RunOptions& m_options;

@@ -36,14 +36,25 @@ Tensor route(MemberDevice& member, const Node& node, const Operands& in, const L
     if (out.elements() == 0)
         return out;
     const Tensor p = probabilities(member, *in[0]), taken = member.zeros({shape[0], shape[2]});
-    kernels::TensorCall call{};
-    call.operation = TensorOperation::Route;
-    std::copy(shape.begin(), shape.end(), call.size);
-    call.size[4] = static_cast<std::int64_t>(node.attributes.at("top_k"));
-    call.in[0] = p.data.data();
-    call.out = out.data.data();
-    call.scratch = taken.data.data();
-    member.operations().run(call);
+    const std::int64_t tokens = shape[0] * shape[1], each = chosenPerToken(node);
+    const MemberDevice::Whole choices = member.makeWhole(static_cast<std::size_t>(tokens * each));
+    kernels::TensorCall choose{};
+    choose.operation = TensorOperation::ChooseExperts;
+    choose.size[0] = tokens;
+    choose.size[1] = shape[2];
+    choose.size[2] = each;
+    choose.in[0] = p.data.data();
+    choose.whole = choices.data.data();
+    member.operations().run(choose);
+    kernels::TensorCall place{};
+    place.operation = TensorOperation::Route;
+    std::copy(shape.begin(), shape.end(), place.size);
+    place.size[4] = each;
+    place.in[0] = p.data.data();
+    place.out = out.data.data();
+    place.scratch = taken.data.data();
+    place.whole = choices.data.data();
+    member.operations().run(place);
     return out;
 }
 
@@ -164,6 +175,16 @@ constexpr NodeMaths expertTable[] = {
 };
 
 } // namespace
+
+bool routesTokens(const Node& node)
+{
+    return node.leaf == Leaf::None && operations()[static_cast<std::size_t>(node.operation)].name == "route";
+}
+
+std::int64_t chosenPerToken(const Node& node)
+{
+    return static_cast<std::int64_t>(node.attributes.at("top_k"));
+}
 
 std::span<const NodeMaths> expertMaths()
 {

@@ -10,4 +10,8 @@ namespace pipewright::sharding {
 
 std::span<const NodeMaths> expertMaths();
 
+/// Whether a node chooses experts; then as many for every token.
+bool routesTokens(const Node& node);
+std::int64_t chosenPerToken(const Node& node);
+
 } // namespace pipewright::sharding

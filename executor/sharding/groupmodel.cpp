@@ -21,9 +21,9 @@ DesignModel::DesignModel(const Design& design, const TrainingData& data, std::ui
     }
 }
 
-std::string DesignModel::nameOf(std::size_t copy, const Node& parameter) const
+std::string DesignModel::nameOf(std::size_t copy, const Node& node) const
 {
-    const std::string& name = parameter.name;
+    const std::string& name = node.name;
     if (hasTiedHead(m_design.workload->shape) && name == headName)
         return embeddingName;
     int layer = 0;

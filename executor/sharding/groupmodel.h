@@ -13,8 +13,8 @@ namespace pipewright::sharding {
 class GroupModel {
 public:
     virtual ~GroupModel() = default;
-    /// Of a parameter of a copy of a stage.
-    virtual std::string nameOf(std::size_t copy, const Node& parameter) const = 0;
+    /// Of a parameter, or another node, of a copy of a stage.
+    virtual std::string nameOf(std::size_t copy, const Node& node) const = 0;
     virtual WholeTensors parameters() const = 0; ///< to begin with
     virtual void beginStep(int step) = 0;
     virtual const HostTensor& data(const Node& leaf, int microbatch) const = 0; ///< of the step that was begun
@@ -29,7 +29,7 @@ public:
     /// whyGroupsDoNotTrain().
     DesignModel(const Design& design, const TrainingData& data, std::uint64_t seed, TrainingWork::Start start = {});
 
-    std::string nameOf(std::size_t copy, const Node& parameter) const override;
+    std::string nameOf(std::size_t copy, const Node& node) const override;
     WholeTensors parameters() const override { return initialParameters(*m_design.workload, m_seed, m_start); }
     void beginStep(int step) override;
     const HostTensor& data(const Node& leaf, int microbatch) const override;

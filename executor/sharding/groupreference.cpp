@@ -5,7 +5,10 @@
 #include "core/sharding/sharedstage.h"
 #include "core/workload/transformer.h"
 #include "executor/host/hostbackend.h"
+#include "executor/sharding/expertmaths.h"
 #include "executor/sharding/onedevice.h"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 
@@ -86,7 +89,8 @@ StepData sampleStep(const TrainingData& data, const ModelShape& shape, int step,
     return found;
 }
 
-ReferenceStep referenceStep(const Design& design, const WholeTensors& parameters, const StepData& data)
+ReferenceStep referenceStep(const Design& design, const WholeTensors& parameters, const StepData& data,
+                            const FollowedGroups* followed)
 {
     const Workload& workload = *design.workload;
     const TensorGraph graph = transformerGraph(workload.shape, workload.state, 1, skipsOf(design));
@@ -102,6 +106,16 @@ ReferenceStep referenceStep(const Design& design, const WholeTensors& parameters
         leaves[graph.find("tokens")] = data.tokens[m];
         leaves[graph.find("targets")] = data.targets[m];
         OneDevice device(member, graph, leaves, workload.shape.dataType == DataType::Bf16);
+        if (followed)
+            device.forwardWith([&, m](const Node& node) -> std::unique_ptr<kernels::Operations> {
+                if (!routesTokens(node))
+                    return nullptr;
+                const auto& choices = followed->choices.at(m);
+                const auto kept = choices.find(node.name);
+                return std::make_unique<FollowingChoices>(
+                    kept == choices.end() ? std::span<const std::int32_t>() : std::span(kept->second),
+                    followed->tolerance, fmt::format("{}, microbatch {}", node.name, m), result.routing);
+            });
         device.step(weight);
         const SingleRun run = device.result();
         result.loss += run.loss * static_cast<double>(weight);

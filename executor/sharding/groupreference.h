@@ -5,8 +5,11 @@
 
 #include "core/design/design.h"
 #include "executor/sharding/wholetensors.h"
+#include "executor/training/expertchoices.h"
 #include "executor/training/trainingdata.h"
 
+#include <map>
+#include <string>
 #include <vector>
 
 namespace pipewright::sharding {
@@ -24,11 +27,21 @@ struct StepData {
 };
 StepData sampleStep(const TrainingData& data, const ModelShape& shape, int step, int microbatches);
 
-/// One step of the whole model on one device, node by node, microbatch after microbatch.
+/// Which experts the tokens of a run visited, for a reference that follows them (expertchoices.h): per microbatch, by
+/// the name of the node that chooses, token after token.
+struct FollowedGroups {
+    std::vector<std::map<std::string, std::vector<std::int32_t>>> choices;
+    double tolerance = 0;
+};
+
+/// One step of the whole model on one device, node by node, microbatch after microbatch. `followed`: null where tokens
+/// go where they go here.
 struct ReferenceStep {
     WholeTensors gradients;
     double loss = 0; ///< mean over tokens and microbatches
+    RoutingCheck routing;
 };
-ReferenceStep referenceStep(const Design& design, const WholeTensors& parameters, const StepData& data);
+ReferenceStep referenceStep(const Design& design, const WholeTensors& parameters, const StepData& data,
+                            const FollowedGroups* followed = nullptr);
 
 } // namespace pipewright::sharding

@@ -50,7 +50,7 @@ Bytes GroupTraining::bytesBeside(const Program& program, int device, const Capab
             bytes += MemberData::bytes(*m_theories[s], m_stages.plans[s], CopyEdges(m_stages, static_cast<int>(s)),
                                        member, program.microbatches);
     }
-    return bytes;
+    return bytes + (m_choices ? m_choices->bytesOn(program, device, capabilities) : 0);
 }
 
 void GroupTraining::prepare(const Program& program, std::span<const Region> regions)
@@ -135,6 +135,8 @@ void GroupTraining::prepare(const Program& program, std::span<const Region> regi
             initialise(*member, s, values);
         }
     bindBlocks(regions);
+    if (m_choices)
+        m_choices->prepare(program, *m_backend);
 }
 
 void GroupTraining::initialise(Member& member, std::size_t copy, const WholeTensors& values)
@@ -325,9 +327,19 @@ void GroupTraining::compute(const TaskContext& context)
     Member& member = memberAt(task.stage, task.replica, context.device);
     const int part = m_program->partOfTask[context.id];
     member.device->workOn(*context.stream, *context.operations);
-    if (part == 0)
+    if (part == 0) {
         member.work.begin(*m_blockOfTask[context.id]);
-    member.work.part(part);
+        member.choices = m_choices ? m_choices->on(context.id) : std::span<std::int32_t>();
+    }
+    if (!member.choices.empty()) {
+        const KeepingChoices keeping(*context.operations, member.choices);
+        member.device->workOn(*context.stream, keeping);
+        member.work.part(part);
+        member.device->workOn(*context.stream, *context.operations);
+        member.choices = keeping.left();
+    } else {
+        member.work.part(part);
+    }
     const std::size_t parts = m_stages.stages[static_cast<std::size_t>(m_stages.copyOf(task.stage, task.replica))]
                                   .passes[indexOf(task.op)]
                                   .parts.size();

@@ -12,10 +12,12 @@
 #include "executor/runtime/stagework.h"
 #include "executor/sharding/groupmodel.h"
 #include "executor/sharding/memberdata.h"
+#include "executor/training/keptchoices.h"
 #include "executor/training/optimizer.h"
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,6 +29,14 @@ public:
     GroupTraining(std::unique_ptr<GroupModel> model, const GroupStages& stages, const OptimizerSettings& optimizer,
                   std::vector<Recompute> recompute = {});
     ~GroupTraining() override;
+
+    /// To be called before a run is prepared: members keep which experts tokens visit.
+    void keepChoices();
+    /// Of the last step; null where nobody keeps them.
+    KeptChoices* choices() { return m_choices ? &*m_choices : nullptr; }
+    /// What a reference is to follow, once they are fetched; -1 for a token that all members of a group route, and not
+    /// to the same experts.
+    FollowedGroups followed(double tolerance) const;
 
     /// What a device's member makes in steps from now on; once a run is prepared. The observer must outlive it.
     void watch(int device, MemberObserver& observer);
@@ -70,6 +80,13 @@ private:
     WholeTensors whole(BufferKind kind) const;
     std::string nameOf(std::size_t copy, const Property& parameter) const;
     bool recomputesAll(int stage) const;
+    /// A node that chooses experts, as a member has it, and how many numbers it chooses there.
+    struct Routing {
+        Property made;
+        std::size_t perToken, count;
+    };
+    /// In the order of the forward.
+    std::vector<Routing> routingsOf(std::size_t copy, int member) const;
 
     const std::unique_ptr<GroupModel> m_model;
     const GroupStages& m_stages;
@@ -85,6 +102,7 @@ private:
     std::vector<GroupMember::Block*> m_blockOfTask;       ///< null: no block
     std::span<const Region> m_regions;                    ///< per buffer
     std::map<BufferId, std::vector<std::byte>> m_mirrors; ///< of other processes' buffers
+    std::optional<KeptChoices> m_choices;
 };
 
 } // namespace pipewright::sharding

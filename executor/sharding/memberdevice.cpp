@@ -127,14 +127,22 @@ HostTensor MemberDevice::get(const Tensor& tensor)
     return there;
 }
 
-MemberDevice::Whole MemberDevice::wholeNumbers(const Tensor& tensor)
+MemberDevice::Whole MemberDevice::makeWhole(std::size_t count)
 {
     Whole whole;
+    if (count > 0) {
+        std::byte* data = nullptr;
+        whole.memory = memory(count * sizeof(std::int32_t), data);
+        whole.data = {reinterpret_cast<std::int32_t*>(data), count};
+    }
+    return whole;
+}
+
+MemberDevice::Whole MemberDevice::wholeNumbers(const Tensor& tensor)
+{
+    Whole whole = makeWhole(tensor.elements());
     if (tensor.elements() == 0)
         return whole;
-    std::byte* data = nullptr;
-    whole.memory = memory(tensor.elements() * sizeof(std::int32_t), data);
-    whole.data = {reinterpret_cast<std::int32_t*>(data), tensor.elements()};
     kernels::TensorCall what{};
     what.operation = TensorOperation::WholeNumbers;
     what.size[0] = count(tensor);

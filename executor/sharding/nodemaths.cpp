@@ -396,8 +396,7 @@ Diagnostics whyNotRunnable(const TensorGraph& graph)
 
 bool staysExact(const Node& node)
 {
-    return node.leaf == Leaf::Input || node.shape.empty()
-           || (node.leaf == Leaf::None && operations()[node.operation].name == "route");
+    return node.leaf == Leaf::Input || node.shape.empty() || routesTokens(node);
 }
 
 Tensor forward(MemberDevice& member, const Node& node, const Operands& operands, const LocalPart& part)

@@ -29,11 +29,22 @@ Operands OneDevice::operandsOf(const Node& node) const
     return operands;
 }
 
+Tensor OneDevice::forwardOf(const Node& node)
+{
+    const std::unique_ptr<kernels::Operations> others = m_operations ? m_operations(node) : nullptr;
+    if (!others)
+        return forward(m_member, node, operandsOf(node));
+    m_member.workOn(m_member.stream(), *others);
+    Tensor made = forward(m_member, node, operandsOf(node));
+    m_member.workOnOwn();
+    return made;
+}
+
 void OneDevice::step(float weight)
 {
     for (int t = 0; t < m_graph.size(); ++t)
         if (const Node& node = m_graph.node(t); node.leaf == Leaf::None) {
-            m_values[t] = forward(m_member, node, operandsOf(node));
+            m_values[t] = forwardOf(node);
             round(node, m_values[t]);
         }
     m_shares.clear();

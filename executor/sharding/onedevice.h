@@ -6,6 +6,9 @@
 #include "executor/sharding/nodemaths.h"
 #include "executor/sharding/shardingrun.h"
 
+#include <functional>
+#include <memory>
+
 namespace pipewright::sharding {
 
 class OneDevice {
@@ -14,6 +17,11 @@ public:
     /// `rounds`: to bf16, whatever groups store in it.
     OneDevice(MemberDevice& member, const TensorGraph& graph, const LeafValues& leaves, bool rounds = false);
 
+    /// Operations in place of the member's own, for the forward of a node; null: the member's. Of every step from now
+    /// on.
+    using Operations = std::function<std::unique_ptr<kernels::Operations>(const Node& node)>;
+    void forwardWith(Operations operations) { m_operations = std::move(operations); }
+
     /// Issues one step; the member knows when it is done. `weight`: of the loss, in what the gradients are of.
     void step(float weight = 1);
     /// Of the last step, brought to the host.
@@ -21,11 +29,13 @@ public:
 
 private:
     Operands operandsOf(const Node& node) const;
+    Tensor forwardOf(const Node& node);
     void round(const Node& node, Tensor& tensor) const;
 
     MemberDevice& m_member;
     const TensorGraph& m_graph;
     bool m_rounds;
+    Operations m_operations;
     std::vector<Tensor> m_values;    ///< of every tensor; leaves stay
     std::vector<Tensor> m_gradients; ///< of every tensor
     std::map<std::pair<int, int>, Tensor> m_shares;

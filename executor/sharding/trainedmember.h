@@ -30,7 +30,8 @@ struct GroupTraining::Member {
     std::span<float> mastersOfShare() const { return work.isNarrow() ? masters : masters.subspan(begin(), updated()); }
     std::size_t begin() const { return static_cast<std::size_t>(share.begin); }
     std::size_t updated() const { return static_cast<std::size_t>(share.count()); }
-    std::unique_ptr<MemberData> data; ///< null: another process's
+    std::unique_ptr<MemberData> data;  ///< null: another process's
+    std::span<std::int32_t> choices{}; ///< room for what its block is yet to choose; empty: that is not kept
 };
 
 } // namespace pipewright::sharding

@@ -11,12 +11,27 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 namespace pipewright {
 
 /// Numbers that a forward of these layers chooses per microbatch: tokens · experts per token of each that has experts.
 std::int64_t choicesOf(std::span<const Layer> layers);
+
+/// What a call chooses, per token; empty: it routes no tokens.
+template<class Call>
+std::span<std::int32_t> chosenBy(const Call& call)
+{
+    if constexpr (std::is_same_v<Call, kernels::RouteTokens>)
+        return call.choice;
+    else if constexpr (std::is_same_v<Call, kernels::TensorCall>)
+        return call.operation == kernels::TensorOperation::ChooseExperts
+                   ? std::span(call.whole, std::size_t(call.size[0] * call.size[2]))
+                   : std::span<std::int32_t>();
+    else
+        return {};
+}
 
 /// By stage · microbatches + microbatch what its forward chose, layer after layer.
 using ExpertChoices = std::vector<std::vector<std::int32_t>>;
@@ -45,6 +60,10 @@ protected:
 
 private:
     void route(const kernels::RouteTokens& call) const;
+    void choose(const kernels::TensorCall& call) const;
+    /// Judges what the run kept beside what is chosen here. What tokens are to visit instead; empty: as here.
+    std::vector<std::int32_t> judged(const kernels::Router& router, std::span<const float> correction,
+                                     std::span<const float> probabilities, std::span<const std::int32_t> chosen) const;
 
     mutable std::span<const std::int32_t> m_left;
     double m_tolerance;
@@ -54,7 +73,7 @@ private:
 
 /// What a reference follows, step by step; it is without where nothing was kept.
 struct FollowedRun {
-    const ExpertChoices& choices;
+    ExpertChoices choices;
     double tolerance;
     RoutingCheck check{};
 

@@ -1,23 +1,28 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Where devices keep which experts tokens visit, for a reference that follows them (expertchoices.h): as many integers
 // as a step's forwards choose, in a device's own memory beside the Program's buffers. A forward copies them there in
-// the order of its stream, so that nobody waits; they come to the host after the step.
+// the order of its stream, so that nobody waits; they come to the host after the step. Where the host reaches the
+// device's memory they are in the host's at once.
 #pragma once
 
 #include "executor/runtime/backend.h"
 #include "executor/training/expertchoices.h"
 
+#include <functional>
+#include <map>
 #include <memory>
 #include <vector>
 
 namespace pipewright {
 
-/// A device's operations which also copy what each RouteTokens chooses behind the last one's.
+/// A device's operations which also copy what tokens choose behind what they chose last.
 class KeepingChoices final : public kernels::Operations {
 public:
     KeepingChoices(const kernels::Operations& on, std::span<std::int32_t> kept) : m_on(on), m_left(kept) {}
     bool keepsProbabilities() const override { return m_on.keepsProbabilities(); }
     bool computesWithStored() const override { return m_on.computesWithStored(); }
+    /// Room for what is yet to be chosen.
+    std::span<std::int32_t> left() const { return m_left; }
 
 protected:
     void issue(kernels::Operation operation, const void* call, std::size_t bytes,
@@ -30,28 +35,29 @@ private:
 
 class KeptChoices {
 public:
-    /// `chosen`: per stage, what choicesOf() says of its layers.
-    KeptChoices(std::vector<std::int64_t> chosen, int microbatches);
+    /// How many numbers a task chooses on its device: 0 but of forwards with experts.
+    using Count = std::function<std::int64_t(const Program& program, TaskId task)>;
+    /// Who keeps them: devices whose memory the host cannot touch, which add up in another order than it; or all.
+    enum class On { OtherMemory, AllDevices };
+    KeptChoices(Count count, On on) : m_count(std::move(count)), m_keeps(on) {}
 
     /// What prepare() takes of a device's memory.
     Bytes bytesOn(const Program& program, int device, const Capabilities& capabilities) const;
     void prepare(const Program& program, Backend& backend);
-    /// Room on its device for what this forward chooses; empty: none, or it is not kept.
-    std::span<std::int32_t> on(const Task& forward) const { return m_on[blockOf(forward)]; }
+    /// Where its device keeps what this task chooses; empty: it chooses nothing, or it is not kept here.
+    std::span<std::int32_t> on(TaskId task) const;
     /// Those of this process's devices, behind all that they were given.
     void fetch();
 
-    std::size_t blocks() const { return m_choices.size(); }
     /// Whether any device of the run keeps them.
-    bool isAnywhere() const { return m_isAnywhere; }
-    /// By stage · microbatches + microbatch: whether a device of this process made them, and where they are; empty for
-    /// another number.
-    bool isLocal(std::size_t block) const { return !m_on[block].empty(); }
-    std::span<std::int32_t> of(std::size_t block)
-    {
-        return block < m_choices.size() ? std::span(m_choices[block]) : std::span<std::int32_t>();
-    }
-    const ExpertChoices& all() const { return m_choices; }
+    bool isAnywhere() const { return m_isAnywhere && !m_kept.empty(); }
+    /// The tasks whose choices this process's devices keep.
+    std::vector<TaskId> here() const;
+    /// On the host, where other processes' are to be put; empty for a task that chooses nothing.
+    std::span<std::int32_t> of(TaskId task);
+    std::span<const std::int32_t> of(TaskId task) const;
+    /// As a reference of stages follows them.
+    ExpertChoices byBlock(const Program& program) const;
 
 private:
     struct Place {
@@ -59,18 +65,16 @@ private:
         std::unique_ptr<Stream> stream;
         std::unique_ptr<Allocation> memory;
     };
-    std::size_t blockOf(const Task& task) const
-    {
-        return static_cast<std::size_t>(task.stage) * m_microbatches + static_cast<std::size_t>(task.microbatch);
-    }
-    bool isKept(const Task& task, int device) const;
+    struct Kept {
+        std::size_t device = 0;
+        std::span<std::int32_t> on{}; ///< in the memory of its device; empty: another process's, or not kept
+        std::vector<std::int32_t> values{};
+    };
 
-    std::vector<std::int64_t> m_chosen;
-    std::size_t m_microbatches;
-    std::vector<Place> m_places;               ///< per device
-    std::vector<std::size_t> m_deviceOf;       ///< per block
-    std::vector<std::span<std::int32_t>> m_on; ///< per block, in the memory of its device
-    ExpertChoices m_choices;
+    Count m_count;
+    On m_keeps;
+    std::vector<Place> m_places; ///< per device; without memory where the host reaches the device's
+    std::map<TaskId, Kept> m_kept;
     bool m_isAnywhere = false;
 };
 

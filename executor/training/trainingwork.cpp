@@ -77,6 +77,15 @@ void TrainingWork::prepare(const Program& program, std::span<const Region> regio
                         "take the bytes of the costs from the workload");
 }
 
+void TrainingWork::keepChoices()
+{
+    const auto count = [chosen = m_chosen](const Program& program, TaskId t) {
+        const Task& task = program.tasks[t];
+        return task.kind == TaskKind::Compute && task.op == Op::F ? chosen[std::size_t(task.stage)] : 0;
+    };
+    m_choices.emplace(count, KeptChoices::On::OtherMemory);
+}
+
 void TrainingWork::preparePlaces()
 {
     m_places.clear();
@@ -374,7 +383,7 @@ void TrainingWork::compute(const TaskContext& context)
             break;
         }
         std::optional<KeepingChoices> keeping;
-        if (const auto kept = m_choices ? m_choices->on(task) : std::span<std::int32_t>(); !kept.empty())
+        if (const auto kept = m_choices ? m_choices->on(context.id) : std::span<std::int32_t>(); !kept.empty())
             memory.saved.operations = &keeping.emplace(*context.operations, kept);
         maths.forward(weights, input, memory.saved, memory.output);
         for (const std::span<std::byte> skip : memory.skipOutputs)

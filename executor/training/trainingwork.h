@@ -70,7 +70,7 @@ public:
 
     /// To be called before the program is prepared: devices whose memory the host cannot touch, which add up in another
     /// order than it, keep which experts tokens visit.
-    void keepChoices() { m_choices.emplace(m_chosen, int(m_losses.size())); }
+    void keepChoices();
     /// Of the last step; null where nobody keeps them.
     KeptChoices* choices() { return m_choices ? &*m_choices : nullptr; }
     const KeptChoices* choices() const { return m_choices ? &*m_choices : nullptr; }

@@ -114,7 +114,26 @@ inline void checkTensors()
     const std::vector<float> likely = some(groups * group * experts, 9),
                              slots = some(groups * experts * capacity * width, 10),
                              here = some(groups * group * width, 11);
-    checkTensor<Route>("route", {groups, group, experts, capacity, 2}, {likely}, weights.size());
+    std::vector<std::int32_t> choices(std::size_t(groups * group * 2));
+    kernels::TensorCall choose{};
+    choose.operation = ChooseExperts;
+    choose.size[0] = groups * group;
+    choose.size[1] = experts;
+    choose.size[2] = 2;
+    choose.in[0] = likely.data();
+    choose.whole = choices.data();
+    for (std::int64_t token = 0; token < groups * group; ++token)
+        kernels::TensorItem<ChooseExperts>::run(choose, token, 0, 1);
+    check("choices of experts", Values(choices.begin(), choices.end()), 0, [&] {
+        Floats from(likely);
+        Memory<std::int32_t> to(choices.size());
+        kernels::TensorCall onGpu = choose;
+        onGpu.in[0] = from.span().data();
+        onGpu.whole = to.span().data();
+        kernels::cuda::run({}, onGpu);
+        return to.read();
+    });
+    checkTensor<Route>("route", {groups, group, experts, capacity, 2}, {likely}, weights.size(), choices);
     checkTensor<RouteGrad>("route grad", {groups, group, experts, capacity},
                            {weights, likely, some(std::int64_t(weights.size()), 12)}, likely.size());
     checkTensor<Dispatch>("dispatch", {groups, group, experts, capacity, width}, {weights, here}, slots.size());

@@ -25,8 +25,8 @@ struct Case {
     Sizes sizes;
     std::vector<Values> in; ///< an empty one is left out
     Values expected;
-    std::vector<std::int32_t> features{};
-    Values start{}; ///< what is added to; empty: what was there does not matter
+    std::vector<std::int32_t> whole{}; ///< features, or choices
+    Values start{};                    ///< what is added to; empty: what was there does not matter
 };
 
 constexpr std::int64_t rows = 7, columns = 5;
@@ -104,23 +104,33 @@ struct Mixture {
         static const Sizes all{groups, tokens, experts, capacity, width};
         return all;
     }
-    /// Token by token its likeliest experts, while they have places left.
-    static Values route(const Values& likely)
+    /// Token by token its likeliest experts.
+    static std::vector<std::int32_t> choices(const Values& likely)
+    {
+        std::vector<std::int32_t> all;
+        for (std::int64_t token = 0; token < groups * tokens; ++token) {
+            std::vector<std::int32_t> order(static_cast<std::size_t>(experts));
+            std::iota(order.begin(), order.end(), 0);
+            std::stable_sort(order.begin(), order.end(), [&](std::int32_t a, std::int32_t b) {
+                return likely[std::size_t(token * experts + a)] > likely[std::size_t(token * experts + b)];
+            });
+            all.insert(all.end(), order.begin(), order.begin() + chosen);
+        }
+        return all;
+    }
+    /// These, while they have places left.
+    static Values route(const Values& likely, const std::vector<std::int32_t>& choices)
     {
         Values weights(std::size_t(groups * tokens * places), 0.0);
         for (std::int64_t group = 0; group < groups; ++group) {
             std::vector<std::int64_t> taken(std::size_t(experts), 0);
             for (std::int64_t token = group * tokens; token < (group + 1) * tokens; ++token) {
-                std::vector<std::int64_t> order(static_cast<std::size_t>(experts));
-                std::iota(order.begin(), order.end(), 0);
-                std::stable_sort(order.begin(), order.end(), [&](std::int64_t a, std::int64_t b) {
-                    return likely[std::size_t(token * experts + a)] > likely[std::size_t(token * experts + b)];
-                });
-                order.resize(std::size_t(chosen));
-                for (const std::int64_t expert : order)
+                for (std::int64_t k = 0; k < chosen; ++k) {
+                    const std::int64_t expert = choices[std::size_t(token * chosen + k)];
                     if (auto& slot = taken[std::size_t(expert)]; slot < capacity)
                         weights[std::size_t(token * places + expert * capacity + slot++)] =
                             likely[std::size_t(token * experts + expert)];
+                }
             }
         }
         return weights;
@@ -250,12 +260,18 @@ void addMixtures(std::vector<Case>& cases)
     const Values scores = test::someValues(std::size_t(Mixture::groups * Mixture::tokens * Mixture::experts), 12, 2);
     const auto probabilities = [](const Values& of) { return softmax(of, Mixture::experts); };
     const Values likely = each(probabilities(scores), [](double value) { return double(float(value)); });
-    const Values weights = Mixture::route(likely), weightGrad = test::someValues(weights.size(), 13);
+    const std::vector<std::int32_t> choices = Mixture::choices(likely);
+    const Values weights = Mixture::route(likely, choices), weightGrad = test::someValues(weights.size(), 13);
     const Values x = test::someValues(std::size_t(Mixture::groups * Mixture::tokens * Mixture::width), 14),
                  places = test::someValues(std::size_t(Mixture::groups * Mixture::places * Mixture::width), 15);
     Sizes routing = Mixture::sizes();
     routing[4] = Mixture::chosen;
-    cases.push_back({Route, routing, {likely}, weights, {}, Values(weights.size(), 0.0)});
+    cases.push_back({Route, routing, {likely}, weights, choices, Values(weights.size(), 0.0)});
+    // And where others are chosen than the likeliest.
+    std::vector<std::int32_t> others = choices;
+    for (std::int32_t& expert : others)
+        expert = (expert + 1) % std::int32_t(Mixture::experts);
+    cases.push_back({Route, routing, {likely}, Mixture::route(likely, others), others, Values(weights.size(), 0.0)});
     // Which experts were chosen stays: only the weights follow the scores.
     cases.push_back({RouteGrad,
                      Mixture::sizes(),
@@ -299,12 +315,12 @@ class TestTensors : public QObject {
 private Q_SLOTS:
     void operationsAreThoseOfDoublePrecision()
     {
-        std::set<TensorOperation> seen{TensorOperation::WholeNumbers}; // below
+        std::set<TensorOperation> seen{TensorOperation::WholeNumbers, TensorOperation::ChooseExperts}; // below
         for (const Case& one : allCases()) {
             std::vector<std::vector<float>> in;
             for (const Values& values : one.in)
                 in.push_back(test::single(values));
-            std::vector<std::int32_t> features = one.features;
+            std::vector<std::int32_t> whole = one.whole;
             std::vector<float> scratch(std::size_t(Mixture::groups * Mixture::experts), 0.0f);
             std::vector<float> out =
                 one.start.empty() ? std::vector<float>(one.expected.size(), NAN) : test::single(one.start);
@@ -316,13 +332,47 @@ private Q_SLOTS:
                 call.in[i] = in[i].empty() ? nullptr : in[i].data();
             call.out = out.data();
             call.scratch = scratch.data();
-            call.whole = features.data();
+            call.whole = whole.data();
             kernels::run(call);
             const double off = test::distance(out, one.expected);
             QVERIFY2(off < 2e-6, qPrintable(QString("operation %1: %2").arg(int(one.operation)).arg(off)));
             seen.insert(one.operation);
         }
         QCOMPARE(std::int32_t(seen.size()), kernels::tensorOperationCount); // a new one wants its reference
+    }
+
+    /// The likeliest first, of equals the first; none of what is not a number.
+    void theLikeliestExpertsAreChosen()
+    {
+        const Values scores =
+            test::someValues(std::size_t(Mixture::groups * Mixture::tokens * Mixture::experts), 12, 2);
+        std::vector<float> likely = test::single(scores);
+        std::vector<std::int32_t> expected = Mixture::choices(scores);
+        likely.insert(likely.end(), {0.2f, 0.4f, 0.4f, NAN, NAN, NAN});
+        expected.insert(expected.end(), {1, 2, 0, -1});
+        std::vector<std::int32_t> choices(expected.size(), 7);
+        kernels::TensorCall call{};
+        call.operation = TensorOperation::ChooseExperts;
+        call.size[0] = Mixture::groups * Mixture::tokens + 2;
+        call.size[1] = Mixture::experts;
+        call.size[2] = Mixture::chosen;
+        call.in[0] = likely.data();
+        call.whole = choices.data();
+        kernels::run(call);
+        QCOMPARE(choices, expected);
+        // A token without a choice has no place, and the others have theirs.
+        choices = {-1, -1, 2, -1};
+        std::vector<float> p{0.5f, 0.3f, 0.2f, 0.1f, 0.1f, 0.8f}, weights(6, 0.0f), taken(3, 0.0f);
+        kernels::TensorCall place{};
+        place.operation = TensorOperation::Route;
+        const Sizes sizes{1, 2, 3, 1, 2};
+        std::copy(sizes.begin(), sizes.end(), place.size);
+        place.in[0] = p.data();
+        place.out = weights.data();
+        place.scratch = taken.data();
+        place.whole = choices.data();
+        kernels::run(place);
+        QCOMPARE(weights, (std::vector<float>{0, 0, 0, 0, 0, 0.8f}));
     }
 
     void wholeNumbersAreThoseOfTheFloats()

@@ -110,6 +110,9 @@ private Q_SLOTS:
         QCOMPARE(result.devices, 2 + members);
         QCOMPARE(result.groups, threads.groups);
         QVERIFY2(result.gradients && result.gradients->holds(), result.gradients->worst.c_str());
+        // Where tokens went came from the GPUs.
+        QCOMPARE(result.gradients->routing.tokens, model == "experts" ? 4 * shape.layers * shape.tokens() : 0);
+        QCOMPARE(result.gradients->routing.unexplained, 0);
         QVERIFY(nearlyEqual(result.losses, threads.losses));
         QCOMPARE(result.peakBytes, result.predictedPeakBytes);
         for (std::size_t d = 0; d < result.heldBytes.size(); ++d)

@@ -126,6 +126,8 @@ private Q_SLOTS:
                                                      << "megatron";
         QTest::newRow("v-half") << "v-half"
                                 << "even";
+        QTest::newRow("experts") << "zb-h1"
+                                 << "hap";
         QTest::newRow("two replicas") << "chimera"
                                       << "data-parallel";
         for (const char* copies : {"three copies", "three copies that share the optimizer's state",
@@ -137,11 +139,11 @@ private Q_SLOTS:
     {
         QFETCH(QString, family);
         QFETCH(QString, plan);
-        ModelShape shape = groupShape(4);
-        shape.tiedHead = true;
-        if (QLatin1String(QTest::currentDataTag()).endsWith(QLatin1String("bf16")))
-            shape.dataType = DataType::Bf16;
         const QString tag = QTest::currentDataTag();
+        ModelShape shape = tag == "experts" ? groupExperts() : groupShape(4);
+        shape.tiedHead = tag != "experts";
+        if (tag.endsWith(QLatin1String("bf16")))
+            shape.dataType = DataType::Bf16;
         const bool copies = tag.startsWith("three copies");
         Design design = copies ? copiesOf(groupDesign(family.toStdString(), {{1e9, 5e8}}, 2, shape), 3)
                                : groupDesign(family.toStdString(), {{1e9, 5e8}, {1e9, 1e9}}, 4, shape);
@@ -164,6 +166,9 @@ private Q_SLOTS:
         QCOMPARE(all.losses, threads.losses); // sums are made in the order of the members, there as here
         QVERIFY(all.gradients && all.gradients->holds());
         QCOMPARE(all.gradients->maxRelativeError, threads.gradients->maxRelativeError);
+        // Which experts tokens visited came from every process.
+        QCOMPARE(all.gradients->routing.tokens, tag == "experts" ? 4 * shape.layers * shape.tokens() : 0);
+        QCOMPARE(all.gradients->routing.unexplained, 0);
         QCOMPARE(all.groups, threads.groups);
         QCOMPARE(all.peakBytes, all.predictedPeakBytes);
         for (std::size_t d = 0; d < std::size_t(processes); ++d)

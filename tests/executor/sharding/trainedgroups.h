@@ -18,6 +18,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 
 namespace pipewright::test {
 
@@ -26,6 +27,8 @@ using namespace sharding;
 struct Run {
     std::vector<double> losses;
     WholeTensors parameters, gradients; ///< before and after the last step
+    StepData data;                      ///< of the last step
+    FollowedGroups followed;
     ReferenceStep reference;
     std::vector<Bytes> planned, peak; ///< then in the host's memory, of those that offload
     std::vector<Bytes> persistent;    ///< per member
@@ -43,7 +46,13 @@ inline double errorOf(const HostTensor& ours, const HostTensor& theirs)
     return size > 0 ? std::sqrt(difference / size) : std::sqrt(difference);
 }
 
-inline Run trained(const Design& design, int steps = 2)
+/// What a run begins with in place of random parameters, and what is done to what it kept.
+struct Planted {
+    TrainingWork::Start start{};
+    std::function<void(KeptChoices& choices, const Program& program)> choices{};
+};
+
+inline Run trained(const Design& design, int steps = 2, const Planted& planted = {})
 {
     GroupStages stages = groupStages(design);
     measureMembers(stages, factsOf(design.workload->optimizer).values, design.schedule.recompute);
@@ -52,7 +61,9 @@ inline Run trained(const Design& design, int steps = 2)
     const auto data = loadTrainingData("", design.workload->shape, 7, 4);
     OptimizerSettings optimizer;
     optimizer.kind = design.workload->optimizer;
-    GroupTraining work(std::make_unique<DesignModel>(design, *data, 3), stages, optimizer, design.schedule.recompute);
+    GroupTraining work(std::make_unique<DesignModel>(design, *data, 3, planted.start), stages, optimizer,
+                       design.schedule.recompute);
+    work.keepChoices();
     const auto backend = createHostBackend(stages.members());
     Runtime runtime(members.program, *backend, work, nullptr, {.checkMemory = true});
     Run run;
@@ -61,8 +72,11 @@ inline Run trained(const Design& design, int steps = 2)
         run.losses.push_back(runtime.runStep(step).loss);
     }
     run.gradients = work.gradients();
-    run.reference = referenceStep(design, run.parameters,
-                                  sampleStep(*data, design.workload->shape, steps - 1, design.schedule.microbatches));
+    if (planted.choices)
+        planted.choices(*work.choices(), members.program);
+    run.followed = work.followed(fp32GradientBound);
+    run.data = sampleStep(*data, design.workload->shape, steps - 1, design.schedule.microbatches);
+    run.reference = referenceStep(design, run.parameters, run.data, &run.followed);
     for (const Program::Device& device : members.program.devices)
         run.planned.push_back(device.peakBytes);
     run.peak = runtime.peakBytes();
