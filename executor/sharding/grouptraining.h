@@ -70,6 +70,7 @@ private:
     WholeTensors whole(BufferKind kind) const;
     std::string nameOf(std::size_t copy, const Property& parameter) const;
     bool recomputesAll(int stage) const;
+    bool isLastPart(TaskId task) const; ///< of its block on its device
 
     const std::unique_ptr<GroupModel> m_model;
     const GroupStages& m_stages;

@@ -41,8 +41,9 @@ private Q_SLOTS:
     {
         const Design design =
             withStrategy(test::groupDesign("zb-h1", {{1e9, 5e8}, {1e9, 1e9, 4e8}}, 6), sharding::Strategy::Even);
-        const Prediction prediction = predictMembers(
-            memberProgram(compile(design.schedule, design.costs, design.dataflow), groupStages(design), design.costs));
+        const Prediction prediction =
+            predictMembers(memberProgram(compile(design.schedule, design.costs, design.dataflow), groupStages(design),
+                                         design.costs, design.schedule.transferOrder));
         const MemberForecast::Members members = MemberForecast::of(design, MemberPredictor().members(design));
         QCOMPARE(members.makespan, prediction.metrics.makespan);
         QCOMPARE(members.ofDevice.size(), std::size_t{2});
