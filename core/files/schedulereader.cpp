@@ -130,8 +130,10 @@ void readTransferOrder(Reading& reading, const Json& pairs, Schedule& schedule)
             if (read)
                 transfer = *read;
             else if (!text.empty())
-                reader.fault(key, "this is not a transfer",
-                             "write the block that makes the value and the device it goes to: \"F0.3 to 1\"");
+                reader.fault(
+                    key, "this is not a transfer",
+                    "write the block that makes the value and the device it goes to: \"F0.3 to 1\"; or a block "
+                    "and one of its group's collectives: \"B0.3 collective 1\"");
             if (read && (read->producer.stage >= schedule.stages() || read->destination >= schedule.devices()))
                 reader.fault(
                     key, fmt::format("the schedule has {} stages on {} devices", schedule.stages(), schedule.devices()),

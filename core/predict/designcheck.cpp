@@ -89,8 +89,9 @@ Diagnostics checkBytes(const Design& design)
 /// The members run in an order of their own, each with a memory of its own.
 Diagnostics checkMembers(const Design& design, const Program& groups)
 {
-    const Program members = memberProgram(groups, groupStages(design), design.costs).program;
-    Diagnostics diagnostics = checkDeadlock(members);
+    const Program members =
+        memberProgram(groups, groupStages(design), design.costs, design.schedule.transferOrder).program;
+    Diagnostics diagnostics = checkDeadlock(members, communicationOf(members));
     std::size_t member = 0;
     for (const DeviceSpec& device : design.cluster.devices)
         for (std::size_t m = 0; m < (device.group ? device.group->devices.size() : 1); ++m, ++member) {

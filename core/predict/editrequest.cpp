@@ -6,6 +6,7 @@
 #include "core/design/groupstages.h"
 #include "core/design/stageplans.h"
 #include "core/predict/completion.h"
+#include "core/program/collectiveorder.h"
 #include "core/program/compile.h"
 #include "core/program/pairtimes.h"
 #include "core/program/transferorder.h"
@@ -110,6 +111,10 @@ struct Apply {
         if (!present)
             return {design, {}, {}};
         return stated(moveTransfer(*design, present->program, request.device, request.from, request.to));
+    }
+    EditedDesign operator()(const MoveCollective& request) const
+    {
+        return stated(moveCollective(*design, request.collective, request.passed, request.later));
     }
     EditedDesign operator()(const FreeTransfer& request) const
     {

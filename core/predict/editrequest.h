@@ -70,6 +70,13 @@ struct MoveTransfer {
     int to = -1;
     bool operator==(const MoveTransfer&) const = default;
 };
+/// A collective of a group's members to before transfers that leave the group, or behind them.
+struct MoveCollective {
+    Transfer collective;
+    std::vector<Transfer> passed; ///< on its way there
+    bool later = false;           ///< or earlier
+    bool operator==(const MoveCollective&) const = default;
+};
 /// Forgets what is stated about a transfer, which then goes where its data puts it.
 struct FreeTransfer {
     Transfer transfer;
@@ -103,9 +110,10 @@ struct ReplaceDesign {
     bool operator==(const ReplaceDesign&) const = default;
 };
 
-using EditRequest = std::variant<ReorderDevice, RippleBlock, MoveStage, PlaceBlock, UnplaceBlocks, PinBlock,
-                                 SplitBackwards, MergeBackwards, CompleteSchedule, MoveTransfer, FreeTransfer,
-                                 OrderParts, AllowFirstStageSplit, SetStagePlan, ShardOptimizer, ReplaceDesign>;
+using EditRequest =
+    std::variant<ReorderDevice, RippleBlock, MoveStage, PlaceBlock, UnplaceBlocks, PinBlock, SplitBackwards,
+                 MergeBackwards, CompleteSchedule, MoveTransfer, MoveCollective, FreeTransfer, OrderParts,
+                 AllowFirstStageSplit, SetStagePlan, ShardOptimizer, ReplaceDesign>;
 
 struct EditedDesign {
     std::shared_ptr<const Design> design; ///< the given one when the edit is illegal or changes nothing

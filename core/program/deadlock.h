@@ -14,6 +14,12 @@ enum class Communication {
     Blocking,   ///< a device waits for each send and receive before its next instruction
 };
 
+/// The way in which the Program's own transfers go.
+inline Communication communicationOf(const Program& program)
+{
+    return program.blockingTransfers ? Communication::Blocking : Communication::Overlapped;
+}
+
 /// Empty when no cycle exists; otherwise one Error that names the instructions of a shortest cycle in
 /// order, each with its device. O(instructions).
 Diagnostics checkDeadlock(const Program& program, Communication communication = Communication::Overlapped);

@@ -4,6 +4,7 @@
 // the step is in memberstepend.h. Liveness is the compiler's own (liveness.h), on the members' tasks.
 #include "core/program/memberprogram.h"
 
+#include "core/program/collectiveorder.h"
 #include "core/program/liveness.h"
 #include "core/program/memberstepend.h"
 #include "core/program/replicasums.h"
@@ -39,8 +40,9 @@ struct Arrived {
 
 class MemberCompilation : MemberStepEnd {
 public:
-    MemberCompilation(const Program& groups, const GroupStages& stages, const Costs& costs)
-        : MemberStepEnd(groups, stages, costs)
+    MemberCompilation(const Program& groups, const GroupStages& stages, const Costs& costs,
+                      const std::vector<TransferPrecedence>& stated)
+        : MemberStepEnd(groups, stages, costs), m_order(groups, stages, stated)
     {
         const auto microbatches = static_cast<std::size_t>(groups.microbatches);
         m_cells.resize(stages.stages.size() * microbatches);
@@ -58,6 +60,12 @@ public:
                 m_pins.emplace(one.task, one.earliestStart);
             else if (groups.tasks[one.task].kind == TaskKind::Transfer)
                 m_behindBlocks.insert(one.task);
+        // What a block hands over amid itself is there before its device comes to what is sent behind it.
+        for (TaskId t = 0; t < groups.tasks.size(); ++t)
+            if (const TaskId maker = groups.afterData[t];
+                m_order.handsOverEarly(t)
+                || (maker != none && groups.tasks[t].kind == TaskKind::Transfer && m_order.handsOverEarly(maker)))
+                m_behindBlocks.insert(t);
     }
 
     MemberProgram run()
@@ -67,7 +75,8 @@ public:
         program.blockingTransfers = m_groups.blockingTransfers;
         addPersistent();
         for (m_block = 0; m_block < m_groups.tasks.size(); ++m_block)
-            add(m_groups.tasks[m_block]);
+            if (!m_left.contains(m_block))
+                add(m_groups.tasks[m_block]);
         program.operandBegin.push_back(static_cast<std::uint32_t>(program.operands.size()));
         projectOntoDevices(program, m_stages.members(), outstandingSends, 1);
         return std::move(m_made);
@@ -102,6 +111,18 @@ private:
         case TaskKind::Collective: break;
         }
         throw Error(m_groups.label(m_block), "is no task of a group's members", "use a cluster without groups");
+    }
+
+    /// Amid the present block.
+    void sendAmid(const std::vector<TaskId>& transfers)
+    {
+        const TaskId block = m_block;
+        for (const TaskId transfer : transfers) {
+            m_block = transfer;
+            addTransfers(m_groups.tasks[transfer]);
+            m_left.insert(transfer);
+        }
+        m_block = block;
     }
 
     /// The values of the groups' transfer, from member to member.
@@ -202,6 +223,9 @@ private:
         };
         const int members = m_stages.membersOf(copy);
         std::vector<std::vector<BufferId>> used(static_cast<std::size_t>(members));
+        const bool isEarly = m_order.handsOverEarly(m_block);
+        const std::size_t handing =
+            isEarly ? stageAt(copy).passes[indexOf(Op::I)].collectives.size() : pass.parts.size() - 1;
         for (std::size_t part = 0; part < pass.parts.size(); ++part) {
             const bool isFirst = part == 0, isLast = part + 1 == pass.parts.size();
             for (int m = 0; m < members; ++m) {
@@ -228,11 +252,15 @@ private:
                     used[static_cast<std::size_t>(m)].assign(m_made.program.operands.begin()
                                                                  + static_cast<std::ptrdiff_t>(before),
                                                              m_made.program.operands.end());
-                if (isLast)
+                if (part == handing)
                     handOver(id, task, m);
             }
-            if (!isLast)
-                addCollective(task, members, scaled(pass.collectives[part]), static_cast<int>(part));
+            if (isEarly && part == handing)
+                sendAmid(m_order.leavingEarly(m_block));
+            if (isLast)
+                break;
+            addCollective(task, members, scaled(pass.collectives[part]), static_cast<int>(part));
+            sendAmid(m_order.leavingBehind(m_block, static_cast<int>(part)));
         }
         // Where the consumer is of the same group no task of the groups carries the value.
         for (const StageEdge* edge : edgesOf(copy).out)
@@ -358,6 +386,8 @@ private:
                 hand(*edge, false);
     }
 
+    CollectiveOrder m_order;
+    std::set<TaskId> m_left;                                  ///< the groups' transfers that left amid a block
     std::vector<TaskId> m_makerOf;                            ///< per buffer that is handed over
     std::vector<CopyEdges> m_edges;                           ///< per copy of a stage
     std::vector<std::vector<MemberCell>> m_cells;             ///< per copy and microbatch, then member
@@ -370,9 +400,10 @@ private:
 
 } // namespace
 
-MemberProgram memberProgram(const Program& groups, const GroupStages& stages, const Costs& costs)
+MemberProgram memberProgram(const Program& groups, const GroupStages& stages, const Costs& costs,
+                            const std::vector<TransferPrecedence>& stated)
 {
-    return MemberCompilation(groups, stages, costs).run();
+    return MemberCompilation(groups, stages, costs, stated).run();
 }
 
 } // namespace pipewright

@@ -17,9 +17,11 @@ struct MemberProgram {
 };
 
 /// `groups` is the Program compiled of the design whose stages these are. The order of a device's blocks is that of its
-/// members' parts. Throws Error for tasks that groups do not run (whyNoMembers() says so beforehand).
+/// members' parts; `stated` is the one of its transfers. Throws Error for tasks that groups do not run (whyNoMembers()
+/// says so beforehand), and for pairs of `stated` that cannot be (collectiveorder.h).
 /// O(tasks · parts · members).
-MemberProgram memberProgram(const Program& groups, const GroupStages& stages, const Costs& costs);
+MemberProgram memberProgram(const Program& groups, const GroupStages& stages, const Costs& costs,
+                            const std::vector<TransferPrecedence>& stated);
 
 /// The member of `device`'s group with the highest peak, whose memory stands for the group's: numbered over all
 /// members.

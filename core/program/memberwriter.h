@@ -107,7 +107,7 @@ protected:
     const Costs& m_costs;
     std::vector<int> m_first;        ///< per group: its first member
     std::vector<TaskId> m_last;      ///< per member
-    std::set<TaskId> m_behindBlocks; ///< the groups' transfers that a stated order puts behind other blocks
+    std::set<TaskId> m_behindBlocks; ///< the groups' tasks whose sends wait until their device comes to them
     MemberProgram m_made;
     TaskId m_block = 0; ///< of the groups' Program, that is being taken apart
 };

@@ -22,10 +22,11 @@ namespace {
 
 using Extra = Program::ExtraDependency;
 
-/// I and B hand the same gradient on, so that splitting a backward keeps what was stated.
+/// I and B hand the same gradient on, so that splitting a backward keeps what was stated. Their collectives are not the
+/// same.
 Transfer withoutHalf(Transfer transfer)
 {
-    if (transfer.producer.op == Op::B)
+    if (transfer.producer.op == Op::B && !transfer.isCollective())
         transfer.producer.op = Op::I;
     return transfer;
 }
@@ -57,18 +58,13 @@ private:
 
     void findStated(const std::vector<TransferPrecedence>& stated)
     {
-        std::map<Transfer, TaskId> found;
-        for (const TransferPrecedence& pair : stated)
-            for (const Transfer& transfer : {pair.first, pair.second})
-                found.emplace(withoutHalf(transfer), none);
-        for (TaskId t = 0; t < m_program.tasks.size(); ++t)
-            if (m_program.tasks[t].kind == TaskKind::Transfer)
-                if (const auto entry = found.find(withoutHalf(nameOf(m_program, t))); entry != found.end())
-                    entry->second = t;
-        for (const TransferPrecedence& pair : stated) {
-            const TaskId before = found[withoutHalf(pair.first)], after = found[withoutHalf(pair.second)];
-            if (before != none && after != none)
-                m_stated.push_back({before, after});
+        for (const StatedPair& pair : statedPairs(m_program, stated)) {
+            // What members do amid the block that makes what is sent is theirs alone.
+            const bool isAmid =
+                (pair.names->first.isCollective() && m_program.afterData[pair.after] == pair.before)
+                || (pair.names->second.isCollective() && m_program.afterData[pair.before] == pair.after);
+            if (!isAmid)
+                m_stated.push_back({pair.before, pair.after});
         }
     }
 
@@ -268,20 +264,6 @@ private:
     std::vector<TaskId> m_order; ///< the tasks as they come now
 };
 
-void state(Schedule& schedule, const Transfer& first, const Transfer& second)
-{
-    const TransferPrecedence pair{first, second};
-    if (std::find(schedule.transferOrder.begin(), schedule.transferOrder.end(), pair) == schedule.transferOrder.end())
-        schedule.transferOrder.push_back(pair);
-}
-
-void forget(Schedule& schedule, const Transfer& first, const Transfer& second)
-{
-    std::erase_if(schedule.transferOrder, [&](const TransferPrecedence& pair) {
-        return withoutHalf(pair.first) == withoutHalf(first) && withoutHalf(pair.second) == withoutHalf(second);
-    });
-}
-
 std::vector<Transfer> namesOf(const std::vector<IssuedTransfer>& list)
 {
     std::vector<Transfer> names;
@@ -291,6 +273,51 @@ std::vector<Transfer> namesOf(const std::vector<IssuedTransfer>& list)
 }
 
 } // namespace
+
+std::vector<StatedPair> statedPairs(const Program& program, const std::vector<TransferPrecedence>& stated)
+{
+    const auto keyOf = [](Transfer transfer) {
+        if (transfer.isCollective())
+            transfer.collective = 0; // the groups' Program has the block alone
+        return withoutHalf(transfer);
+    };
+    std::map<Transfer, TaskId> found;
+    for (const TransferPrecedence& pair : stated)
+        for (const Transfer& transfer : {pair.first, pair.second})
+            found.emplace(keyOf(transfer), none);
+    const auto note = [&found](const Transfer& key, TaskId task) {
+        if (const auto entry = found.find(key); entry != found.end())
+            entry->second = task;
+    };
+    for (TaskId t = 0; t < program.tasks.size(); ++t)
+        if (program.tasks[t].kind == TaskKind::Transfer)
+            note(keyOf(nameOf(program, t)), t);
+        else if (program.tasks[t].kind == TaskKind::Compute)
+            note({program.tasks[t].block(), 0, 0}, t);
+    std::vector<StatedPair> pairs;
+    for (const TransferPrecedence& pair : stated) {
+        const TaskId before = found[keyOf(pair.first)], after = found[keyOf(pair.second)];
+        if (before == none || after == none)
+            continue;
+        const bool collectiveFirst = pair.first.isCollective(), collectiveSecond = pair.second.isCollective();
+        if (collectiveFirst && collectiveSecond)
+            throw Error(
+                "schedule.transfer_order",
+                fmt::format("{} and {} are both collectives: these come in the order of their blocks, and within a "
+                            "block in that of the stage's plan",
+                            textOf(pair.first), textOf(pair.second)),
+                "move the blocks, or the lines of the plan; a pair may name a collective and a transfer of its group");
+        if ((collectiveFirst || collectiveSecond) && program.tasks[before].device != program.tasks[after].device)
+            throw Error("schedule.transfer_order",
+                        fmt::format("{} and {} are not of the same group: only what its members send stands before or "
+                                    "behind their collectives",
+                                    textOf(pair.first), textOf(pair.second)),
+                        fmt::format("name a transfer that leaves device {}",
+                                    program.tasks[collectiveFirst ? before : after].device));
+        pairs.push_back({&pair, before, after});
+    }
+    return pairs;
+}
 
 void applyTransferOrder(Program& program, const std::vector<TransferPrecedence>& stated)
 {
@@ -409,6 +436,23 @@ TransferRange transferRange(const Program& program, int device, int from)
         if (tied[list[i].task])
             range.last = i - 1;
     return range;
+}
+
+void state(Schedule& schedule, const Transfer& first, const Transfer& second)
+{
+    const TransferPrecedence pair{first, second};
+    if (std::find(schedule.transferOrder.begin(), schedule.transferOrder.end(), pair) == schedule.transferOrder.end())
+        schedule.transferOrder.push_back(pair);
+}
+
+bool forget(Schedule& schedule, const Transfer& first, const Transfer& second)
+{
+    return std::erase_if(schedule.transferOrder,
+                         [&](const TransferPrecedence& pair) {
+                             return withoutHalf(pair.first) == withoutHalf(first)
+                                    && withoutHalf(pair.second) == withoutHalf(second);
+                         })
+           > 0;
 }
 
 Schedule withoutStatedOrder(const Schedule& schedule, const Transfer& transfer)

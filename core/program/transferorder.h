@@ -11,9 +11,19 @@
 
 namespace pipewright {
 
+/// A stated pair of which both sides exist.
+struct StatedPair {
+    const TransferPrecedence* names = nullptr;
+    TaskId before = none, after = none; ///< of a collective its block
+};
+/// Those of the pairs, which must outlive the result. `program`: of the groups, where there are some. Throws Error for
+/// a collective and another one, or a transfer that does not leave its group. O(tasks log pairs).
+std::vector<StatedPair> statedPairs(const Program& program, const std::vector<TransferPrecedence>& stated);
+
 /// Reorders the global sequence: a transfer moves up to before the ones it is stated to precede, together with
 /// what it needs. A device sends nothing before it has computed what its stated predecessors carry, which
-/// becomes a dependency. Pairs of which one does not exist are passed over. Called before the sequence
+/// becomes a dependency. A collective counts as its block; amid that collectiveorder.h has it. Pairs of which one does
+/// not exist are passed over. Called before the sequence
 /// is projected onto devices. Throws Error with the circle when two statements, or a statement and the data,
 /// contradict each other. O(tasks + pairs log pairs).
 void applyTransferOrder(Program& program, const std::vector<TransferPrecedence>& stated);
@@ -44,6 +54,10 @@ struct TransferRange {
     int first = 0, last = -1;
 };
 TransferRange transferRange(const Program& program, int device, int from);
+
+/// States that one comes before another, or forgets that; false where it was not stated.
+void state(Schedule& schedule, const Transfer& first, const Transfer& second);
+bool forget(Schedule& schedule, const Transfer& first, const Transfer& second);
 
 /// Forgets everything that is stated about one transfer, which then goes where its data puts it.
 Schedule withoutStatedOrder(const Schedule& schedule, const Transfer& transfer);

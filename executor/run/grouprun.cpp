@@ -84,9 +84,8 @@ GroupRun::GroupRun(const Design& given, bool trains, const sharding::MemberPlace
     : MeasuredGroups(given, trains, places)
 {
     groups = compile(design.schedule, design.costs, design.dataflow);
-    members = memberProgram(groups, stages, design.costs);
-    const Communication way = groups.blockingTransfers ? Communication::Blocking : Communication::Overlapped;
-    if (Diagnostics why = checkDeadlock(members.program, way); !why.empty())
+    members = memberProgram(groups, stages, design.costs, design.schedule.transferOrder);
+    if (Diagnostics why = checkDeadlock(members.program, communicationOf(members.program)); !why.empty())
         throw Error(std::move(why));
     for (int group = 0; group < std::ssize(stages.membersOfDevice); ++group)
         shownMember.push_back(fullestMember(members.program, stages, group));

@@ -133,6 +133,13 @@ void GroupMember::part(int index)
     const auto at = static_cast<std::size_t>(index);
     const std::size_t from = at == 0 ? 0 : m_collectivesOfPass[at - 1] + 1;
     const std::size_t to = at < m_collectivesOfPass.size() ? m_collectivesOfPass[at] : passOf(m_block.op).size();
+    // By the part that the Program has it of, also where the last step for the input gradient is a collective.
+    if (const std::size_t whole = m_passes.inputGrad.size(); m_block.handsEarly && from <= whole && whole <= to) {
+        run(from, whole);
+        handBack();
+        run(whole, to);
+        return;
+    }
     run(from, to);
 }
 
@@ -174,15 +181,21 @@ void GroupMember::end()
         if (m_block.keepsNothing)
             kept() = {};
     }
-    if (makesInputGrad(m_block.op) && m_receivedLoad) {
-        const Tensor gradient = takeGradient(*m_receivedLoad);
-        handOut(gradient, *m_receivedLoad, m_edges.in, &StageEdge::gradients);
-    }
+    if (makesInputGrad(m_block.op) && !m_block.handsEarly)
+        handBack();
     m_gradients.clear();
     m_factorRows = m_factorGrads = {};
     if (makesWeightGrad(m_block.op))
         kept() = {};
     m_device.useMemory(nullptr);
+}
+
+void GroupMember::handBack()
+{
+    if (!m_receivedLoad)
+        return;
+    const Tensor gradient = takeGradient(*m_receivedLoad);
+    handOut(gradient, *m_receivedLoad, m_edges.in, &StageEdge::gradients);
 }
 
 void GroupMember::run(const MemberStep& step)

@@ -83,6 +83,7 @@ public:
         std::span<float> loss;     ///< where an F in the stage with the loss puts what this member has to add to it
         float lossWeight = 1;      ///< of the loss, in what the gradients are of
         bool keepsNothing = false; ///< an F, which R does again
+        bool handsEarly = false;   ///< a B, whose input gradient leaves before its weight gradients are made
     };
     /// F takes its data from here: so many values, the member's piece of a leaf, in memory that its device reads.
     using Data = std::function<std::span<const float>(const Property& stored, int microbatch, std::size_t count)>;
@@ -118,6 +119,8 @@ private:
     const MemberPass& passOf(Op op) const;
     void run(std::size_t from, std::size_t to);
     void run(const MemberStep& step);
+
+    void handBack();
 
     void load(const ShardingInstruction& instruction);
     void compute(const ShardingInstruction& instruction);

@@ -256,8 +256,11 @@ void GroupTraining::bindBlocks(std::span<const Region> regions)
         for (const BufferId b : program.reads(t))
             if (isFirst)
                 bind(program.buffers[b], regions[b], *block, true);
-        for (const BufferId b : program.writes(t))
+        for (const BufferId b : program.writes(t)) {
             bind(program.buffers[b], regions[b], *block, false);
+            if (program.buffers[b].kind == BufferKind::Gradient)
+                block->handsEarly = !isLastPart(t);
+        }
     }
 }
 
@@ -340,12 +343,18 @@ void GroupTraining::compute(const TaskContext& context)
     } else {
         member.work.part(part);
     }
-    const std::size_t parts = m_stages.stages[static_cast<std::size_t>(m_stages.copyOf(task.stage, task.replica))]
-                                  .passes[indexOf(task.op)]
-                                  .parts.size();
-    if (static_cast<std::size_t>(part) + 1 < parts)
-        return;
-    member.work.end();
+    if (isLastPart(context.id))
+        member.work.end();
+}
+
+bool GroupTraining::isLastPart(TaskId id) const
+{
+    const Task& task = m_program->tasks[id];
+    const std::vector<std::vector<Nanoseconds>>& parts =
+        m_stages.stages[static_cast<std::size_t>(m_stages.copyOf(task.stage, task.replica))]
+            .passes[indexOf(task.op)]
+            .parts;
+    return static_cast<std::size_t>(m_program->partOfTask[id]) + 1 == parts.size();
 }
 
 void GroupTraining::collective(const TaskContext& context)

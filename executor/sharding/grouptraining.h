@@ -87,6 +87,7 @@ private:
     };
     /// In the order of the forward.
     std::vector<Routing> routingsOf(std::size_t copy, int member) const;
+    bool isLastPart(TaskId task) const; ///< of its block on its device
 
     const std::unique_ptr<GroupModel> m_model;
     const GroupStages& m_stages;

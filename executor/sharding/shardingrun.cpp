@@ -127,7 +127,7 @@ struct LonePipeline {
         Costs costs;
         costs.stages.resize(1);
         takeFullestMembers(stages, costs);
-        members = memberProgram(compile(schedule, costs), stages, costs);
+        members = memberProgram(compile(schedule, costs), stages, costs, schedule.transferOrder);
     }
 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "gui/document/memberforecast.h"
 
+#include "core/program/transferorder.h"
 #include "gui/widgets/words.h"
 
 #include <algorithm>
@@ -14,6 +15,7 @@ namespace {
 MemberForecast::Members named(const Design& design, const GroupStages& stages)
 {
     MemberForecast::Members members;
+    members.sends.resize(stages.membersOfDevice.size());
     for (std::size_t device = 0; device < stages.membersOfDevice.size(); ++device) {
         members.first.push_back(stages.firstOf(static_cast<int>(device)));
         const DeviceSpec& spec = design.cluster.devices[device];
@@ -28,6 +30,20 @@ MemberForecast::Members named(const Design& design, const GroupStages& stages)
         }
     }
     return members;
+}
+
+/// A piece of what a group sends to another one.
+void addSend(const Program& program, TaskId piece, Nanoseconds start, MemberForecast::Members& members)
+{
+    const int from = program.groupOfDevice[program.tasks[piece].device];
+    Transfer transfer = nameOf(program, piece);
+    transfer.destination = program.groupOfDevice[transfer.destination];
+    if (transfer.destination == from)
+        return;
+    std::vector<MemberForecast::Send>& sends = members.sends[from];
+    if (sends.empty() || sends.back().transfer != transfer) // pieces follow each other
+        sends.push_back({start, transfer});
+    sends.back().start = std::min(sends.back().start, start);
 }
 
 } // namespace
@@ -48,6 +64,8 @@ MemberForecast::Members MemberForecast::of(const Design& design, const MemberPre
     for (TaskId t = 0; t < tasks.tasks.size(); ++t) {
         const Task& task = tasks.tasks[t];
         const bool collective = task.kind == TaskKind::Collective;
+        if (task.kind == TaskKind::Transfer && task.op != Op::U)
+            addSend(tasks, t, prediction.timeline.start[t], members);
         if (!collective && task.kind != TaskKind::Compute && task.kind != TaskKind::Update)
             continue;
         const PassParts& pass = stages.stages[stages.copyOf(task.stage, task.replica)].passes[indexOf(task.op)];

@@ -38,9 +38,14 @@ public:
         Nanoseconds waiting = 0;    ///< before them
         std::vector<Share> shares;  ///< of the stages of its group
     };
+    struct Send {
+        Nanoseconds start = 0; ///< of the first member that sends a piece
+        Transfer transfer;
+    };
     struct Members {
         std::vector<std::vector<Member>> ofDevice; ///< one member where the device is no group
-        std::vector<int> first; ///< per device: its first member, numbered over all, as in a recording
+        std::vector<std::vector<Send>> sends; ///< per device: to others, in the order in which its members issue them
+        std::vector<int> first;               ///< per device: its first member, numbered over all, as in a recording
         Nanoseconds makespan = 0;
     };
 

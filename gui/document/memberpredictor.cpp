@@ -69,9 +69,8 @@ MemberPredictor::Members MemberPredictor::members(const Design& design, Known& k
     const auto start = std::chrono::steady_clock::now();
     const Stages& stages = *known.stages;
     const Program groups = compile(design.schedule, stages.costs, stages.dataflow);
-    Members found{known.stages, memberProgram(groups, stages.stages, stages.costs), {}};
-    const Communication way = groups.blockingTransfers ? Communication::Blocking : Communication::Overlapped;
-    if (Diagnostics why = checkDeadlock(found.program.program, way); !why.empty())
+    Members found{known.stages, memberProgram(groups, stages.stages, stages.costs, design.schedule.transferOrder), {}};
+    if (Diagnostics why = checkDeadlock(found.program.program, communicationOf(found.program.program)); !why.empty())
         throw Error(std::move(why));
     found.prediction = predictMembers(found.program);
     known.milliseconds = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();

@@ -74,6 +74,13 @@ struct Name {
         return tr("Move the transfer of %1 to %2")
             .arg(blockText(moved.producer), deviceLabel(before, moved.destination));
     }
+    QString operator()(const MoveCollective& request) const
+    {
+        return (request.later ? tr("Move collective %1 of %2 behind what its group sends")
+                              : tr("Move collective %1 of %2 before what its group sends"))
+            .arg(request.collective.collective + 1)
+            .arg(blockText(request.collective.producer));
+    }
     QString operator()(const FreeTransfer& request) const
     {
         return tr("Let %1 to %2 go where its data puts it")

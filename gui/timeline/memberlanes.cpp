@@ -102,6 +102,44 @@ std::vector<MemberLanes::Rect> MemberLanes::rects(int device, const QRectF& area
     return rects;
 }
 
+const MemberForecast::Part* MemberLanes::part(int device, const Rect& rect) const
+{
+    const MemberForecast::Members* known = members(device);
+    return known && rect.count == 1 ? &known->ofDevice[device][rect.member].parts[rect.index] : nullptr;
+}
+
+std::vector<Transfer> MemberLanes::sentBetween(int device, double from, double to) const
+{
+    std::vector<Transfer> sent;
+    if (const MemberForecast::Members* known = members(device))
+        for (const MemberForecast::Send& send : known->sends[device])
+            if (const auto start = static_cast<double>(send.start); start >= from && start <= to)
+                sent.push_back(send.transfer);
+    return sent;
+}
+
+std::optional<Transfer> MemberLanes::collectiveBeside(int device, const Transfer& sent, bool before) const
+{
+    const MemberForecast::Members* known = members(device);
+    if (!known)
+        return std::nullopt;
+    const auto& sends = known->sends[device];
+    const auto send = std::find_if(sends.begin(), sends.end(), [&](const auto& each) { return each.transfer == sent; });
+    std::optional<Transfer> beside;
+    if (send == sends.end())
+        return beside;
+    for (const MemberForecast::Part& part : known->ofDevice[device].front().parts) {
+        if (!part.collective)
+            continue;
+        const bool isBefore = part.start < send->start;
+        if (isBefore == before)
+            beside = Transfer{part.block, 0, part.index};
+        if (!isBefore)
+            break;
+    }
+    return beside;
+}
+
 QString MemberLanes::text(int device, const Rect& rect) const
 {
     const MemberForecast::Members* known = members(device);

@@ -10,6 +10,7 @@
 
 #include <QRectF>
 
+#include <optional>
 #include <vector>
 
 class QPainter;
@@ -31,6 +32,11 @@ public:
     };
     /// Predicted parts. `area`: the device's sub-lanes. One rectangle per member and pixel at most.
     std::vector<Rect> rects(int device, const QRectF& area, const TimeAxis& axis) const;
+    const MemberForecast::Part* part(int device, const Rect& rect) const; ///< null: several
+    /// What a group sends to others from one time to another.
+    std::vector<Transfer> sentBetween(int device, double from, double to) const;
+    /// The last collective before what the group sends, or the first one behind it.
+    std::optional<Transfer> collectiveBeside(int device, const Transfer& sent, bool before) const;
     QString text(int device, const Rect& part) const; ///< "part 2 of 3 of F0.1 on member 1: 1.2 ms"
     QString rowText(int device, int member) const;    ///< "member 1 (slow CPU): 40.0 % of stage 0, 3.1 MiB; busy …"
     /// "all-reduce of F0.1 on member 1: 1.2 ms, measured"; empty where the recording has nothing of the member.

@@ -255,6 +255,11 @@ void addSubLanes(const ActionAdder& add, TimelineView& view, TimelineParts& d)
         [e] { e->moveTransferBy(-1); });
     add("transferLater", "Transfer one place later", {Qt::CTRL | Qt::Key_Right}, inOrder,
         [e] { e->moveTransferBy(1); });
+    const char* const ofMembers = "Of the group's members that send it; in their rows a collective is dragged";
+    add("transferBeforeCollective", "Transfer before the collective in front of it",
+        {Qt::CTRL | Qt::SHIFT | Qt::Key_Left}, ofMembers, [e] { e->moveCollectivePast(true); });
+    add("transferBehindCollective", "Transfer behind the next collective", {Qt::CTRL | Qt::SHIFT | Qt::Key_Right},
+        ofMembers, [e] { e->moveCollectivePast(false); });
     add("transferFree", "Transfer where its data puts it", {Qt::CTRL | Qt::Key_Backspace},
         "Forgets what was stated about its order", [e] { e->freeTransfer(); });
 

@@ -8,6 +8,7 @@
 #include "gui/timeline/dropplan.h"
 #include "gui/timeline/gesture.h"
 #include "gui/timeline/lanes.h"
+#include "gui/timeline/memberlanes.h"
 #include "gui/timeline/refusalnote.h"
 #include "gui/timeline/shownschedule.h"
 #include "gui/timeline/timelineview.h"
@@ -221,6 +222,26 @@ void TimelineEdits::moveTransferBy(int places)
         m.lanes.change([device = selected->first](LaneStrip& strip) { strip.setTransfers(device, true); });
     if (apply(MoveTransfer{device, from, to}))
         m_view.selectTransfer(device, transfer);
+}
+
+void TimelineEdits::moveCollectivePast(bool later)
+{
+    const auto selected = m.selection.transfer();
+    if (!selected || (m.hand.left && m.hand.left->dependsOnDesign())) {
+        Q_EMIT m_view.editRefused(tr("Select a transfer, or a block that sends one"));
+        return;
+    }
+    const auto [device, transfer] = *selected;
+    const std::optional<Transfer> collective = m.members.collectiveBeside(device, transfer, later);
+    if (!collective) {
+        Q_EMIT m_view.editRefused(
+            m.members.membersOf(device) == 0 ? tr("%1 is a single device: collectives are of a group's members")
+                                                   .arg(deviceLabel(m.document.design(), device))
+            : m_view.memberForecast().members() ? tr("No collective of the group's members stands on that side of it")
+                                                : tr("Unfold the lane into its members first"));
+        return;
+    }
+    m.document.applyLater({MoveCollective{*collective, {transfer}, later}});
 }
 
 void TimelineEdits::freeTransfer()

@@ -15,6 +15,7 @@ namespace pipewright {
 class BlockSelection;
 class Document;
 class Lanes;
+class MemberLanes;
 class RefusalNote;
 class ShownSchedule;
 class TimelineView;
@@ -30,6 +31,7 @@ public:
         const ShownSchedule& shown;
         const BlockSelection& selection;
         const TransferLanes& transfers;
+        const MemberLanes& members;
         const GestureInHand& hand; ///< nothing is edited while a block is held
         Lanes& lanes;
     };
@@ -54,6 +56,7 @@ public:
     // Of the selected transfer.
     void moveTransferBy(int places);
     void freeTransfer();
+    void moveCollectivePast(bool later); ///< the next one of the group's members that is on that side of it
 
 private:
     void exchangeHalves(bool split);

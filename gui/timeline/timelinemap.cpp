@@ -195,11 +195,19 @@ QString TimelineMap::memberTextAt(QPoint position) const
         if (const QString measured = members.measuredText(device, row, axis().timeAt(position.x()));
             !measured.isEmpty())
             return measured;
-    if (position.x() >= TimelineView::plotLeft() && !m_shown.showsMeasured())
-        for (const MemberLanes::Rect& part : members.rects(device, area, axis()))
-            if (part.rect.united(part.wait).contains(position))
-                return members.text(device, part);
+    if (const std::optional<MemberLanes::Rect> part = memberPartAt(position))
+        return members.text(device, *part);
     return members.rowText(device, row);
+}
+
+std::optional<MemberLanes::Rect> TimelineMap::memberPartAt(QPoint position) const
+{
+    const int device = places().membersAt(position);
+    if (device >= 0 && position.x() >= TimelineView::plotLeft() && !m_shown.showsMeasured())
+        for (const MemberLanes::Rect& part : m_sub.members.rects(device, places().members(device), axis()))
+            if (part.rect.united(part.wait).contains(position))
+                return part;
+    return std::nullopt;
 }
 
 int TimelineMap::unfolderAt(QPoint position) const

@@ -55,6 +55,8 @@ public:
     std::vector<KernelLanes::Rect> kernels(int device) const;
     QString kernelTextAt(QPoint position) const;
     QString memberTextAt(QPoint position) const;
+    /// Of the predicted parts and collectives of members.
+    std::optional<MemberLanes::Rect> memberPartAt(QPoint position) const;
     QString gradientSumTextAt(QPoint position) const;
     int unfolderAt(QPoint position) const; ///< of a group whose label has its sign there, the device; -1: none
 

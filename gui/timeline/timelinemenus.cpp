@@ -130,7 +130,9 @@ void TimelineMenus::showOfTransfer(int device, QPoint position)
 {
     d.lanes.choose(device);
     m_chosen = Chosen::Transfer;
-    popUp(*menuOf({"transferEarlier", "transferLater", "transferFree", "", "laneTransfers", "allTransfers"}), position);
+    popUp(*menuOf({"transferEarlier", "transferLater", "transferBeforeCollective", "transferBehindCollective",
+                   "transferFree", "", "laneTransfers", "allTransfers"}),
+          position);
 }
 
 void TimelineMenus::showOfLane(int lane, QPoint position)

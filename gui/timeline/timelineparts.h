@@ -29,7 +29,7 @@ struct TimelineParts {
           map(*view.viewport(), document, shown, lanes, scroll, {transfers, kernels, members}),
           selection(document, shown, transfers), drop(document, shown, map, selection),
           overlay(*view.viewport(), {document, shown, map, scroll, readings, drop, hand}),
-          edits(view, {document, shown, selection, transfers, hand, lanes}),
+          edits(view, {document, shown, selection, transfers, members, hand, lanes}),
           canvas(view, {document, shown, lanes, map, scroll, transfers, kernels, members, selection, drop, hand}),
           menus(view, *this)
     {

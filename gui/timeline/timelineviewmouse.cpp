@@ -3,6 +3,7 @@
 // the release. Blocks from the tray come as drags of the window system.
 #include "core/schedule/warmup.h"
 #include "gui/timeline/blockdrag.h"
+#include "gui/timeline/collectivedrag.h"
 #include "gui/timeline/lanedrag.h"
 #include "gui/timeline/panning.h"
 #include "gui/timeline/rubberband.h"
@@ -44,8 +45,8 @@ void TimelineView::mousePressEvent(QMouseEvent* event)
         return;
     setFocus(Qt::MouseFocusReason);
     d->edits.hideRefusal();
-    for (const auto press : {RulerDrag::press, TransferDrag::press, LaneDrag::press, WarmUpDrag::press,
-                             BlockDrag::press, RubberBand::press})
+    for (const auto press : {RulerDrag::press, TransferDrag::press, CollectiveDrag::press, LaneDrag::press,
+                             WarmUpDrag::press, BlockDrag::press, RubberBand::press})
         if (press(*d, *event))
             return;
 }

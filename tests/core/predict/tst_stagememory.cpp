@@ -29,8 +29,8 @@ private Q_SLOTS:
             test::copiesOf(test::groupDesign(family.toStdString(), {{1e9, 5e8}, {2e9, 1e9, 1e9}}, 4), copies);
         design.schedule.shardedOptimizer = copies > 1;
         const GroupStages stages = groupStages(design);
-        const Prediction members = predictMembers(
-            memberProgram(compile(design.schedule, design.costs, design.dataflow), stages, design.costs));
+        const Prediction members = predictMembers(memberProgram(compile(design.schedule, design.costs, design.dataflow),
+                                                                stages, design.costs, design.schedule.transferOrder));
         const MemoryBreakdown breakdown = memberBreakdown(design, members, stages);
         QCOMPARE(breakdown.devices.size(), stages.membersOfDevice.size());
         for (const DeviceMemory& device : breakdown.devices) {

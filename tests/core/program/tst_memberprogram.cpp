@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Blocks of groups taken apart: every member's parts and the collectives between them, in the groups' order.
+#include "core/design/stageplans.h"
+#include "core/predict/designcheck.h"
 #include "core/predict/evaluator.h"
 #include "core/predict/predict.h"
+#include "core/program/collectiveorder.h"
 #include "core/program/compile.h"
 #include "core/program/deadlock.h"
 #include "core/program/memberprogram.h"
+#include "core/program/transferorder.h"
 #include "lifetimes.h"
 #include "makers/groups.h"
 #include "testmain.h"
@@ -31,7 +35,7 @@ Compiled compiled(const Design& design)
     Compiled found;
     found.groups = compile(design.schedule, design.costs, design.dataflow);
     found.stages = groupStages(design);
-    found.members = memberProgram(found.groups, found.stages, design.costs);
+    found.members = memberProgram(found.groups, found.stages, design.costs, design.schedule.transferOrder);
     return found;
 }
 
@@ -42,6 +46,34 @@ Timeline timelineOf(const MemberProgram& members)
     Timeline timeline;
     evaluator.evaluate(timeline);
     return timeline;
+}
+
+/// The groups' transfer by its name, as the members do it.
+std::vector<TaskId> piecesOf(const Compiled& of, const char* name)
+{
+    std::vector<TaskId> pieces;
+    for (TaskId t = 0; t < of.members.program.tasks.size(); ++t)
+        if (const TaskId block = of.members.blockOfTask[t]; of.members.program.tasks[t].kind == TaskKind::Transfer
+                                                            && of.groups.tasks[block].kind == TaskKind::Transfer
+                                                            && nameOf(of.groups, block) == *parseTransfer(name))
+            pieces.push_back(t);
+    return pieces;
+}
+
+TaskId labelled(const Compiled& of, const std::string& label)
+{
+    for (TaskId t = 0; t < of.members.program.tasks.size(); ++t)
+        if (of.members.program.label(t) == label)
+            return t;
+    return none;
+}
+
+/// Data-parallel members, whose gradients are summed after every backward; a pair is stated.
+Design withPair(const char* first, const char* second)
+{
+    Design design = withStrategy(groupDesign("gpipe", {{1e9, 5e8}, {1e9, 1e9}}, 4), sharding::Strategy::DataParallel);
+    design.schedule.transferOrder = {{*parseTransfer(first), *parseTransfer(second)}};
+    return design;
 }
 
 Nanoseconds lastEnd(const Timeline& timeline)
@@ -156,6 +188,150 @@ private Q_SLOTS:
         QCOMPARE(checkLifetimes(found.members.program), QString());
         // What waits for a later block than its own is late.
         QVERIFY(lastEnd(timelineOf(found.members)) > before);
+    }
+
+    void aSendWaitsForACollectiveOfALaterBlock_data()
+    {
+        QTest::addColumn<bool>("blocking");
+        QTest::newRow("beside what devices compute") << false;
+        QTest::newRow("blocking") << true;
+    }
+    void aSendWaitsForACollectiveOfALaterBlock()
+    {
+        QFETCH(bool, blocking);
+        Design design = withStrategy(withPair("F0.2 collective 0", "F0.1 to 1"), sharding::Strategy::Megatron);
+        design.costs.blockingTransfers = blocking;
+        const Compiled found = compiled(design);
+        const Program& program = found.members.program;
+        const TaskId collective = labelled(found, "F0.2 collective 0"), part = labelled(found, "F0.2 part 1");
+        QVERIFY(collective != none && part != none);
+        const Timeline timeline = timelineOf(found.members);
+        const std::vector<TaskId> pieces = piecesOf(found, "F0.1 to 1");
+        QVERIFY(!pieces.empty());
+        for (const TaskId piece : pieces) {
+            QVERIFY(timeline.start[piece] >= timeline.end[collective]);
+            // Amid the block, and not behind it.
+            std::vector<TaskId> issued;
+            for (const Instruction& one : program.devices[program.tasks[piece].device].instructions)
+                if (one.kind != InstructionKind::Free)
+                    issued.push_back(one.task);
+            const auto at = std::find(issued.begin(), issued.end(), piece);
+            QVERIFY(std::find(issued.begin(), at, collective) != at);
+            const auto isLater = [&](TaskId t) {
+                return program.tasks[t].block() == program.tasks[part].block() && program.partOfTask[t] == 1
+                       && program.tasks[t].kind == TaskKind::Compute;
+            };
+            QVERIFY(std::none_of(issued.begin(), at, isLater) && std::any_of(at, issued.end(), isLater));
+        }
+        QVERIFY(checkDeadlock(program, communicationOf(program)).empty());
+        QCOMPARE(checkLifetimes(program), QString());
+        QVERIFY(!hasErrors(checkDesign(design)));
+    }
+
+    void anInputGradientLeavesBeforeWhatMembersDoForTheWeights_data() { aSendWaitsForACollectiveOfALaterBlock_data(); }
+    void anInputGradientLeavesBeforeWhatMembersDoForTheWeights()
+    {
+        QFETCH(bool, blocking);
+        Design design = withPair("B1.3 to 0", "B1.3 collective 0");
+        const GroupStages stages = groupStages(design);
+        const std::size_t whole = stages.stages[1].passes[indexOf(Op::I)].collectives.size();
+        QVERIFY(stages.stages[1].passes[indexOf(Op::B)].collectives.size() > whole);
+        const std::vector<TransferPrecedence> none;
+        std::vector<TransferPrecedence> stated = design.schedule.transferOrder;
+        stated.front().second.collective = static_cast<std::int32_t>(whole);
+        design.costs.blockingTransfers = blocking;
+        const auto made = [&](const std::vector<TransferPrecedence>& order) {
+            design.schedule.transferOrder = order;
+            return compiled(design);
+        };
+        const Compiled before = made(none), after = made(stated);
+        const auto startOf = [](const Compiled& of) {
+            return timelineOf(of.members).start[piecesOf(of, "B1.3 to 0").front()];
+        };
+        QVERIFY(startOf(after) < startOf(before));
+        if (!blocking) // it was what the first stage's last backward waits for
+            QVERIFY(lastEnd(timelineOf(after.members)) < lastEnd(timelineOf(before.members)));
+        const TaskId sum = labelled(after, textOf(stated.front().second));
+        QVERIFY(sum != pipewright::none);
+        for (const TaskId piece : piecesOf(after, "B1.3 to 0"))
+            QVERIFY(piece < sum && after.members.program.afterData[piece] < sum);
+        QVERIFY(checkDeadlock(after.members.program, communicationOf(after.members.program)).empty());
+        QCOMPARE(checkLifetimes(after.members.program), QString());
+        QVERIFY(!hasErrors(checkDesign(design)));
+    }
+
+    void anOrderOfCollectivesThatCannotBeIsRefusedWithItsReason_data()
+    {
+        QTest::addColumn<sharding::Strategy>("strategy");
+        QTest::addColumn<QByteArray>("first");
+        QTest::addColumn<QByteArray>("second");
+        QTest::addColumn<QString>("reason");
+        const auto row = [](const char* name, const char* first, const char* second, const char* reason,
+                            sharding::Strategy strategy = sharding::Strategy::DataParallel) {
+            QTest::newRow(name) << strategy << QByteArray(first) << QByteArray(second) << QString(reason);
+        };
+        row("two collectives", "B0.1 collective 0", "B0.0 collective 0", "both collectives");
+        row("another group's send", "F0.2 to 1", "B1.0 collective 0", "not of the same group");
+        row("none of that number", "B1.3 to 0", "B1.3 collective 900", "collectives, counted from 0");
+        row("none at all", "F0.2 to 1", "F0.2 collective 0", "by the plan of stage 0 the block has no collective");
+        row("of an earlier block", "B1.3 to 0", "B1.2 collective 0", "waits in a circle");
+        row("behind what needs it", "B0.1 collective 0", "F0.1 to 1", "waits in a circle");
+        row("before it is made", "F0.2 to 1", "F0.2 collective 0", "is made behind the last collective of its block",
+            sharding::Strategy::Megatron);
+        row("before it is whole", "B1.3 to 0", "B1.3 collective 0", "the input gradient is whole behind collective",
+            sharding::Strategy::Megatron);
+    }
+    void anOrderOfCollectivesThatCannotBeIsRefusedWithItsReason()
+    {
+        QFETCH(sharding::Strategy, strategy);
+        QFETCH(QByteArray, first);
+        QFETCH(QByteArray, second);
+        QFETCH(QString, reason);
+        const Design design = withStrategy(withPair(first, second), strategy);
+        const QString found = QString::fromStdString(toString(checkDesign(design)));
+        QVERIFY2(found.contains(reason), qPrintable(found));
+        try {
+            (void)compiled(design);
+            QFAIL("it is made");
+        } catch (const Error& error) {
+            const QString why = QString::fromStdString(toString(error.diagnostics()));
+            QVERIFY2(why.contains(reason), qPrintable(why));
+            QVERIFY(!error.diagnostics().front().hint.empty());
+        }
+    }
+
+    void anEarlyGradientDoesNotWaitForWhatComesLater()
+    {
+        Design design = withPair("B1.2 to 0", "B1.2 collective 0");
+        const GroupStages stages = groupStages(design);
+        auto& pairs = design.schedule.transferOrder;
+        pairs.front().second.collective =
+            static_cast<std::int32_t>(stages.stages[1].passes[indexOf(Op::I)].collectives.size());
+        pairs.push_back({*parseTransfer("B1.3 to 0"), *parseTransfer("B1.2 to 0")});
+        QVERIFY_THROWS_EXCEPTION(Error, compiled(design));
+        pairs.back() = {*parseTransfer("B1.1 to 0"), *parseTransfer("B1.2 to 0")};
+        QCOMPARE(checkLifetimes(compiled(design).members.program), QString());
+    }
+
+    void aCollectiveIsMovedPastWhatItsGroupSends()
+    {
+        Design design = withPair("B1.3 to 0", "B1.3 collective 0");
+        const TransferPrecedence early = design.schedule.transferOrder.front();
+        const auto whole =
+            static_cast<std::int32_t>(groupStages(design).stages[1].passes[indexOf(Op::I)].collectives.size());
+        design.schedule.transferOrder.clear();
+        Transfer collective = early.second;
+        collective.collective = whole;
+        const EditResult later = moveCollective(design, collective, {early.first}, true);
+        QVERIFY2(!hasErrors(later.diagnostics), toString(later.diagnostics).c_str());
+        QCOMPARE(later.schedule.transferOrder, (std::vector<TransferPrecedence>{{early.first, collective}}));
+        Design moved = design;
+        moved.schedule = later.schedule;
+        // Back, where nothing need be stated.
+        QVERIFY(moveCollective(moved, collective, {early.first}, false).schedule == design.schedule);
+        QVERIFY(hasErrors(moveCollective(design, collective, {}, true).diagnostics));
+        const EditResult wrong = moveCollective(design, *parseTransfer("B1.2 collective 0"), {early.first}, true);
+        QVERIFY(hasErrors(wrong.diagnostics) && wrong.schedule == design.schedule);
     }
 
     void pinsHoldForEveryMember()

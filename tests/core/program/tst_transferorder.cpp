@@ -128,10 +128,12 @@ private Q_SLOTS:
 
     void namesAreReadBackAndNothingElseIs()
     {
-        for (const char* text : {"F0.3 to 1", "B12.0/1 to 0", "W2.2 to 4095"})
+        for (const char* text :
+             {"F0.3 to 1", "B12.0/1 to 0", "W2.2 to 4095", "B1.0 collective 0", "W2.2/1 collective 31"})
             QCOMPARE(QString::fromStdString(textOf(transfer(text))), QString(text));
-        for (const char* text : {"", "F0.3", "F0.3 to", "F0.3 to ", "F0.3 to -1", "F0.3 to 1 ", "F0.3 to x",
-                                 "X0.3 to 1", "F0.3 to 99999999999"})
+        for (const char* text :
+             {"", "F0.3", "F0.3 to", "F0.3 to ", "F0.3 to -1", "F0.3 to 1 ", "F0.3 to x", "X0.3 to 1",
+              "F0.3 to 99999999999", "F0.3 collective", "F0.3 collective -1", "collective 1"})
             QVERIFY2(!parseTransfer(text), text);
     }
 
@@ -324,7 +326,8 @@ private Q_SLOTS:
     {
         Design design = twoDevices();
         design.schedule.transferOrder = {{transfer("F0.2 to 1"), transfer("F0.1 to 1")},
-                                         {transfer("B1.2 to 0"), transfer("B1.1 to 0")}};
+                                         {transfer("B1.2 to 0"), transfer("B1.1 to 0")},
+                                         {transfer("B1.1 to 0"), transfer("B1.1 collective 2")}};
         const std::string text = designToJson(design);
         QVERIFY(designFromJson(text, "a.json") == design);
         const auto faultOf = [&](const std::string& from, const std::string& to) {
@@ -338,6 +341,8 @@ private Q_SLOTS:
             return QString();
         };
         QVERIFY(faultOf("\"F0.2 to 1\"", "\"F0.2\"").contains("this is not a transfer"));
+        QVERIFY(faultOf("\"B1.1 collective 2\"", "\"B1.1 collective -2\"").contains("this is not a transfer"));
+        QVERIFY(faultOf("\"B1.1 collective 2\"", "\"B7.1 collective 2\"").contains("2 stages on 2 devices"));
         QVERIFY(faultOf("\"F0.2 to 1\"", "\"F7.2 to 1\"").contains("2 stages on 2 devices"));
         QVERIFY(faultOf("\"F0.2 to 1\"", "\"F0.2 to 2\"").contains("2 stages on 2 devices"));
         QVERIFY(faultOf("\"before\"", "\"after\"").contains("after"));

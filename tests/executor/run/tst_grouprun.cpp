@@ -6,6 +6,7 @@
 #include "core/design/stageplans.h"
 #include "core/predict/predict.h"
 #include "core/program/compile.h"
+#include "core/program/transferorder.h"
 #include "executor/run/backendcheck.h"
 #include "executor/run/gradientcheck.h"
 #include "executor/run/grouprun.h"
@@ -21,6 +22,7 @@
 #include <QTest>
 
 #include <algorithm>
+#include <map>
 
 using namespace pipewright;
 using namespace pipewright::test;
@@ -92,26 +94,85 @@ private Q_SLOTS:
 
     void whatIsStatedOfTransfersRunsAsPredicted_data()
     {
+        QTest::addColumn<QByteArray>("first");
+        QTest::addColumn<QByteArray>("second");
+        QTest::addColumn<bool>("narrow");
         QTest::addColumn<bool>("blocks");
-        QTest::newRow("in an order of its own") << false;
-        QTest::newRow("and blocks") << true;
+        const auto row = [](const char* name, const char* first, const char* second, bool narrow, bool blocks) {
+            QTest::newRow(name) << QByteArray(first) << QByteArray(second) << narrow << blocks;
+        };
+        row("in an order of its own", "F0.2 to 1", "F0.1 to 1", false, false);
+        row("and blocks", "F0.2 to 1", "F0.1 to 1", false, true);
+        row("behind a collective", "F0.2 collective 0", "F0.1 to 1", false, false);
+        row("before the sums of weight gradients", "B1.3 to 0", "B1.3 collective 99", false, false);
+        row("before the sums of weight gradients, and blocks", "B1.3 to 0", "B1.3 collective 99", false, true);
+        row("before the sums of weight gradients, bf16", "B1.3 to 0", "B1.3 collective 99", true, false);
     }
     void whatIsStatedOfTransfersRunsAsPredicted()
     {
+        QFETCH(QByteArray, first);
+        QFETCH(QByteArray, second);
+        QFETCH(bool, narrow);
         QFETCH(bool, blocks);
-        Design design = groupDesign("gpipe", {{1e9, 5e8}, {1e9, 1e9}}, 4);
-        design.schedule.transferOrder = {{*parseTransfer("F0.2 to 1"), *parseTransfer("F0.1 to 1")}};
+        ModelShape shape = groupShape();
+        if (narrow)
+            shape.dataType = DataType::Bf16;
+        Design design = withStrategy(groupDesign("gpipe", {{1e9, 5e8}, {1e9, 1e9}}, 4, shape),
+                                     first.contains("collective") ? sharding::Strategy::Megatron
+                                                                  : sharding::Strategy::DataParallel);
+        const RunResult before = run(design, {});
+        TransferPrecedence pair{*parseTransfer(first.toStdString()), *parseTransfer(second.toStdString())};
+        if (pair.second.isCollective()) // its block's last
+            pair.second.collective =
+                static_cast<std::int32_t>(groupStages(design).stages[1].passes[indexOf(Op::B)].collectives.size()) - 1;
         design.costs.blockingTransfers = blocks;
+        const Nanoseconds unstated = predictMembers(GroupRun(design, false).members).metrics.makespan;
+        design.schedule.transferOrder = {pair};
         RunOptions options;
         options.maths = RunOptions::Maths::Timed;
         options.clock = RunOptions::Clock::Virtual;
-        QCOMPARE(run(design, options).stepTimes.front(),
-                 predictMembers(GroupRun(design, false).members).metrics.makespan);
+        const Nanoseconds took = run(design, options).stepTimes.front();
+        QCOMPARE(took, predictMembers(GroupRun(design, false).members).metrics.makespan);
+        // What waits for a later block than its own is late, and what is sent early shortens the way back.
+        if (!blocks && !pair.first.isCollective())
+            QVERIFY(pair.second.isCollective() ? took < unstated : took > unstated);
+        const QTemporaryDir folder;
+        const auto wasHeld = [&](const std::string& trace) { // what nothing but the order holds up may still be late
+            const TraceReader reader(trace);
+            const Program program = predict(reader.design()).program;
+            const Timeline timeline = reader.timeline(program, 0);
+            const auto startOf = [&](const Transfer& transfer) {
+                for (TaskId t = 0; t < program.tasks.size(); ++t)
+                    if (program.tasks[t].kind == TaskKind::Transfer && nameOf(program, t) == transfer)
+                        return timeline.start[t];
+                return notRun;
+            };
+            if (!pair.first.isCollective())
+                return pair.second.isCollective() || startOf(pair.first) <= startOf(pair.second);
+            const GpuWork parts = reader.gpuWork(program, 0);
+            const auto collective = std::find_if(parts.slices.begin(), parts.slices.end(), [&](const auto& slice) {
+                return slice.task != none && program.tasks[slice.task].block() == pair.first.producer
+                       && !parts.names[slice.name].starts_with("part ");
+            });
+            return collective != parts.slices.end() && collective->start < startOf(pair.second);
+        };
         options = {};
+        options.runtime.checkMemory = true;
+        options.trace = folder.filePath("threads.db").toStdString();
         const RunResult trained = run(design, options);
         QCOMPARE(trained.maths, std::string("training"));
         QVERIFY(trained.gradients->holds());
+        QCOMPARE(trained.losses, before.losses);
+        QCOMPARE(trained.gradients->maxRelativeError, before.gradients->maxRelativeError);
         QCOMPARE(trained.peakBytes, trained.predictedPeakBytes);
+        QVERIFY(wasHeld(options.trace));
+        options.trace = folder.filePath("ranks.db").toStdString();
+        options.backend = "mpi";
+        const auto [all, failures] = onRanks(design, options, devicesOfRun(design, meansOf(options)));
+        QCOMPARE(failures, std::vector<std::string>(4));
+        QCOMPARE(all.losses, before.losses);
+        QCOMPARE(all.peakBytes, all.predictedPeakBytes);
+        QVERIFY(wasHeld(options.trace));
     }
 
     void membersThatAreProcessesTrainToTheBitsOfThreads_data()

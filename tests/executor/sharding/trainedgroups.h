@@ -56,8 +56,8 @@ inline Run trained(const Design& design, int steps = 2, const Planted& planted =
 {
     GroupStages stages = groupStages(design);
     measureMembers(stages, factsOf(design.workload->optimizer).values, design.schedule.recompute);
-    const MemberProgram members =
-        memberProgram(compile(design.schedule, design.costs, design.dataflow), stages, design.costs);
+    const MemberProgram members = memberProgram(compile(design.schedule, design.costs, design.dataflow), stages,
+                                                design.costs, design.schedule.transferOrder);
     const auto data = loadTrainingData("", design.workload->shape, 7, 4);
     OptimizerSettings optimizer;
     optimizer.kind = design.workload->optimizer;

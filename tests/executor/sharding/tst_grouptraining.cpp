@@ -386,8 +386,8 @@ private Q_SLOTS:
                 stage.update = 100'000;
         }
         const GroupStages stages = groupStages(design);
-        const MemberProgram members =
-            memberProgram(compile(design.schedule, design.costs, design.dataflow), stages, design.costs);
+        const MemberProgram members = memberProgram(compile(design.schedule, design.costs, design.dataflow), stages,
+                                                    design.costs, design.schedule.transferOrder);
         Evaluator evaluator(members.program);
         evaluator.setDurations(members.durations);
         Timeline predicted;
@@ -405,8 +405,8 @@ private Q_SLOTS:
         const Design design = groupDesign("1f1b", {{1e9, 5e8}, {1e9, 1e9}}, 4);
         GroupStages stages = groupStages(design);
         measureMembers(stages, factsOf(design.workload->optimizer).values);
-        const MemberProgram members =
-            memberProgram(compile(design.schedule, design.costs, design.dataflow), stages, design.costs);
+        const MemberProgram members = memberProgram(compile(design.schedule, design.costs, design.dataflow), stages,
+                                                    design.costs, design.schedule.transferOrder);
         const auto data = loadTrainingData("", design.workload->shape, 7, 4);
         GroupTraining work(std::make_unique<DesignModel>(design, *data, 3), stages, {});
         const auto backend = createHostBackend(stages.members());

@@ -41,8 +41,9 @@ private Q_SLOTS:
     {
         const Design design =
             withStrategy(test::groupDesign("zb-h1", {{1e9, 5e8}, {1e9, 1e9, 4e8}}, 6), sharding::Strategy::Even);
-        const Prediction prediction = predictMembers(
-            memberProgram(compile(design.schedule, design.costs, design.dataflow), groupStages(design), design.costs));
+        const Prediction prediction =
+            predictMembers(memberProgram(compile(design.schedule, design.costs, design.dataflow), groupStages(design),
+                                         design.costs, design.schedule.transferOrder));
         const MemberForecast::Members members = MemberForecast::of(design, MemberPredictor().members(design));
         QCOMPARE(members.makespan, prediction.metrics.makespan);
         QCOMPARE(members.ofDevice.size(), std::size_t{2});
@@ -121,6 +122,86 @@ private Q_SLOTS:
         stage.document.undoStack()->undo();
         QVERIFY(arrived(stage));
         QCOMPARE(view.textOfMember(0, 1), before);
+    }
+
+    void aCollectiveIsDraggedPastWhatItsGroupSends()
+    {
+        Stage stage(
+            withStrategy(test::groupDesign("gpipe", {{1e9, 5e8}, {1e9, 1e9}}, 4), sharding::Strategy::DataParallel));
+        TimelineView& view = *stage.view;
+        QSignalSpy refused(&view, &TimelineView::editRefused);
+        const auto stated = [&]() -> const std::vector<TransferPrecedence>& {
+            return stage.document.design().schedule.transferOrder;
+        };
+        view.action(QStringLiteral("allMembers"))->trigger();
+        QVERIFY(arrived(stage));
+        const Transfer gradient = *parseTransfer("B1.3 to 0");
+        const auto find = [&](bool collective) { // the last one of B1.3 on the first member, or the first part
+            const auto& parts = view.memberForecast().members()->ofDevice[1][0].parts;
+            const auto isIt = [&](const auto& part) {
+                return part.block == gradient.producer && part.collective == collective;
+            };
+            return collective ? *std::find_if(parts.rbegin(), parts.rend(), isIt)
+                              : *std::find_if(parts.begin(), parts.end(), isIt);
+        };
+        const auto sent = [&] {
+            for (const auto& send : view.memberForecast().members()->sends[1])
+                if (send.transfer == gradient)
+                    return send.start;
+            return Nanoseconds{-1};
+        };
+        const MemberForecast::Part last = find(true);
+        const Nanoseconds before = sent();
+        QVERIFY(before >= last.end);
+        const Nanoseconds span = before - last.start;
+        const auto drag = [&](const MemberForecast::Part& part, bool later, int pixels = 0) {
+            const Nanoseconds end = part.end + 3 * span, start = std::min(part.start, sent()); // of what is passed
+            view.showRange(start - (end - start) / 20, end);
+            const QString name = (part.collective ? QStringLiteral("collective %1 of") : QStringLiteral("Part %1 of"))
+                                     .arg(part.index + 1);
+            for (const auto& [rect, text] : view.visibleMemberParts(1)) {
+                if (!text.contains(name)
+                    || !text.contains(part.collective ? QLatin1String("of B1.3, on") : QLatin1String("of B1.3 on")))
+                    continue;
+                const QPoint from = rect.center().toPoint();
+                const int edge = later ? view.viewport()->width() - 5 : TimelineView::plotLeft() + 5;
+                const QPoint to(pixels != 0 ? from.x() + (later ? pixels : -pixels) : edge, from.y());
+                stage.press(from);
+                stage.move((from + to) / 2);
+                stage.move(to);
+                stage.release(to);
+                return true;
+            }
+            return false;
+        };
+        QVERIFY(drag(last, true));
+        QTRY_COMPARE(stated(), (std::vector<TransferPrecedence>{{gradient, {gradient.producer, 0, last.index}}}));
+        QVERIFY(arrived(stage));
+        QVERIFY(sent() < before);
+        // Back again, and undone.
+        QVERIFY(drag(find(true), false));
+        QTRY_VERIFY(stated().empty());
+        stage.document.undoStack()->undo();
+        QCOMPARE(stated().size(), std::size_t{1});
+        stage.document.undoStack()->undo();
+        QVERIFY(stated().empty());
+        QVERIFY(arrived(stage));
+        QCOMPARE(refused.count(), 0);
+        // What stays says why.
+        QVERIFY(drag(find(false), true));
+        QCOMPARE(refused.count(), 1);
+        QVERIFY(refused.takeFirst().front().toString().contains(QStringLiteral("moves with its block")));
+        QVERIFY(drag(find(true), false, 30));
+        QTRY_COMPARE(refused.count(), 1);
+        QVERIFY(refused.front().front().toString().contains(QStringLiteral("sends nothing in between")));
+        QVERIFY(stated().empty());
+        // By key.
+        refused.clear();
+        view.selectTransfer(1, gradient);
+        view.action(QStringLiteral("transferBeforeCollective"))->trigger();
+        QTRY_COMPARE(stated().size(), std::size_t{1});
+        QCOMPARE(stated().front().first, gradient);
+        QCOMPARE(refused.count(), 0);
     }
 
     void whatGroupsDoNotRunIsSaidInPlaceOfMembers()
