@@ -5,6 +5,7 @@
 
 #include "core/design/costorigins.h"
 #include "core/files/designfile.h"
+#include "executor/run/backendcheck.h"
 
 #include <fmt/format.h>
 
@@ -49,6 +50,13 @@ void addNewCommand(CommandLine& line, int& exitCode)
                       schedule.devices());
             if (const std::string estimates = estimatesText(design); !estimates.empty())
                 printText("estimated, not measured: {}\n", estimates);
+        }
+        if (schedule.sequencePieces > 1) { // what the family asks of the model; the rest is the model's alone
+            Diagnostics why = whyNotTrainable(design);
+            std::erase_if(why, [](const Diagnostic& reason) { return reason.where != "model.sequence_pieces"; });
+            for (Diagnostic& reason : why)
+                reason.hint = "use a decoder, or a family with whole sequences, such as 1f1b";
+            printDiagnostics(notesOfTimes(why));
         }
         exitCode = exitSuccess;
     });

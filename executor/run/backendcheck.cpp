@@ -178,6 +178,14 @@ Diagnostics whyNotTrainable(const Design& design)
     return why;
 }
 
+Diagnostics notesOfTimes(const Diagnostics& why)
+{
+    Diagnostics notes;
+    for (const Diagnostic& reason : why)
+        note(notes, reason.where, "run with timed blocks instead of training: " + reason.what, reason.hint);
+    return notes;
+}
+
 bool mayTrain(const Design& design, const RunMeans& means)
 {
     return !wantsTimes(means) && whyNotTrainable(design).empty();
@@ -208,9 +216,8 @@ BackendCheck checkForBackend(const Design& design, const RunMeans& means)
         if (means.maths == RunOptions::Maths::Training)
             check.found.insert(check.found.end(), why.begin(), why.end());
         else
-            for (const Diagnostic& reason : why)
-                note(check.found, reason.where, "run with timed blocks instead of training: " + reason.what,
-                     reason.hint);
+            for (Diagnostic& reason : notesOfTimes(why))
+                check.found.push_back(std::move(reason));
     }
     if (means.graphs && !check.trains && !hasErrors(check.found))
         note(check.found, "--graphs", "blocks that only take their time are not captured as graphs",

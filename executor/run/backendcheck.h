@@ -40,5 +40,7 @@ BackendCheck checkForBackend(const Design& design, const RunMeans& means);
 
 /// What stands in the way of training this design; empty when nothing does.
 Diagnostics whyNotTrainable(const Design& design);
+/// That as notes of what runs instead.
+Diagnostics notesOfTimes(const Diagnostics& why);
 
 } // namespace pipewright

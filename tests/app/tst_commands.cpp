@@ -143,6 +143,19 @@ private Q_SLOTS:
         QCOMPARE(outcome.output, QString());
     }
 
+    void aNewDesignThatWillNotTrainSaysSo()
+    {
+        const QString why = "every token looks at the whole sequence, so its pieces cannot follow one another";
+        const Outcome cut = m_work.run("new seq1f1b --devices 2 --microbatches 4 --model bert-large -o cut.json");
+        QCOMPARE(cut.code, 0);
+        QVERIFY2(cut.errors.contains("note: ") && cut.errors.contains(why), qPrintable(cut.errors));
+        QVERIFY2(cut.errors.contains("such as 1f1b"), qPrintable(cut.errors));
+        const Outcome checked = m_work.run("check cut.json --for host");
+        QVERIFY2((checked.output + checked.errors).contains(why), qPrintable(checked.output + checked.errors));
+        QCOMPARE(m_work.run("new 1f1b --devices 2 --microbatches 4 --model bert-large -o whole.json").errors,
+                 QString());
+    }
+
     void noVariableMakesARunWriteAFile()
     {
         m_work.run("new 1f1b --devices 2 --microbatches 2 -o own.json --force");
