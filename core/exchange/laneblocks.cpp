@@ -76,9 +76,10 @@ int colourOf(const Task& task)
     return static_cast<int>(isUpdate(task.kind) ? Op::U : task.op);
 }
 
-Lane laneOf(const Program& program, const Timeline& timeline, const TimeScale& scale, const std::vector<TaskId>& tasks)
+LaneShapes laneOf(const Program& program, const Timeline& timeline, const TimeScale& scale,
+                  const std::vector<TaskId>& tasks)
 {
-    Lane lane;
+    LaneShapes lane;
     Runs runs(lane.shapes);
     double busyUntil = scale.left;
     bool halfOpen = false; // the second of a pair comes next
@@ -114,7 +115,7 @@ Lane laneOf(const Program& program, const Timeline& timeline, const TimeScale& s
 
 } // namespace
 
-std::vector<Lane> lanesOf(const Program& program, const Timeline& timeline, const TimeScale& scale, int devices)
+std::vector<LaneShapes> lanesOf(const Program& program, const Timeline& timeline, const TimeScale& scale, int devices)
 {
     std::vector<std::vector<TaskId>> tasksOf(devices);
     const auto add = [&](int device, TaskId id) {
@@ -129,7 +130,7 @@ std::vector<Lane> lanesOf(const Program& program, const Timeline& timeline, cons
         if (isReduction(task.kind) && task.peer != task.device)
             add(task.peer, id);
     }
-    std::vector<Lane> lanes;
+    std::vector<LaneShapes> lanes;
     lanes.reserve(tasksOf.size());
     for (std::vector<TaskId>& tasks : tasksOf) {
         std::stable_sort(tasks.begin(), tasks.end(),

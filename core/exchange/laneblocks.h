@@ -29,12 +29,12 @@ struct LaneShape {
     Op op() const { return static_cast<Op>(colour); }
 };
 
-struct Lane {
+struct LaneShapes {
     std::vector<LaneShape> shapes;               ///< by time
     std::vector<std::pair<double, double>> idle; ///< gaps of at least three pixels, in pixels
 };
 
 /// Lanes of the first `devices` devices. Tasks that were not run or took no time are left out; transfers are not shown.
-std::vector<Lane> lanesOf(const Program& program, const Timeline& timeline, const TimeScale& scale, int devices);
+std::vector<LaneShapes> lanesOf(const Program& program, const Timeline& timeline, const TimeScale& scale, int devices);
 
 } // namespace pipewright

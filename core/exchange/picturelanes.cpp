@@ -47,7 +47,7 @@ struct LabelSizes {
 using LaneForms = std::array<LabelForm, opCount>;
 
 // The longest form that an operation's block of median width has room for: measured blocks vary, predicted ones do not.
-LaneForms formsOf(const Lane& lane, const LabelSizes& sizes)
+LaneForms formsOf(const LaneShapes& lane, const LabelSizes& sizes)
 {
     std::array<std::vector<double>, opCount> widths;
     for (const LaneShape& shape : lane.shapes)
@@ -69,7 +69,7 @@ LaneForms formsOf(const Lane& lane, const LabelSizes& sizes)
     return forms;
 }
 
-LabelSizes sizesOf(const PictureView& view, const Lane& lane, double bandHeight)
+LabelSizes sizesOf(const PictureView& view, const LaneShapes& lane, double bandHeight)
 {
     int highest = 0;
     for (const LaneShape& shape : lane.shapes)
@@ -158,7 +158,7 @@ double insetOf(const PictureBand& band)
 }
 
 void drawLane(const PictureScene& scene, SvgWriter& svg, const PictureBand& band, const PictureView& view,
-              const Lane& lane, double top)
+              const LaneShapes& lane, double top)
 {
     const double inset = insetOf(band);
     const Rectangle ground{0, top + inset, 0, band.laneHeight - 2 * inset};
@@ -203,7 +203,7 @@ void drawLane(const PictureScene& scene, SvgWriter& svg, const PictureBand& band
 }
 
 // Brackets above and below the block, which cross no label.
-void drawPredictedOutlines(const PictureScene& scene, SvgWriter& svg, const PictureBand& band, const Lane& lane,
+void drawPredictedOutlines(const PictureScene& scene, SvgWriter& svg, const PictureBand& band, const LaneShapes& lane,
                            double top)
 {
     const double inset = insetOf(band), outer = std::max(0.5, inset - 2.5);
@@ -255,10 +255,10 @@ void drawIdle(const PictureScene& scene, SvgWriter& svg, const Rectangle& area)
 
 void drawLanes(const PictureScene& scene, SvgWriter& svg, const PictureBand& band, const PictureView& view)
 {
-    const std::vector<Lane> lanes = lanesOf(view.program(), view.shown(), view.scale, band.devices);
-    const std::vector<Lane> outlines =
+    const std::vector<LaneShapes> lanes = lanesOf(view.program(), view.shown(), view.scale, band.devices);
+    const std::vector<LaneShapes> outlines =
         view.outlined ? lanesOf(view.program(), view.panel->prediction->timeline, view.scale, band.devices)
-                      : std::vector<Lane>{};
+                      : std::vector<LaneShapes>{};
     for (int device = 0; device < band.devices; ++device) {
         const double top = band.lanesTop + device * band.laneHeight;
         drawLane(scene, svg, band, view, lanes[device], top);

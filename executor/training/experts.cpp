@@ -26,6 +26,11 @@ kernels::Router routerOf(const ModelShape& shape)
             kind(),        shape.routerNormalised, float(shape.routerScale)};
 }
 
+int expertLayersOf(const ModelShape& shape)
+{
+    return shape.experts > 0 ? std::max(shape.layers - shape.denseLayers, 0) : 0;
+}
+
 Experts::Experts(const ModelShape& shape, int layer, const StageLayout& layout, const ParameterLayout& parameters,
                  int microbatches)
     : m_rows(int(shape.tokens())), m_hidden(int(shape.hidden)), m_ffn(int(shape.expertFfn)),

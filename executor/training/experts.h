@@ -19,6 +19,9 @@ namespace pipewright {
 
 kernels::Router routerOf(const ModelShape& shape);
 
+/// Layers with a mixture of experts.
+int expertLayersOf(const ModelShape& shape);
+
 class Experts {
 public:
     /// `microbatches`: of a step.

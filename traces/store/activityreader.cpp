@@ -227,7 +227,7 @@ void readSmallTables(SQLite::Database& database, StoredActivities& stored)
 /// From kernels only: host calls do not show when the communication ran.
 LinkTransfers readTransfers(SQLite::Database& database, const StoredActivities& stored)
 {
-    std::vector<Communication> communications;
+    std::vector<NcclKernel> communications;
     if (!hasTable(database, "COMMUNICATIONS"))
         return {};
     SQLite::Statement query(database, "SELECT laneId, start, end, collectiveId, groupId, communicator, bytes, peer "
@@ -240,7 +240,7 @@ LinkTransfers readTransfers(SQLite::Database& database, const StoredActivities& 
         const auto lane = static_cast<std::size_t>(query.getColumn(0).getInt64());
         if (lane >= stored.lanes.size() || stored.lanes[lane].kind != TraceLane::Kind::Stream)
             continue;
-        Communication& c = communications.emplace_back();
+        NcclKernel& c = communications.emplace_back();
         c.rank = stored.lanes[lane].rank;
         c.device = stored.lanes[lane].device;
         c.start = storedTime(query.getColumn(1));

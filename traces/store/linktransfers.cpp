@@ -16,18 +16,18 @@ namespace pipewright {
 
 namespace {
 
-using Series = std::vector<Communication>;
+using Series = std::vector<NcclKernel>;
 
 class Pairing {
 public:
-    LinkTransfers run(std::vector<Communication> communications)
+    LinkTransfers run(std::vector<NcclKernel> communications)
     {
         std::stable_sort(communications.begin(), communications.end(),
-                         [](const Communication& a, const Communication& b) { return a.start < b.start; });
+                         [](const NcclKernel& a, const NcclKernel& b) { return a.start < b.start; });
         std::map<std::pair<int, int>, Series> sent, received; // by source and target
         std::map<std::pair<std::string, std::string>, std::map<int, Series>>
             collectives; // by kind and group, then rank
-        for (Communication& c : communications) {
+        for (NcclKernel& c : communications) {
             if (c.collective != "send" && c.collective != "recv") {
                 const std::pair key(c.collective, c.group);
                 collectives[key][c.rank].push_back(std::move(c));
@@ -80,16 +80,16 @@ private:
         if (std::any_of(series.begin(), series.end(), [&](const Series* s) { return s->size() != count; }))
             return;
         for (std::size_t i = 0; i < count; ++i) {
-            const Communication* last = &(*series[0])[i];
+            const NcclKernel* last = &(*series[0])[i];
             Nanoseconds first = last->start, end = last->end;
             for (const Series* of : series) {
-                const Communication& c = (*of)[i];
+                const NcclKernel& c = (*of)[i];
                 first = std::min(first, c.start);
                 end = std::max(end, c.end);
                 if (c.start > last->start)
                     last = &c;
             }
-            const Communication& at = toLast ? (*series.back())[i] : *last;
+            const NcclKernel& at = toLast ? (*series.back())[i] : *last;
             // Clocks that differ a little can put an end before a start.
             m_result.transfers.push_back(
                 {link, at.rank, at.device, last->start, std::max(last->start, end), last->start - first, 0, at.bytes});
@@ -120,7 +120,7 @@ private:
 
 } // namespace
 
-LinkTransfers pairTransfers(std::vector<Communication> communications)
+LinkTransfers pairTransfers(std::vector<NcclKernel> communications)
 {
     return Pairing().run(std::move(communications));
 }

@@ -14,7 +14,7 @@
 namespace pipewright {
 
 /// A kernel of NCCL, as the store's COMMUNICATIONS has it.
-struct Communication {
+struct NcclKernel {
     int rank = 0, device = 0;
     int peer = -1; ///< of a send or receive, as a rank of the whole job
     Nanoseconds start = 0, end = 0;
@@ -44,6 +44,6 @@ struct LinkTransfers {
 };
 
 /// O(n log n).
-LinkTransfers pairTransfers(std::vector<Communication> communications);
+LinkTransfers pairTransfers(std::vector<NcclKernel> communications);
 
 } // namespace pipewright

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "core/workload/transformer.h"
+#include "executor/training/experts.h"
 #include "executor/training/stagemaths.h"
 #include "kernels/reference/decoder.h"
 #include "makers/models.h"

@@ -275,7 +275,7 @@ private Q_SLOTS:
 
     void transfersThatCannotBePairedAreLeftOut()
     {
-        std::vector<Communication> seen;
+        std::vector<NcclKernel> seen;
         const auto add = [&](int rank, const char* what, int peer, Nanoseconds start, Nanoseconds end) {
             seen.push_back({rank, 0, peer, start, end, 100, what, "g"});
         };
