@@ -75,11 +75,11 @@ void readPins(Reading& reading, const Json& pins, Schedule& schedule)
         ObjectReader reader = reading.object(pins[i], fmt::format("/schedule/pins/{}", i));
         std::string text;
         Pin pin;
-        reader.read("block", text, Presence::Required);
+        const bool isText = reader.read("block", text, Presence::Required);
         reader.readDuration("earliest_start", pin.earliestStart, Presence::Required);
         if (const auto block = parseBlock(text))
             pin.block = *block;
-        else if (!text.empty())
+        else if (isText)
             reader.fault("block", "this is not a block", "write operation, stage, dot, microbatch: \"F0.3\"");
         reader.finish();
         schedule.pins.push_back(pin);
@@ -92,7 +92,7 @@ void readPartOrders(Reading& reading, const Json& orders, Schedule& schedule)
     for (std::size_t i = 0; i < std::min(orders.size(), static_cast<std::size_t>(maxBlocks)); ++i) {
         ObjectReader reader = reading.object(orders[i], fmt::format("/schedule/part_orders/{}", i));
         std::string pair, order;
-        reader.read("pair", pair, Presence::Required);
+        const bool isText = reader.read("pair", pair, Presence::Required);
         reader.read("order", order, Presence::Required);
         const std::size_t joint = std::min(pair.find('&'), pair.size());
         const auto first = parseBlock(std::string_view(pair).substr(0, joint));
@@ -100,7 +100,7 @@ void readPartOrders(Reading& reading, const Json& orders, Schedule& schedule)
         PartSequence sequence;
         for (const char which : order)
             sequence.push_back(which == '2');
-        if (!pair.empty() && !(first && second))
+        if (isText && !(first && second))
             reader.fault("pair", "this is no overlapped pair", "write its two blocks: \"F0.3&B7.1\"");
         else if (order.find_first_not_of("12") != std::string::npos
                  || order.size() > static_cast<std::size_t>(2 * maxParts))
@@ -125,11 +125,11 @@ void readTransferOrder(Reading& reading, const Json& pairs, Schedule& schedule)
         ObjectReader reader = reading.object(pairs[i], fmt::format("/schedule/transfer_order/{}", i));
         const auto readTransfer = [&](std::string_view key, Transfer& transfer) {
             std::string text;
-            reader.read(key, text, Presence::Required);
+            const bool isText = reader.read(key, text, Presence::Required);
             const auto read = parseTransfer(text);
             if (read)
                 transfer = *read;
-            else if (!text.empty())
+            else if (isText)
                 reader.fault(
                     key, "this is not a transfer",
                     "write the block that makes the value and the device it goes to: \"F0.3 to 1\"; or a block "

@@ -104,15 +104,16 @@ void ObjectReader::wrongType(std::string_view key, const Json& value, std::strin
     fault(key, fmt::format("\"{}\" is {}", key, describeType(value)), fmt::format("expected {}", expected));
 }
 
-void ObjectReader::read(std::string_view key, std::string& field, Presence presence)
+bool ObjectReader::read(std::string_view key, std::string& field, Presence presence)
 {
     const Json* value = find(key, presence);
     if (!value)
-        return;
+        return false;
     if (value->is_string())
         field = value->get_ref<const std::string&>();
     else
         wrongType(key, *value, "a text in quotes");
+    return value->is_string();
 }
 
 void ObjectReader::read(std::string_view key, bool& field, Presence presence)

@@ -42,7 +42,8 @@ public:
     ObjectReader(const LocatedJson& document, const nlohmann::json& value, std::string pointer,
                  Diagnostics& diagnostics);
 
-    void read(std::string_view key, std::string& field, Presence presence = Presence::Optional);
+    /// Whether there is a text, which may be empty.
+    bool read(std::string_view key, std::string& field, Presence presence = Presence::Optional);
     void read(std::string_view key, bool& field, Presence presence = Presence::Optional);
     void read(std::string_view key, int& field, std::int64_t low, std::int64_t high,
               Presence presence = Presence::Optional);

@@ -133,7 +133,7 @@ Prediction predictMembers(const MemberProgram& members)
     return prediction;
 }
 
-void takeMembersMemory(Prediction& groups, const Prediction& members, const GroupStages& stages)
+void takeMembers(Prediction& groups, const Prediction& members, const GroupStages& stages)
 {
     for (int device = 0; device < std::ssize(groups.program.devices); ++device) {
         const auto fullest = static_cast<std::size_t>(fullestMember(members.program, stages, device));
@@ -144,6 +144,7 @@ void takeMembersMemory(Prediction& groups, const Prediction& members, const Grou
         groups.timeline.memory[own] = members.timeline.memory[fullest];
     }
     groups.memoryOfMembers = true;
+    groups.membersMakespan = members.metrics.makespan;
 }
 
 Prediction predictPlaced(const Design& design)

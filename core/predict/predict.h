@@ -21,6 +21,7 @@ struct Prediction {
     /// Of groups that run member by member: whether the memory (peaks, curves, what stays all the time) is that of each
     /// group's fullest member. Otherwise it is of the groups' own Program, which only estimates it.
     bool memoryOfMembers = false;
+    Nanoseconds membersMakespan = 0; ///< with that: of what the members run, which metrics and timeline only estimate
 };
 
 /// Throws Error with every diagnostic when the design cannot run. O(blocks).
@@ -54,7 +55,8 @@ std::optional<OutlinedPrediction> predictSteady(const Design& design, Curves cur
 /// that of the groups, whose blocks are as long as their slowest members'.
 Prediction predictMembers(const MemberProgram& members);
 
-/// Of every device of a design's own prediction the memory of its group's fullest member. O(samples of those).
-void takeMembersMemory(Prediction& groups, const Prediction& members, const GroupStages& stages);
+/// Of every device of a design's own prediction the memory of its group's fullest member, and the members' makespan.
+/// O(samples of those).
+void takeMembers(Prediction& groups, const Prediction& members, const GroupStages& stages);
 
 } // namespace pipewright

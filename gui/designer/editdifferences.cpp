@@ -56,7 +56,13 @@ EditDifferences::Numbers EditDifferences::numbersOf(const Prediction& prediction
     std::optional<Bytes> peak;
     if (!isMemoryPending(m_document.design(), prediction))
         peak = fullest >= 0 ? metrics.devices[fullest].peakBytes : 0;
-    return {metrics.makespan, metrics.rateMakespan, peak, fullest, prediction.transfers, m_document.unplaced().empty()};
+    return {metrics.makespan,
+            prediction.memoryOfMembers ? std::optional(prediction.membersMakespan) : std::nullopt,
+            metrics.rateMakespan,
+            peak,
+            fullest,
+            prediction.transfers,
+            m_document.unplaced().empty()};
 }
 
 void EditDifferences::remember()
@@ -107,10 +113,11 @@ void EditDifferences::refresh()
     if (m_dragging && !m_preview) {
         // Rows keep their positions, since legal and illegal places alternate during a drag.
         const QString dash = QStringLiteral("–"), source = tr("Nothing would change, or it cannot be dropped here");
-        m_facts->setFacts({{tr("makespan"), dash, source, Tone::Dim},
-                           {tr("bubble"), dash, source, Tone::Dim},
-                           {tr("peak memory"), dash, source, Tone::Dim},
-                           {tr("transfers"), dash, source, Tone::Dim}});
+        std::vector<Fact> facts;
+        for (const QString& name : {tr("makespan"), tr("members"), tr("bubble"), tr("peak memory"), tr("transfers")})
+            if (name != tr("members") || (m_document.prediction() && m_document.prediction()->memoryOfMembers))
+                facts.push_back({name, dash, source, Tone::Dim});
+        m_facts->setFacts(facts);
         m_name->setText(tr("if dropped here"));
         m_name->show();
         Q_EMIT changed();
@@ -129,8 +136,10 @@ void EditDifferences::refresh()
     m_name->setVisible(!m_name->text().isEmpty());
     const QString source = m_preview ? tr("Predicted, if dropped now, against the present state")
                                      : tr("Predicted, against the state before the edit");
-    const double makespan =
-        before->makespan > 0 ? double(after->makespan - before->makespan) / double(before->makespan) : 0;
+    const auto shareOf = [](Nanoseconds old, Nanoseconds now) { return old > 0 ? double(now - old) / double(old) : 0; };
+    const double makespan = shareOf(before->makespan, after->makespan);
+    const bool areMembersKnown = before->members && after->members;
+    const double members = areMembersKnown ? shareOf(*before->members, *after->members) : 0;
     const bool known = before->peak && after->peak;
     const Bytes peak = known ? *after->peak - *before->peak : 0;
     const std::int64_t transfers = after->transfers - before->transfers;
@@ -138,22 +147,29 @@ void EditDifferences::refresh()
     // With different blocks the amount of work differs, so numbers are not comparable.
     const bool comparable = before->complete && after->complete;
     if (comparable)
-        m_changes = Changes{makespan, bubble, peak};
+        m_changes = Changes{makespan, bubble, members, peak};
     const auto tone = [comparable](double difference) { return comparable ? lessIsGood(difference) : Tone::Dim; };
-    m_facts->setFacts({
-        {tr("makespan"), signedPercent(makespan), source, tone(makespan)},
-        {tr("bubble"), signedPoints(bubble), source, tone(bubble)},
-        known ? Fact{tr("peak memory"), signedSize(peak),
-                     source + tr(" (%1)").arg(deviceLabel(m_document.design(), after->peakDevice)), tone(double(peak))}
-              : unknownPeak(m_preview && !after->peak
-                                ? pendingUntilDrop()
-                                : m_document.pendingMemory().value_or(PendingMemory{
-                                    QStringLiteral("–"), tr("It was not worked out yet when the edit was made")})),
-        {tr("transfers"),
-         transfers == 0 ? tr("unchanged")
-                        : QStringLiteral("%1%2").arg(transfers > 0 ? "+" : "\u2212").arg(std::abs(transfers)),
-         source, tone(double(transfers))},
-    });
+    std::vector<Fact> facts{{tr("makespan"), signedPercent(makespan), source, tone(makespan)}};
+    if (areMembersKnown)
+        facts.push_back({tr("members"), signedPercent(members),
+                         source + tr(": the makespan of what the members of the groups run"), tone(members)});
+    facts.push_back({tr("bubble"), signedPoints(bubble), source, tone(bubble)});
+    if (known)
+        facts.push_back({tr("peak memory"), signedSize(peak),
+                         source + tr(" (%1)").arg(deviceLabel(m_document.design(), after->peakDevice)),
+                         tone(double(peak))});
+    else
+        facts.push_back(
+            unknownPeak(m_preview && !after->peak
+                            ? pendingUntilDrop()
+                            : m_document.pendingMemory().value_or(PendingMemory{
+                                QStringLiteral("–"), tr("It was not worked out yet when the edit was made")})));
+    facts.push_back({tr("transfers"),
+                     transfers == 0
+                         ? tr("unchanged")
+                         : QStringLiteral("%1%2").arg(transfers > 0 ? "+" : "\u2212").arg(std::abs(transfers)),
+                     source, tone(double(transfers))});
+    m_facts->setFacts(facts);
     Q_EMIT changed();
 }
 

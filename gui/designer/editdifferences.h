@@ -24,11 +24,12 @@ public:
     /// A drag in progress, and its prediction, or null when there is none.
     void setPreview(bool dragging, const Prediction* preview);
     const FactList& facts() const { return *m_facts; }
-    /// The same in numbers, each new less old: makespan as a share of the old, bubble as a share. Nullopt without an
+    /// The same in numbers, each new less old: makespans as a share of the old, bubble as a share. Nullopt without an
     /// edit, or when blocks are unplaced before or after it, as the numbers are then not comparable.
     struct Changes {
         double makespan = 0, bubble = 0;
-        Bytes peak = 0; ///< 0, too, while it is not known
+        double members = 0; ///< the makespan of groups' members; 0, too, while it is not known
+        Bytes peak = 0;     ///< as that
     };
     const std::optional<Changes>& changes() const { return m_changes; }
 
@@ -38,6 +39,7 @@ Q_SIGNALS:
 private:
     struct Numbers {
         Nanoseconds makespan = 0;
+        std::optional<Nanoseconds> members; ///< what they take; none: no groups, or it is not known yet
         double bubble = 0;
         std::optional<Bytes> peak; ///< none: it is not known yet
         int peakDevice = -1;

@@ -78,7 +78,7 @@ void NumberBar::showChange(const QString& name, const QString& text, double diff
     shown.change->setText(difference == 0 ? QString() : text);
     shown.change->setAccessibleName(name + QStringLiteral(": ") + text);
     shown.change->setToolTip(tr("Against the state before this edit"));
-    shown.changeTone = difference < 0 ? Tone::Good : Tone::Bad; // of all three less is better
+    shown.changeTone = difference < 0 ? Tone::Good : Tone::Bad; // less is better
     setTone(shown.change, shown.changeTone);
 }
 
@@ -89,6 +89,7 @@ void NumberBar::setChanges(const std::optional<EditDifferences::Changes>& change
         return std::abs(share) < 0.0005 ? 0 : share;
     }; // less is written as 0.0
     showChange(tr("makespan"), signedPercent(shown.makespan), worthSaying(shown.makespan));
+    showChange(tr("members"), signedPercent(shown.members), worthSaying(shown.members));
     showChange(tr("bubble"), signedPoints(shown.bubble), worthSaying(shown.bubble));
     showChange(tr("peak"), signedSize(shown.peak), static_cast<double>(shown.peak));
     showRight();
@@ -110,8 +111,10 @@ void NumberBar::showDesign(const Design& design, const Prediction* prediction, d
     if (!overlay)
         side = Side::Predicted;
     if (!prediction) {
-        for (const QString& name : {tr("makespan"), tr("bubble"), tr("peak"), tr("throughput"), tr("MFU"), tr("moved")})
-            set(name, QStringLiteral("–"), tr("No prediction: the placed blocks cannot run"));
+        for (const QString& name :
+             {tr("makespan"), tr("members"), tr("bubble"), tr("peak"), tr("throughput"), tr("MFU"), tr("moved")})
+            set(name, name == tr("members") ? QString() : QStringLiteral("–"),
+                tr("No prediction: the placed blocks cannot run"));
         m_evaluated = tr("%1 blocks · not evaluated")
                           .arg(QLocale(QLocale::English).toString(qlonglong(design.schedule.blocks())));
         showRight();
@@ -132,6 +135,14 @@ void NumberBar::showDesign(const Design& design, const Prediction* prediction, d
         overlay ? tr("%1; %2.").arg(sideName(side), comparedText(measured, metrics.makespan)) : tr("predicted.");
     set(tr("makespan"), complete ? makespan : tr("%1 so far").arg(makespan),
         tr("First start to last end of one step, %1\n%2").arg(which, source));
+    set(tr("members"),
+        prediction->memoryOfMembers ? durationText(prediction->membersMakespan)
+        : pending                   ? pending->words
+                                    : QString(),
+        tr("Makespan of what the members of the groups run, predicted. They wait for each other at\n"
+           "collectives only, so it is never longer than that of the groups' blocks, which are as long as\n"
+           "their slowest member's parts.\n%1")
+            .arg(source));
     const QString unfinished = tr("Known once every block has a place");
     if (!complete)
         set(tr("bubble"), QStringLiteral("–"), unfinished);

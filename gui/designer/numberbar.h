@@ -24,7 +24,7 @@ public:
     void showDesign(const Design& design, const Prediction* prediction, double evaluationMilliseconds,
                     bool complete = true, const Document::Overlay* overlay = nullptr, Side side = Side::Predicted,
                     const std::optional<PendingMemory>& pending = {});
-    /// The changes of makespan, bubble and peak by the last edit or the current drag; nullopt: none.
+    /// The changes of makespan, members, bubble and peak by the last edit or the current drag; nullopt: none.
     void setChanges(const std::optional<EditDifferences::Changes>& changes);
     /// Result of the last run's gradient check; empty text hides the badge.
     void setGradients(const QString& text, bool good, const QString& source);

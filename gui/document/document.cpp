@@ -398,7 +398,7 @@ void Document::setMembers(const std::shared_ptr<const Design>& of, const MemberP
         return;
     auto known = std::make_shared<Prediction>(*prediction());
     known->timeline.memory.resize(known->program.devices.size());
-    takeMembersMemory(*known, members.prediction, members.stages->stages);
+    takeMembers(*known, members.prediction, members.stages->stages);
     m_outcome->before = std::exchange(m_outcome->prediction, std::move(known));
     m_outcome->ranges.reset();
     if (m_overlay) {

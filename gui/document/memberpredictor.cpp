@@ -84,7 +84,7 @@ Prediction MemberPredictor::predictPlaced(const Design& design, Patience patienc
         return prediction;
     const bool isComplete = unplacedBlocks(design.schedule).empty();
     const auto take = [&](const Members& found) {
-        takeMembersMemory(prediction, found.prediction, found.stages->stages);
+        takeMembers(prediction, found.prediction, found.stages->stages);
     };
     try {
         if (!isComplete) {

@@ -76,10 +76,8 @@ struct Name {
     }
     QString operator()(const MoveCollective& request) const
     {
-        return (request.later ? tr("Move collective %1 of %2 behind what its group sends")
-                              : tr("Move collective %1 of %2 before what its group sends"))
-            .arg(request.collective.collective + 1)
-            .arg(blockText(request.collective.producer));
+        return (request.later ? tr("Move %1 behind what its group sends") : tr("Move %1 before what its group sends"))
+            .arg(QString::fromStdString(textOf(request.collective)));
     }
     QString operator()(const FreeTransfer& request) const
     {

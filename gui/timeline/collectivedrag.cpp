@@ -37,6 +37,13 @@ void CollectiveDrag::move(const QMouseEvent& event)
             m_later ? d.members.sentBetween(m_device, start, time) : d.members.sentBetween(m_device, time, start);
     d.view.viewport()->setCursor(Qt::ClosedHandCursor);
     d.overlay.setCursor(m_at);
+    const MoveCollective moved{collective(), m_passed, m_later};
+    if (m_passed.empty())
+        d.drop.clear();
+    else if (!d.drop.plan() || d.drop.plan()->request != EditRequest(moved))
+        d.drop.holdCollective(moved, (m_later ? TimelineView::tr("%1 after %2") : TimelineView::tr("%1 before %2"))
+                                         .arg(d.transfers.name(moved.collective),
+                                              d.transfers.name(m_later ? m_passed.back() : m_passed.front())));
     d.overlay.update();
 }
 
@@ -46,16 +53,11 @@ void CollectiveDrag::addTo(OverlayContent& content) const
         return;
     const QRectF area = d.lanes.places().members(m_device);
     content.caret = QLineF(m_at.x(), area.top(), m_at.x(), area.bottom());
-    content.legal = !m_passed.empty();
-    if (m_passed.empty())
-        content.title = m_part.collective ? TimelineView::tr("its group sends nothing in between")
-                                          : TimelineView::tr("a part moves with its block");
-    else
-        content.title =
-            (m_later ? TimelineView::tr("collective %1 of %2 behind %3")
-                     : TimelineView::tr("collective %1 of %2 before %3"))
-                .arg(m_part.index + 1)
-                .arg(blockText(m_part.block), d.transfers.name(m_later ? m_passed.back() : m_passed.front()));
+    if (d.drop.plan()) // which says more
+        return;
+    content.legal = false;
+    content.title = m_part.collective ? TimelineView::tr("its group sends nothing in between")
+                                      : TimelineView::tr("a part moves with its block");
 }
 
 void CollectiveDrag::release(const QMouseEvent&)
@@ -64,8 +66,10 @@ void CollectiveDrag::release(const QMouseEvent&)
     d.overlay.update();
     if (!m_moving)
         return;
-    if (m_part.collective)
-        d.document.applyLater({MoveCollective{{m_part.block, 0, m_part.index}, m_passed, m_later}});
+    if (d.drop.plan())
+        d.drop.commit();
+    else if (m_part.collective)
+        d.document.applyLater({MoveCollective{collective(), m_passed, m_later}}); // which says why not
     else
         Q_EMIT d.view.editRefused(
             TimelineView::tr("A member's part moves with its block: drag %1 in the lane above, or "

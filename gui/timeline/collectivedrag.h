@@ -23,6 +23,8 @@ public:
     bool plansBlock() const override { return false; }
 
 private:
+    Transfer collective() const { return {m_part.block, 0, m_part.index}; }
+
     const int m_device;
     const MemberForecast::Part m_part;
     const QPoint m_pressedAt;

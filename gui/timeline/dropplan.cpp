@@ -152,30 +152,32 @@ QString describeChange(const Design& design, const Prediction& before, const Pre
     const QLocale locale = QLocale::c();
     const auto sign = [](double value) { return value < 0 ? QStringLiteral("−") : QStringLiteral("+"); };
     QString result;
-    if (before.metrics.makespan == after.metrics.makespan) {
+    const bool ofMembers = before.memoryOfMembers && after.memoryOfMembers; // who run it
+    const Nanoseconds step = ofMembers ? before.membersMakespan : before.metrics.makespan;
+    const Nanoseconds change = (ofMembers ? after.membersMakespan : after.metrics.makespan) - step;
+    if (change == 0) {
         result = TimelineView::tr("step unchanged");
-    } else if (before.metrics.makespan > 0) {
-        const double percent = 100.0 * static_cast<double>(after.metrics.makespan - before.metrics.makespan)
-                               / static_cast<double>(before.metrics.makespan);
+    } else if (step > 0) {
+        const double percent = 100.0 * static_cast<double>(change) / static_cast<double>(step);
         result = TimelineView::tr("step %1%2\u00a0%").arg(sign(percent), locale.toString(std::abs(percent), 'f', 1));
     }
     if (isMemoryPending(design, before) || isMemoryPending(design, after))
         return result + TimelineView::tr(", memory after the drop");
     // The largest increase is shown; only where nothing grows the largest decrease.
     int device = -1;
-    Bytes change = 0;
+    Bytes grown = 0;
     const std::size_t devices = std::min(before.metrics.devices.size(), after.metrics.devices.size());
     for (std::size_t i = 0; i < devices; ++i) {
         const Bytes difference = after.metrics.devices[i].peakBytes - before.metrics.devices[i].peakBytes;
-        if (change <= 0 ? difference > 0 || difference < change : difference > change) {
-            change = difference;
+        if (grown <= 0 ? difference > 0 || difference < grown : difference > grown) {
+            grown = difference;
             device = static_cast<int>(i);
         }
     }
     if (device < 0)
         return result + TimelineView::tr(", memory unchanged");
     result += TimelineView::tr(", peak %1%2 on %3")
-                  .arg(sign(static_cast<double>(change)), sizeText(std::abs(change)), deviceLabel(design, device));
+                  .arg(sign(static_cast<double>(grown)), sizeText(std::abs(grown)), deviceLabel(design, device));
     const Bytes limit = device < std::ssize(design.cluster.devices) ? design.cluster.devices[device].memory : 0;
     if (limit > 0 && after.metrics.devices[device].peakBytes > limit)
         result += TimelineView::tr(", over its %1").arg(sizeText(limit));

@@ -70,8 +70,8 @@ QString nameOfPlace(const Design& design, int device, int index, const Block& bl
 void finishExactly(const Design& design, const Prediction* present, MemberPredictor& members,
                    MemberPredictor::Patience patience, DropPlan& plan);
 
-/// "step −2.1 %, peak +1.2 GiB on GPU 0": a predicted result against the present one, differences signed. `design` is
-/// either's: of the same devices.
+/// "step −2.1 %, peak +1.2 GiB on GPU 0": a predicted result against the present one, differences signed; the step of
+/// groups' members where both know it. `design` is either's: of the same devices.
 QString describeChange(const Design& design, const Prediction& before, const Prediction& after);
 /// A diagnostic list as text for people: the first error's fault, and its hint in `hint` when given.
 QString explain(const Diagnostics& diagnostics, QString* hint = nullptr);

@@ -316,6 +316,21 @@ DropPlan DropPlanner::planTransfer(const Transfer& transfer, const MoveTransfer&
     return plan;
 }
 
+DropPlan DropPlanner::planCollective(const MoveCollective& move, const QString& title)
+{
+    DropPlan plan;
+    plan.request = move;
+    plan.block = move.collective.producer;
+    plan.title = title;
+    if (!isLarge() || !m_document.prediction()) {
+        decideExactly(plan);
+        return plan;
+    }
+    later(plan);
+    plan.pending = plan.legal = plan.changes = true;
+    return plan;
+}
+
 /// What keeps the block at `position` from going one further than it may. The same keeps it from going on, and however
 /// far the cursor is away, it is looked for next to the range, and once.
 const Diagnostics& DropPlanner::whyNotBeyond(int device, int position, bool later)

@@ -36,10 +36,15 @@ public:
     /// A plan for a transfer's other place in its device's list. Of a large design only the data is asked whether that
     /// can be, once per transfer; the rest is worked out when the cursor rests, or for the drop.
     DropPlan planTransfer(const Transfer& transfer, const MoveTransfer& move, const QString& title);
+    /// The same for a collective of a group's members. Of a large design all is worked out when the cursor rests.
+    DropPlan planCollective(const MoveCollective& move, const QString& title);
     /// What to commit for a plan; worked out now if it was not before.
     Document::Edit editOf(const DropPlan& plan) const;
     /// A plan that takes long to be made an edit of: Document::applyLater() does.
-    static bool isSlow(const DropPlan& plan) { return plan.pending && plan.is<RippleBlock>(); }
+    static bool isSlow(const DropPlan& plan)
+    {
+        return plan.pending && (plan.is<RippleBlock>() || plan.is<MoveCollective>());
+    }
     /// No plan is asked for any more: what is under way is dropped.
     void stop();
     /// The design has changed: whatever was prepared for it goes. No plan made before may be used any more.

@@ -62,6 +62,11 @@ void DropSession::holdTransfer(const Transfer& transfer, const MoveTransfer& mov
     set(m_planner.planTransfer(transfer, move, title));
 }
 
+void DropSession::holdCollective(const MoveCollective& move, const QString& title)
+{
+    set(m_planner.planCollective(move, title));
+}
+
 void DropSession::set(std::optional<DropPlan> next)
 {
     const bool samePlace = m_plan && next && m_plan->isSamePlace(*next);

@@ -31,6 +31,7 @@ public:
     void hold(const Block& block, QPoint position, Qt::KeyboardModifiers modifiers);
     void holdOrder(const Block& block, ReorderDevice order);
     void holdTransfer(const Transfer& transfer, const MoveTransfer& move, const QString& title);
+    void holdCollective(const MoveCollective& move, const QString& title);
     void clear() { set(std::nullopt); }
     bool commit(); ///< true when the Document changed
     void scheduleChanged();

@@ -162,11 +162,10 @@ QString MemberLanes::text(int device, const Rect& rect) const
         part.waited > 0
             ? memberWords(", after %1 of waiting for member %2").arg(durationText(part.waited)).arg(part.slowest)
             : QString();
-    return memberWords("%1, collective %2 of %3 of %4, on %5: %6%7, predicted")
-        .arg(collectiveText(part.kind))
-        .arg(part.index + 1)
+    return memberWords("%1 (%2, of %3), on %4: %5%6, predicted")
+        .arg(collectiveText(part.kind), QString::fromStdString(textOf({part.block, 0, part.index})))
         .arg(part.count)
-        .arg(block, of, time, waited);
+        .arg(of, time, waited);
 }
 
 QString MemberLanes::rowText(int device, int member) const

@@ -198,13 +198,20 @@ void TimelineEdits::reorder(const ReorderDevice& order)
 
 // ---- Transfers ------------------------------------------------------------------------------------
 
+std::optional<std::pair<int, Transfer>> TimelineEdits::transferToMove()
+{
+    auto selected = m.selection.transfer();
+    if (selected && !(m.hand.left && m.hand.left->dependsOnDesign()))
+        return selected;
+    Q_EMIT m_view.editRefused(tr("Select a transfer, or a block that sends one"));
+    return std::nullopt;
+}
+
 void TimelineEdits::moveTransferBy(int places)
 {
-    const auto selected = m.selection.transfer();
-    if (!selected || (m.hand.left && m.hand.left->dependsOnDesign())) {
-        Q_EMIT m_view.editRefused(tr("Select a transfer, or a block that sends one"));
+    const auto selected = transferToMove();
+    if (!selected)
         return;
-    }
     const auto [device, transfer] = *selected;
     const std::vector<IssuedTransfer> list = m.transfers.of(device);
     const auto at = std::find_if(list.begin(), list.end(),
@@ -226,11 +233,9 @@ void TimelineEdits::moveTransferBy(int places)
 
 void TimelineEdits::moveCollectivePast(bool later)
 {
-    const auto selected = m.selection.transfer();
-    if (!selected || (m.hand.left && m.hand.left->dependsOnDesign())) {
-        Q_EMIT m_view.editRefused(tr("Select a transfer, or a block that sends one"));
+    const auto selected = transferToMove();
+    if (!selected)
         return;
-    }
     const auto [device, transfer] = *selected;
     const std::optional<Transfer> collective = m.members.collectiveBeside(device, transfer, later);
     if (!collective) {

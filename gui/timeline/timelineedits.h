@@ -9,6 +9,7 @@
 #include <QPoint>
 
 #include <optional>
+#include <utility>
 
 namespace pipewright {
 
@@ -60,7 +61,8 @@ public:
 
 private:
     void exchangeHalves(bool split);
-    bool moveGroup(int places); ///< false when the selection stands alone on its device
+    std::optional<std::pair<int, Transfer>> transferToMove(); ///< none: it said why
+    bool moveGroup(int places);                               ///< false when the selection stands alone on its device
     void reorder(const ReorderDevice& order);
 
     TimelineView& m_view;

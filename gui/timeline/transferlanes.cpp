@@ -135,6 +135,8 @@ std::optional<std::size_t> TransferLanes::Chips::at(QPointF position) const
 
 QString TransferLanes::name(const Transfer& transfer) const
 {
+    if (transfer.isCollective())
+        return QString::fromStdString(textOf(transfer)); // as it is stated in a file
     if (transfer.isHostCopy())
         return (transfer.destination == Transfer::toHost ? transferWords("%1 to the host's memory")
                                                          : transferWords("%1 from the host's memory"))

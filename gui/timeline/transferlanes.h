@@ -34,7 +34,7 @@ public:
     /// What a device issues, in order; made when first asked for. Empty without a prediction.
     const std::vector<IssuedTransfer>& of(int device) const;
     bool isStated(const Transfer& transfer) const; ///< the schedule says something about its order
-    QString name(const Transfer& transfer) const;  ///< "F0.1 to GPU 1"
+    QString name(const Transfer& transfer) const;  ///< "F0.1 to GPU 1", "B0.1 collective 2"
     /// "GPU 0 sends F0.1 to GPU 1 as number 2 of 16: …", with its times in the timeline.
     QString text(int device, std::size_t index, const Timeline& times) const;
 

@@ -156,6 +156,24 @@ std::string whyNot(const Maths&, const Call& call)
     return whyNot(call);
 }
 
+/// What cuBLASLt or cuDNN says of a failure, and what the GPU says: one that is lost fails whatever is called next, and
+/// these libraries say no more than that. Empty: they did not fail.
+std::string libraryFailure(Maths& maths)
+{
+    std::string failure = maths.products.takeFailure();
+    if (failure.empty())
+        failure = maths.fused.takeFailure();
+    if (failure.empty())
+        return failure;
+    const cudaError_t code = cudaStreamQuery(maths.context.stream); // a capture that has failed may be asked this
+    if (code != cudaSuccess && code != cudaErrorNotReady && code != cudaErrorStreamCaptureUnsupported) {
+        check(code);
+        failure += std::string(" (") + lastError() + ")";
+    }
+    cudaGetLastError();
+    return failure;
+}
+
 int compute(void* handle, int32_t operation, const void* call, int64_t bytes, uint32_t stored)
 {
     Maths& maths = *static_cast<Maths*>(handle);
@@ -175,9 +193,7 @@ int compute(void* handle, int32_t operation, const void* call, int64_t bytes, ui
         return fault("operation " + std::to_string(operation) + " of " + std::to_string(bytes)
                      + " bytes is not known: the plugin is of another build");
     if (refusal.empty())
-        refusal = maths.products.takeFailure();
-    if (refusal.empty())
-        refusal = maths.fused.takeFailure();
+        refusal = libraryFailure(maths);
     maths.note = maths.products.takeNote();
     maths.attentionNote = maths.fused.takeNote();
     return refusal.empty() ? issued() : fault(std::move(refusal));

@@ -289,6 +289,12 @@ private slots:
             "design.json:11: error: device 1, position 0: \"F1-0\" is not a block");
         row("a block that is no text", "\"F1.0\"", "7",
             "design.json:11: error: device 1, position 0: 7 is not a block");
+        const char* const pin = "[0, 1], \"pins\": [{\"block\": \"\", \"earliest_start\": \"1us\"}]";
+        row("a pin of nothing", "[0, 1]", pin, "design.json:7: error: this is not a block");
+        const char* const pair = "[0, 1], \"part_orders\": [{\"pair\": \"\", \"order\": \"12\"}]";
+        row("an order of nothing's parts", "[0, 1]", pair, "design.json:7: error: this is no overlapped pair");
+        const char* const order = "[0, 1], \"transfer_order\": [{\"transfer\": \"\", \"before\": \"F0.1 to 1\"}]";
+        row("an order of no transfer", "[0, 1]", order, "design.json:7: error: this is not a transfer");
         row("stage out of range", "\"B0.0\"", "\"B2.0\"",
             "design.json:10: error: device 0, position 1: B2.0 is of stage 2, but there are 2 stages");
         row("order is no list", "[\"F1.0\", \"B1.0\"]", "\"F1.0\"",

@@ -45,6 +45,11 @@ std::vector<Bytes> allocatedBy(const Design& design)
     return run.shownOf(peaks);
 }
 
+Nanoseconds makespanOf(const Design& design)
+{
+    return predictMembers(GroupRun(design, true).members).metrics.makespan;
+}
+
 std::vector<Bytes> peaksOf(const Prediction& prediction)
 {
     std::vector<Bytes> peaks;
@@ -98,6 +103,8 @@ private Q_SLOTS:
         QCOMPARE(peaksOf(*document.prediction()), due);
         const Bytes most = *std::max_element(due.begin(), due.end());
         QVERIFY2(fixture.peak().startsWith(sizeText(most)), qPrintable(fixture.peak()));
+        QCOMPARE(fixture.window.numbers().value(QStringLiteral("members")),
+                 durationText(makespanOf(document.design())));
         const auto headers = laneHeaders(document.design(), document.prediction());
         for (std::size_t d = 0; d < due.size(); ++d) {
             QVERIFY2(headers[d].memory.contains(sizeText(due[d])), qPrintable(headers[d].memory));
@@ -142,6 +149,11 @@ private Q_SLOTS:
         QCOMPARE(facts.value(QStringLiteral("peak memory")),
                  signedSize(*std::max_element(expected.begin(), expected.end())
                             - *std::max_element(before.begin(), before.end())));
+        const auto old = static_cast<double>(makespanOf(document.design())),
+                   now = static_cast<double>(makespanOf(fixture.window.timeline().previewDesign()));
+        QVERIFY(now != old); // the block is moved out of its order
+        QCOMPARE(facts.value(QStringLiteral("members")), signedPercent((now - old) / old));
+        QCOMPARE(fixture.window.numbers().change(QStringLiteral("members")), signedPercent((now - old) / old));
         fixture.send(QEvent::MouseButtonRelease, {}, Qt::NoButton);
         QTest::keyClick(&fixture.window.timeline(), Qt::Key_Escape);
     }

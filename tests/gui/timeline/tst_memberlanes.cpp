@@ -154,14 +154,14 @@ private Q_SLOTS:
         const Nanoseconds before = sent();
         QVERIFY(before >= last.end);
         const Nanoseconds span = before - last.start;
+        Nanoseconds promised = -1; // by the preview, before the drop
         const auto drag = [&](const MemberForecast::Part& part, bool later, int pixels = 0) {
             const Nanoseconds end = part.end + 3 * span, start = std::min(part.start, sent()); // of what is passed
             view.showRange(start - (end - start) / 20, end);
-            const QString name = (part.collective ? QStringLiteral("collective %1 of") : QStringLiteral("Part %1 of"))
-                                     .arg(part.index + 1);
+            const QString name = part.collective ? QStringLiteral("(B1.3 collective %1, of").arg(part.index)
+                                                 : QStringLiteral("Part %1 of").arg(part.index + 1);
             for (const auto& [rect, text] : view.visibleMemberParts(1)) {
-                if (!text.contains(name)
-                    || !text.contains(part.collective ? QLatin1String("of B1.3, on") : QLatin1String("of B1.3 on")))
+                if (!text.contains(name) || !(part.collective || text.contains(QLatin1String("of B1.3 on"))))
                     continue;
                 const QPoint from = rect.center().toPoint();
                 const int edge = later ? view.viewport()->width() - 5 : TimelineView::plotLeft() + 5;
@@ -169,6 +169,7 @@ private Q_SLOTS:
                 stage.press(from);
                 stage.move((from + to) / 2);
                 stage.move(to);
+                promised = view.preview() ? view.preview()->membersMakespan : -1;
                 stage.release(to);
                 return true;
             }
@@ -178,6 +179,7 @@ private Q_SLOTS:
         QTRY_COMPARE(stated(), (std::vector<TransferPrecedence>{{gradient, {gradient.producer, 0, last.index}}}));
         QVERIFY(arrived(stage));
         QVERIFY(sent() < before);
+        QCOMPARE(promised, view.memberForecast().members()->makespan);
         // Back again, and undone.
         QVERIFY(drag(find(true), false));
         QTRY_VERIFY(stated().empty());
@@ -191,6 +193,7 @@ private Q_SLOTS:
         QVERIFY(drag(find(false), true));
         QCOMPARE(refused.count(), 1);
         QVERIFY(refused.takeFirst().front().toString().contains(QStringLiteral("moves with its block")));
+        QCOMPARE(promised, Nanoseconds{-1});
         QVERIFY(drag(find(true), false, 30));
         QTRY_COMPARE(refused.count(), 1);
         QVERIFY(refused.front().front().toString().contains(QStringLiteral("sends nothing in between")));

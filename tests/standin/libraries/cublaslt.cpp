@@ -426,9 +426,9 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t description
                               result,
                               inner,
                               product};
-    const Launched launched = launchByDriver(
+    const bool isLaunched = launchByDriver(
         *stream, stored || narrow ? "sm90_gemm_bf16_stand_in" : "sm90_gemm_f32_stand_in", [work] { multiply(work); });
-    return launched == Launched::Yes ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_EXECUTION_FAILED;
+    return isLaunched ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_EXECUTION_FAILED;
 }
 
 } // extern "C"

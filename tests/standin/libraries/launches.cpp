@@ -24,22 +24,20 @@ void pushActivity(Stream& stream, Activity activity, std::function<void()> body)
     });
 }
 
-Launched launchKernel(Stream& stream, std::string name, std::function<void()> body)
+bool launchKernel(Stream& stream, std::string name, std::function<void()> body)
 {
     // CUDA C++ Programming Guide, "Stream and Event Behavior": "A kernel launch will fail if it is issued to a stream
     // that is not associated to the current device".
     if (stream.device != currentDevice())
-        return Launched::WrongDevice;
-    if (failsNow("launch"))
-        return Launched::OutOfResources;
+        return false;
     count("kernels");
     if (failsNow("lost"))
         body = [device = stream.device] { lose(device); };
     pushActivity(stream, {.kind = Activity::Kernel, .name = std::move(name)}, std::move(body));
-    return Launched::Yes;
+    return true;
 }
 
-Launched launchByDriver(Stream& stream, std::string name, std::function<void()> body)
+bool launchByDriver(Stream& stream, std::string name, std::function<void()> body)
 {
     const Call call(Domain::Driver, "cuLaunchKernelEx");
     return launchKernel(stream, std::move(name), std::move(body));

@@ -8,10 +8,9 @@
 namespace standin {
 
 /// A kernel of a library or of the program. False: it cannot be launched, for the stream is none of the current GPU's.
-enum class Launched { Yes, WrongDevice, OutOfResources };
-Launched launchKernel(Stream& stream, std::string name, std::function<void()> body);
+bool launchKernel(Stream& stream, std::string name, std::function<void()> body);
 /// What cuBLASLt does: a launch by the driver's call, seen as that.
-Launched launchByDriver(Stream& stream, std::string name, std::function<void()> body);
+bool launchByDriver(Stream& stream, std::string name, std::function<void()> body);
 void pushActivity(Stream& stream, Activity activity, std::function<void()> body);
 
 } // namespace standin

@@ -3,10 +3,10 @@
 // faults counted, and things still held, written as JSON when the process ends. Settings come from the environment:
 // PIPEWRIGHT_STANDIN_GPUS, _MULTIPROCESSORS, _CAPABILITY ("9.0"), _MEMORY (bytes), _DRIVER (13000), _PEERS (0: none),
 // _SEED, _DELAY (most microseconds that a stream dawdles before an operation), _REPORT (a file: ".PID" is appended),
-// _FAIL (a list by commas of WHAT:NUMBER: the NUMBERth of allocate, launch, product, green, cupti fails; untimed, a
-// record has no time; lost, a kernel takes its GPU along; from that one on: wrong, products are wrong; nccl, no
-// operation of NCCL ends; overlap, slices are not apart; nowait, streams do not wait for events; linger, a call of NCCL
-// stays until another thread calls with its communicator).
+// _FAIL (a list by commas of WHAT:NUMBER: the NUMBERth of allocate, launch (of the program's own kernels), product,
+// green, cupti fails; untimed, a record has no time; lost, a kernel takes its GPU along; from that one on: wrong,
+// products are wrong; nccl, no operation of NCCL ends; overlap, slices are not apart; nowait, streams do not wait for
+// events; linger, a call of NCCL stays until another thread calls with its communicator).
 #pragma once
 
 #include <cstddef>

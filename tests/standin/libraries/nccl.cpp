@@ -231,12 +231,12 @@ ncclResult_t launch(std::vector<Transfer> transfers)
         count("kernels of NCCL");
         const std::shared_ptr<Group> group = communicator->group;
         const std::string name = own.front().kind == 0 ? "ncclDevKernel_SendRecv()" : "ncclDevKernel_Generic()";
-        const Launched launched = launchKernel(stream, name, [group, own, stalls] {
+        const bool isLaunched = launchKernel(stream, name, [group, own, stalls] {
             while (stalls && !group->aborted())
                 rest();
             perform(own, *group);
         });
-        if (launched != Launched::Yes)
+        if (!isLaunched)
             return ncclUnhandledCudaError;
     }
     return ncclSuccess;

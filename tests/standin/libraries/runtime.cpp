@@ -173,11 +173,10 @@ extern "C" __attribute__((visibility("default"))) void pipewrightStandinLaunch(c
     placed.firstMultiprocessor = stream->slice ? stream->slice->first : 0;
     placed.multiprocessors =
         stream->slice ? stream->slice->multiprocessors : static_cast<unsigned>(settings().multiprocessors);
-    switch (launchKernel(*stream, mangled(launch), [placed] { runGrid(placed); })) {
-    case Launched::Yes: return;
-    case Launched::WrongDevice: return void(ended(cudaErrorInvalidResourceHandle));
-    case Launched::OutOfResources: return void(ended(cudaErrorLaunchOutOfResources));
-    }
+    if (failsNow("launch"))
+        return void(ended(cudaErrorLaunchOutOfResources));
+    if (!launchKernel(*stream, mangled(launch), [placed] { runGrid(placed); }))
+        ended(cudaErrorInvalidResourceHandle);
 }
 
 extern "C" {
