@@ -43,3 +43,8 @@ elseif(GECODE_INCLUDE AND NOT "${GECODE_LIBRARIES}" MATCHES "NOTFOUND")
 else()
     feature_off("constraint programming in the search" "not found: Gecode (libgecode-dev)")
 endif()
+if(PIPEWRIGHT_SANITIZE STREQUAL thread)
+    # It starts no thread, and its search for plans would take most of the time of every test of groups.
+    target_compile_options(pipewright_core_sharding PRIVATE -fno-sanitize=thread)
+    set_target_properties(pipewright_core_sharding PROPERTIES DISABLE_PRECOMPILE_HEADERS ON)
+endif()

@@ -77,9 +77,7 @@ fuzz_seconds=5 # each target
 failed=0
 if [ "${1:-}" != --quick ]; then
     build tsan threaded_tests -- -DPIPEWRIGHT_GUI=OFF -DPIPEWRIGHT_BENCHMARKS=OFF
-    # What only computes is left to the other sanitizers; several threads do the same in whole runs.
-    run_tests tsan -R '^(executor|standin)\.|\.tst_searchthreads$' \
-        -E '\.tst_(stagemaths|storedstage|sequential|traininglayout|textdata|tokendata|encoderdata|gradientcheck|safetensorsfile)$' || failed=1
+    run_tests tsan -R '^(executor|standin)\.|\.tst_searchthreads$' || failed=1
     run_sanitized || failed=1
     # One file at a time: the unity build of the other two hides missing includes. The rooms that they leave out are
     # compiled as one unit as well, where names may collide.

@@ -23,6 +23,8 @@ inline constexpr bool addressSanitized = true;
 inline constexpr bool addressSanitized = false;
 #endif
 
+inline constexpr bool sanitized = threadSanitized || addressSanitized;
+
 /// Whether a sanitized test leaves out the row of this number, counted from 0.
 constexpr bool leftOut(int row)
 {

@@ -83,9 +83,7 @@ Prediction MemberPredictor::predictPlaced(const Design& design, Patience patienc
     if (!runsMemberByMember(design))
         return prediction;
     const bool isComplete = unplacedBlocks(design.schedule).empty();
-    const auto take = [&](const Members& found) {
-        takeMembers(prediction, found.prediction, found.stages->stages);
-    };
+    const auto take = [&](const Members& found) { takeMembers(prediction, found.prediction, found.stages->stages); };
     try {
         if (!isComplete) {
             // Of some of the blocks there is no Program of members.

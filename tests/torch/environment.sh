@@ -22,7 +22,7 @@ mkdir -p "$folder"
 log=$folder/log
 "$python" -m venv "$folder" >"$log" 2>&1 || give_up "$python -m venv fails (Debian: apt-get install python3-venv): $(tail -n 1 "$log")"
 take() { # PIP-ARGUMENTS…
-    "$folder/bin/python" -m pip install --disable-pip-version-check --only-binary :all: --timeout 30 --retries 2 "$@" >>"$log" 2>&1 \
+    "$folder/bin/python" -m pip install --disable-pip-version-check --no-compile --only-binary :all: --timeout 30 --retries 2 "$@" >>"$log" 2>&1 \
         || give_up "pip install $* fails, see $log: $(grep -i error "$log" | tail -n 1)"
 }
 echo "Taking PyTorch from PyPI into $folder, once" >&2

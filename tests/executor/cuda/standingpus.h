@@ -8,6 +8,7 @@
 #include "executor/cuda/loader.h"
 #include "executor/run/run.h"
 #include "makers/models.h"
+#include "sanitized.h"
 #include "standin/libraries/standinreport.h"
 #include "testpaths.h"
 
@@ -71,7 +72,9 @@ inline CudaSetup standInSetup(int devices, int gpus = 4)
 /// A model as small as can be: a stand-in computes one thread of a GPU after the other.
 inline Design smallGpt(std::string_view family, int devices = 2, int microbatches = 2)
 {
-    ModelShape shape = gptShape(2 * devices, 16, 2, 256, 4, 1);
+    // The thread sanitizer takes its time for each: as many as there may be stages.
+    const bool pairs = !threadSanitized || family == "zb-v" || family == "interleaved-1f1b";
+    ModelShape shape = gptShape(pairs ? 2 * devices : devices, 16, 2, 256, 4, 1);
     shape.ffn = 16;
     shape.tiedHead = !findFamily(family)->updates;
     return tinyDesign(family, devices, microbatches, shape);

@@ -28,6 +28,8 @@ using namespace pipewright::sharding;
 class GroupTrainingTest : public QObject {
     Q_OBJECT
 
+    static constexpr int microbatches = sanitized ? 2 : 4;
+
 private Q_SLOTS:
     void gradientsAreThoseOfOneDeviceAndBytesAreThosePlanned_data()
     {
@@ -40,7 +42,7 @@ private Q_SLOTS:
     void gradientsAreThoseOfOneDeviceAndBytesAreThosePlanned()
     {
         QFETCH(QString, family);
-        verify(trained(groupDesign(family.toStdString(), {{1e9, 5e8}, {1e9, 1e9}}, 4, groupShape(6))));
+        verify(trained(groupDesign(family.toStdString(), {{1e9, 5e8}, {1e9, 1e9}}, microbatches, groupShape(6))));
     }
 
     void modelsOfTodayTrainInEveryFamily_data()
@@ -58,7 +60,7 @@ private Q_SLOTS:
         QFETCH(QString, family);
         QFETCH(bool, tied);
         const ModelShape shape = tied ? groupGemma() : groupLlama();
-        verify(trained(groupDesign(family.toStdString(), {{1e9, 5e8}, {1e9, 1e9}}, 4, shape)));
+        verify(trained(groupDesign(family.toStdString(), {{1e9, 5e8}, {1e9, 1e9}}, microbatches, shape)));
     }
 
     void aTiedHeadIsSummedHoweverTheTwoSidesAreCut_data()
@@ -73,7 +75,7 @@ private Q_SLOTS:
     {
         QFETCH(QByteArray, strategy);
         const ModelShape shape = groupGemma(4);
-        const Design design = groupDesign("1f1b", {{1e9, 5e8}, {1e9, 5e8, 5e8}}, 4, shape);
+        const Design design = groupDesign("1f1b", {{1e9, 5e8}, {1e9, 5e8, 5e8}}, microbatches, shape);
         verify(trained(strategy.contains("megatron") // three members do not share two heads of keys
                            ? withPlan(design, 0, {*strategyNamed(strategy.toStdString()), {}, {}})
                            : withStrategy(design, *strategyNamed(strategy.toStdString()))));
@@ -226,7 +228,7 @@ private Q_SLOTS:
     void stagesThatRecomputeTrainAlikeInLessMemory()
     {
         QFETCH(QString, family);
-        const Design plain = groupDesign(family.toStdString(), {{1e9, 5e8}, {1e9, 1e9}}, 4, groupShape(6));
+        const Design plain = groupDesign(family.toStdString(), {{1e9, 5e8}, {1e9, 1e9}}, microbatches, groupShape(6));
         const auto stages = static_cast<std::size_t>(plain.schedule.stages());
         const Design all = withRecompute(plain, std::vector<Recompute>(stages, Recompute::Full));
         std::vector<Recompute> some(stages, Recompute::None);
@@ -280,7 +282,8 @@ private Q_SLOTS:
         const Strategy strategy = *strategyNamed(plan.toStdString());
         ModelShape shape = groupGemma(4);
         const auto made = [&] {
-            return withStrategy(groupDesign(family.toStdString(), {{1e9, 5e8}, {1e9, 1e9}}, 4, shape), strategy);
+            return withStrategy(groupDesign(family.toStdString(), {{1e9, 5e8}, {1e9, 1e9}}, microbatches, shape),
+                                strategy);
         };
         const Design wide = made();
         shape.dataType = DataType::Bf16;
@@ -318,13 +321,13 @@ private Q_SLOTS:
         QFETCH(QByteArray, name);
         QFETCH(bool, experts);
         const ModelShape shape = experts ? groupExperts() : groupShape();
-        const Design design = groupDesign("zb-h1", {{1e9, 5e8}, {1e9, 5e8, 5e8}}, 4, shape);
+        const Design design = groupDesign("zb-h1", {{1e9, 5e8}, {1e9, 5e8, 5e8}}, microbatches, shape);
         verify(trained(withStrategy(design, *strategyNamed(name.toStdString()))));
     }
 
     void sharesThatAPersonStatesTrain()
     {
-        Design design = withStrategy(groupDesign("1f1b", {{1e9, 5e8}, {1e9, 5e8}}, 4), Strategy::Megatron);
+        Design design = withStrategy(groupDesign("1f1b", {{1e9, 5e8}, {1e9, 5e8}}, microbatches), Strategy::Megatron);
         StatedPlan plan = design.plans[0];
         plan.ratios = {0.25, 0.75}; // the slower one has more heads
         verify(trained(withPlan(design, 0, plan)));
@@ -332,8 +335,8 @@ private Q_SLOTS:
 
     void aSlowWireCutsTheBatchAndAFastOneTheMatrices()
     {
-        verify(trained(groupDesign("1f1b", {{1e9, 5e8}, {1e9, 5e8}}, 4, groupShape(), 1e6)));
-        verify(trained(groupDesign("1f1b", {{1e9, 5e8}, {1e9, 5e8}}, 4, groupShape(), 1e13)));
+        verify(trained(groupDesign("1f1b", {{1e9, 5e8}, {1e9, 5e8}}, microbatches, groupShape(), 1e6)));
+        verify(trained(groupDesign("1f1b", {{1e9, 5e8}, {1e9, 5e8}}, microbatches, groupShape(), 1e13)));
     }
 
     void mlpsTrain_data()
@@ -352,11 +355,15 @@ private Q_SLOTS:
     {
         QFETCH(QString, family);
         QFETCH(QString, plan);
-        verify(trained(withStrategy(groupDesign(family.toStdString(), {{1e9, 5e8}, {1e9, 1e9}}, 4, groupMlp(6)),
-                                    *strategyNamed(plan.toStdString()))));
+        verify(
+            trained(withStrategy(groupDesign(family.toStdString(), {{1e9, 5e8}, {1e9, 1e9}}, microbatches, groupMlp(6)),
+                                 *strategyNamed(plan.toStdString()))));
     }
 
-    void expertsTrain() { verify(trained(groupDesign("zb-h1", {{1e9, 5e8}, {1e9, 1e9}}, 4, groupExperts()))); }
+    void expertsTrain()
+    {
+        verify(trained(groupDesign("zb-h1", {{1e9, 5e8}, {1e9, 1e9}}, microbatches, groupExperts())));
+    }
 
     void timedBlocksOnAVirtualClockTakeWhatIsPredicted_data()
     {
