@@ -168,7 +168,7 @@ private Q_SLOTS:
         const int layers = fewestLayers(family.toStdString());
         ModelShape shape = model == "experts" ? groupExperts(layers) : groupShape(layers);
         shape.tiedHead = model == "tied";
-        Design design = groupDesign(family.toStdString(), {{1e9, 5e8}, {1e9, 1e9}}, microbatches, shape);
+        Design design = groupDesign(family.toStdString(), {{1e9, 5e8}, {1e9, 1e9}}, 2, shape);
         if (model == "megatron-sequence")
             design = withStrategy(design, sharding::Strategy::MegatronSequence);
         if (model == "recomputes")
