@@ -136,9 +136,10 @@ void NumberBar::showDesign(const Design& design, const Prediction* prediction, d
     set(tr("makespan"), complete ? makespan : tr("%1 so far").arg(makespan),
         tr("First start to last end of one step, %1\n%2").arg(which, source));
     set(tr("members"),
-        prediction->memoryOfMembers ? durationText(prediction->membersMakespan)
-        : pending                   ? pending->words
-                                    : QString(),
+        side != Side::Predicted       ? QString() // which is known as predicted only
+        : prediction->memoryOfMembers ? durationText(prediction->membersMakespan)
+        : pending                     ? pending->words
+                                      : QString(),
         tr("Makespan of what the members of the groups run, predicted. They wait for each other at\n"
            "collectives only, so it is never longer than that of the groups' blocks, which are as long as\n"
            "their slowest member's parts.\n%1")

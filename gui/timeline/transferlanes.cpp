@@ -221,8 +221,8 @@ void TransferLanes::paint(QPainter& painter, int device, const QRectF& area, con
         const int peer =
             issued.sends ? issued.transfer.destination : m_document.prediction()->program.tasks[issued.task].device;
         const QString other = issued.transfer.isHostCopy() ? transferWords("host") : QString::number(peer);
-        const QString full =
-            issued.sends ? QStringLiteral("%1→%2").arg(name).arg(other) : QStringLiteral("%1←%2").arg(name).arg(other);
+        const QString form = issued.sends ? QStringLiteral("%1→%2") : QStringLiteral("%1←%2");
+        const QString full = form.arg(name).arg(other);
         const double width = painter.fontMetrics().horizontalAdvance(full);
         QString text = arrow;
         if (width + 4 <= chip.rect.width())

@@ -165,7 +165,7 @@ std::string libraryFailure(Maths& maths)
         failure = maths.fused.takeFailure();
     if (failure.empty())
         return failure;
-    const cudaError_t code = cudaStreamQuery(maths.context.stream); // a capture that has failed may be asked this
+    const cudaError_t code = cudaStreamQuery(maths.context.stream); // in a capture, lost anyway, it only refuses
     if (code != cudaSuccess && code != cudaErrorNotReady && code != cudaErrorStreamCaptureUnsupported) {
         check(code);
         failure += std::string(" (") + lastError() + ")";
