@@ -52,8 +52,19 @@ int openDesigner(int argc, char** argv, const std::vector<std::string>& files);
 void printJson(const Json& object);                    ///< the one object on standard output
 void printDiagnostics(const Diagnostics& diagnostics); ///< on standard error
 
-/// predict(), with the file's name and line in front of every diagnostic, thrown as a Finding. A design that
-/// was given inline has no source.
+/// What `work` returns of the design. An Error that it throws becomes a Finding, with the file's name and line in front
+/// of every diagnostic; a design that was given inline has no file.
+template<typename Work>
+auto orFind(const LocatedDesign& located, Work work)
+{
+    try {
+        return work();
+    } catch (const Error& error) {
+        throw Finding(located.source.empty() ? error.diagnostics() : located.locate(error.diagnostics()));
+    }
+}
+
+/// predict(), orFind.
 Prediction predictOrFind(const LocatedDesign& located);
 /// The same without the Program's lists and the memory curves, in a fraction of the memory. Where stages are updated
 /// amid the step with them: what is said of weights needs them.

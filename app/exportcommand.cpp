@@ -162,18 +162,15 @@ void run(const ExportCommandOptions& options)
     }
     exportOptions.predicted = &prediction;
     OutputFile file(options.output, options.force);
-    Diagnostics diagnostics;
     std::size_t bytes = 0;
-    try {
-        diagnostics = format.writeTo(
+    const Diagnostics diagnostics = orFind(located, [&] {
+        return format.writeTo(
             [&](std::string_view piece) {
                 file.write(piece);
                 bytes += piece.size();
             },
             located.design, exportOptions);
-    } catch (const Error& error) {
-        throw Finding(located.locate(error.diagnostics()));
-    }
+    });
     file.keep();
     printDiagnostics(located.locate(diagnostics));
     if (options.json) {

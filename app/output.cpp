@@ -22,20 +22,6 @@ void printDiagnostics(const Diagnostics& diagnostics)
         printError("{}\n", toString(diagnostic));
 }
 
-namespace {
-
-template<typename Predicted>
-auto orFind(const LocatedDesign& located, Predicted predicted)
-{
-    try {
-        return predicted();
-    } catch (const Error& error) {
-        throw Finding(located.source.empty() ? error.diagnostics() : located.locate(error.diagnostics()));
-    }
-}
-
-} // namespace
-
 Prediction predictOrFind(const LocatedDesign& located)
 {
     return orFind(located, [&] { return predict(located.design); });

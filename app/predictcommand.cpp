@@ -379,7 +379,7 @@ void addPredictCommand(CommandLine& line, int& exitCode)
         const std::optional<SpreadOptions> noise = options->noise.noise(options->seed, located.design.costs);
         // Durations under noise are those of buffers.
         const Prediction prediction = noise ? predictOrFind(located) : predictTimesOrFind(located);
-        const std::optional<OfMembers> members = memberPrediction(located.design);
+        const std::optional<OfMembers> members = orFind(located, [&] { return memberPrediction(located.design); });
         const StepSpread step = noise ? spreadOfStep(prediction.program, located.design.costs, *noise) : StepSpread{};
         const MemoryCheck held = heldMemory(located.design, *options);
         if (options->json) {

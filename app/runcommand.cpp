@@ -365,6 +365,11 @@ int runDesign(const RunCommandOptions& given)
     located.design = given.plan.applied(std::move(located.design));
     // An invalid design is a finding, before any thread is started.
     const Program program = predictOrFind(located).program;
+    if (runsMembers(located.design, meansOf(options)))
+        orFind(located, [&] {
+            return memberProgram(program, groupStages(located.design), located.design.costs,
+                                 located.design.schedule.transferOrder);
+        });
     for (const Fault& fault : options.runtime.faults)
         if (!hasGroups(located.design)) // else the run knows its devices
             requirePlace(fault, program, options.steps, "--inject");

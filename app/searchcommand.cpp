@@ -232,17 +232,6 @@ void print(const SearchResult& result, const Design& design, const SearchCommand
     printText("{}\n", given.output);
 }
 
-/// Adds the file's name and line to errors.
-template<typename Work>
-auto locating(const LocatedDesign& located, Work work)
-{
-    try {
-        return work();
-    } catch (const Error& error) {
-        throw Finding(located.locate(error.diagnostics()));
-    }
-}
-
 Design found(const Design& design, const SearchResult& result)
 {
     Design best = design;
@@ -262,7 +251,7 @@ void searchFront(const SearchCommandOptions& given, const LocatedDesign& located
     const std::string costs = costsText(located.design, given);
     Json object{{"folder", given.output}, {"objective", given.objective}, {"costs", costs}, {"points", Json::array()}};
     TextTable table({"limit", given.objective, "bound", "gap", "proved", "design"});
-    for (const ParetoPoint& point : locating(located, [&] {
+    for (const ParetoPoint& point : orFind(located, [&] {
              return searchFrontOf(located.design, options, limits.first, limits.second, given.points);
          })) {
         Json entry{{"memory_limit", fmt::format("{:.4g}x", point.factor)}};
@@ -315,7 +304,7 @@ PartitionOptions partitionOptions(const SearchCommandOptions& given, const Searc
 
 int searchPartitionOf(const SearchCommandOptions& given, const LocatedDesign& located, const PartitionOptions& options)
 {
-    PartitionResult found = locating(located, [&] { return searchPartition(located.design, options); });
+    PartitionResult found = orFind(located, [&] { return searchPartition(located.design, options); });
     writeDesign(found.design, given.output, given.force);
     if (given.json) {
         Json object = toJson(found.result, found.design, given);
@@ -385,7 +374,7 @@ int searchVariantsOf(const SearchCommandOptions& given, const LocatedDesign& loc
                      const SearchOptions& options)
 {
     variants.search = options;
-    const VariantResult found = locating(located, [&] { return searchVariants(located.design, variants); });
+    const VariantResult found = orFind(located, [&] { return searchVariants(located.design, variants); });
     writeDesign(found.design, given.output, given.force);
     if (given.json) {
         Json object = toJson(found.result, found.design, given);
@@ -448,7 +437,7 @@ int searchDesign(const SearchCommandOptions& given)
     if (given.offload == "auto") {
         if (given.partition || !given.placement.empty() || variants)
             throw Error("--offload", "is searched by itself", "search the rest first, then this with its result");
-        return locating(located, [&] {
+        return orFind(located, [&] {
             return searchOffload(located.design, options, {given.output, given.force, given.json});
         });
     }
@@ -456,7 +445,7 @@ int searchDesign(const SearchCommandOptions& given)
         return searchVariantsOf(given, located, *variants, options);
     if (given.partition || !given.placement.empty())
         return searchPartitionOf(given, located, partitionOptions(given, options));
-    const SearchResult result = locating(located, [&] { return search(located.design, options); });
+    const SearchResult result = orFind(located, [&] { return search(located.design, options); });
     const Design best = found(located.design, result);
     writeDesign(best, given.output, given.force);
     if (given.json)

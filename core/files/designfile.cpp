@@ -332,6 +332,11 @@ int LocatedDesign::lineOf(std::string_view where) const
         return lineOfCosts;
     if (where.starts_with("model"))
         return lineOfModel;
+    if (constexpr std::string_view schedule = "schedule."; where.starts_with(schedule)) {
+        const std::string_view key = where.substr(schedule.size());
+        const auto known = lineOfKey.find(key.substr(0, key.find('.')));
+        return known == lineOfKey.end() ? lineOfSchedule : known->second;
+    }
     if (where.starts_with("device") || where.starts_with("schedule") || where.starts_with("pin") || where.empty())
         return lineOfSchedule;
     return 0;

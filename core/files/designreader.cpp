@@ -183,6 +183,9 @@ LocatedDesign locatedDesignFromJson(std::string_view text, const std::string& wh
             document.lineOf(given("order") ? fmt::format("/schedule/order/{}", device) : "/building_block"));
     result.lineOfSchedule = document.lineOf(document.value.contains("schedule") ? "/schedule" : "/building_block");
     result.lineOfPlacement = document.lineOf(given("placement") ? "/schedule/placement" : "/building_block/placement");
+    if (document.value.contains("schedule"))
+        for (const auto& [key, value] : document.value["schedule"].items())
+            result.lineOfKey[key] = document.lineOf("/schedule/" + key);
     result.lineOfCosts = document.lineOf("/costs");
     result.lineOfModel = document.lineOf("/model");
     return result;

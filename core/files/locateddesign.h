@@ -5,7 +5,9 @@
 #include "core/base/diagnostic.h"
 #include "core/design/design.h"
 
+#include <functional>
 #include <iterator>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,9 +19,10 @@ struct LocatedDesign {
     std::string source;            ///< "design.json"
     std::vector<int> lineOfDevice; ///< of each device's order, from 1
     int lineOfSchedule = 1, lineOfPlacement = 1, lineOfCosts = 1, lineOfModel = 1;
+    std::map<std::string, int, std::less<>> lineOfKey; ///< of the schedule's: "transfer_order"
 
     /// "device 1, position 3 (B0.0): …" becomes "design.json:12: error: device 1, position 3 (B0.0): …". Places that
-    /// begin with device, stage, pin, schedule, costs or model are known; others get the file.
+    /// begin with device, stage, pin, schedule, schedule.KEY, costs or model are known; others get the file.
     Diagnostics locate(Diagnostics diagnostics) const;
     int lineOf(std::string_view where) const; ///< 0: unknown place
 };

@@ -7,6 +7,7 @@
 #include "core/predict/predict.h"
 #include "core/program/deadlock.h"
 #include "core/program/memberprogram.h"
+#include "core/program/transferorder.h"
 #include "core/schedule/validate.h"
 
 #include <fmt/format.h>
@@ -123,7 +124,8 @@ Diagnostics checkDesign(const Design& design, std::vector<MemoryPeak>* crossed)
     Diagnostics diagnostics = validate(design.schedule, design.dataflow.skips);
     if (hasErrors(diagnostics))
         return diagnostics;
-    const auto noteBuses = [&diagnostics](const Program& program) {
+    const auto note = [&diagnostics, &design](const Program& program) {
+        append(diagnostics, notesOnStatedPairs(program, design.schedule.transferOrder));
         if (!program.busOfLink.empty())
             diagnostics.push_back({Severity::Note, "costs.link.bus", busSentence(program),
                                    "links without a bus have a wire of their own"});
@@ -133,7 +135,7 @@ Diagnostics checkDesign(const Design& design, std::vector<MemoryPeak>* crossed)
         if (design.schedule.blocks() >= manyBlocks && !hasGroups(design)) {
             const OutlinedPrediction outline = predictOutline(design);
             if (outline.cannotHang && !exceedsMemory(design, outline.program)) {
-                noteBuses(outline.program);
+                note(outline.program);
                 if (crossed != nullptr)
                     crossed->clear();
                 return diagnostics;
@@ -141,7 +143,7 @@ Diagnostics checkDesign(const Design& design, std::vector<MemoryPeak>* crossed)
         }
         const Prediction prediction = predict(design);
         append(diagnostics, checkDeadlock(prediction.program, Communication::Overlapped));
-        noteBuses(prediction.program);
+        note(prediction.program);
         if (!hasErrors(diagnostics))
             for (Diagnostic blocking : checkDeadlock(prediction.program, Communication::Blocking)) {
                 blocking.severity = Severity::Warning;

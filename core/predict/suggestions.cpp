@@ -218,8 +218,8 @@ class Search {
 public:
     Search(const Design& design, const Block& subject, const SuggestionLimits& limits,
            const std::function<bool()>& cancelled)
-        : m_design(design), m_subject(subject), m_cancelled(cancelled), m_base(predictPlaced(design)),
-          m_peak(highestPeak(m_base.metrics)), m_overAlready(isOver(m_base.metrics))
+        : m_design(design), m_candidate(design), m_subject(subject), m_cancelled(cancelled),
+          m_base(predictPlaced(design)), m_peak(highestPeak(m_base.metrics)), m_overAlready(isOver(m_base.metrics))
     {
         const std::int64_t blocks = std::max<std::int64_t>(1, design.schedule.blocks());
         m_left = static_cast<int>(
@@ -237,9 +237,8 @@ public:
             const std::vector<std::size_t> best = beamOf(all, static_cast<std::size_t>(step));
             for (const std::size_t index : best) {
                 const Tried from = all[index]; // a copy: `all` grows
-                Design design = m_design;
-                design.schedule = from.schedule;
-                extend(from.moves, from.schedule, predictPlaced(design), m_left / 3 + 1, all);
+                m_candidate.schedule = from.schedule;
+                extend(from.moves, from.schedule, predictPlaced(m_candidate), m_left / 3 + 1, all);
             }
         }
         if (m_stopped)
@@ -301,13 +300,13 @@ private:
             const auto& order = schedule.order[from.device];
             const bool earlier = candidate.index < from.index;
             const Block& neighbour = order[earlier ? candidate.index : candidate.index - 1];
-            Design design = m_design;
-            design.schedule = std::move(edit.schedule);
+            m_candidate.schedule = std::move(edit.schedule);
             try {
-                const Prediction after = predictPlaced(design);
+                const Prediction after = predictPlaced(m_candidate);
                 if (!m_overAlready && isOver(after.metrics))
                     continue;
-                Tried tried{before, std::move(design.schedule), after.metrics.makespan, 0, highestPeak(after.metrics)};
+                Tried tried{before, std::move(m_candidate.schedule), after.metrics.makespan, 0,
+                            highestPeak(after.metrics)};
                 tried.moves.push_back({candidate.block, neighbour, earlier, from.device});
                 if (const TaskId task = taskOf(after.program, m_subject); task != none)
                     tried.subjectStart = after.timeline.start[task];
@@ -319,6 +318,7 @@ private:
     }
 
     const Design& m_design;
+    Design m_candidate; ///< with the schedule that is predicted
     const Block m_subject;
     const std::function<bool()>& m_cancelled;
     const Prediction m_base;

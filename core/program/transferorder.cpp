@@ -272,19 +272,22 @@ std::vector<Transfer> namesOf(const std::vector<IssuedTransfer>& list)
     return names;
 }
 
-} // namespace
-
-std::vector<StatedPair> statedPairs(const Program& program, const std::vector<TransferPrecedence>& stated)
+Transfer keyOf(Transfer transfer)
 {
-    const auto keyOf = [](Transfer transfer) {
-        if (transfer.isCollective())
-            transfer.collective = 0; // the groups' Program has the block alone
-        return withoutHalf(transfer);
-    };
+    if (transfer.isCollective())
+        transfer.collective = 0; // the groups' Program has the block alone
+    return withoutHalf(transfer);
+}
+
+/// By keyOf(): the task of each transfer, or of each collective's block; `none` where there is none.
+std::map<Transfer, TaskId> tasksOf(const Program& program, const std::vector<TransferPrecedence>& stated)
+{
     std::map<Transfer, TaskId> found;
     for (const TransferPrecedence& pair : stated)
         for (const Transfer& transfer : {pair.first, pair.second})
             found.emplace(keyOf(transfer), none);
+    if (found.empty())
+        return found;
     const auto note = [&found](const Transfer& key, TaskId task) {
         if (const auto entry = found.find(key); entry != found.end())
             entry->second = task;
@@ -294,9 +297,33 @@ std::vector<StatedPair> statedPairs(const Program& program, const std::vector<Tr
             note(keyOf(nameOf(program, t)), t);
         else if (program.tasks[t].kind == TaskKind::Compute)
             note({program.tasks[t].block(), 0, 0}, t);
+    return found;
+}
+
+} // namespace
+
+Diagnostics notesOnStatedPairs(const Program& program, const std::vector<TransferPrecedence>& stated)
+{
+    const std::map<Transfer, TaskId> found = tasksOf(program, stated);
+    Diagnostics notes;
+    for (const TransferPrecedence& pair : stated)
+        for (const Transfer& transfer : {pair.first, pair.second})
+            if (found.at(keyOf(transfer)) == none) {
+                notes.push_back({Severity::Note, "schedule.transfer_order",
+                                 fmt::format("{} before {} says nothing: there is no {}", textOf(pair.first),
+                                             textOf(pair.second), textOf(transfer)),
+                                 "remove the pair, unless it is to hold again when blocks or stages are moved back"});
+                break;
+            }
+    return notes;
+}
+
+std::vector<StatedPair> statedPairs(const Program& program, const std::vector<TransferPrecedence>& stated)
+{
+    const std::map<Transfer, TaskId> found = tasksOf(program, stated);
     std::vector<StatedPair> pairs;
     for (const TransferPrecedence& pair : stated) {
-        const TaskId before = found[keyOf(pair.first)], after = found[keyOf(pair.second)];
+        const TaskId before = found.at(keyOf(pair.first)), after = found.at(keyOf(pair.second));
         if (before == none || after == none)
             continue;
         const bool collectiveFirst = pair.first.isCollective(), collectiveSecond = pair.second.isCollective();

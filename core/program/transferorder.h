@@ -20,12 +20,14 @@ struct StatedPair {
 /// a collective and another one, or a transfer that does not leave its group. O(tasks log pairs).
 std::vector<StatedPair> statedPairs(const Program& program, const std::vector<TransferPrecedence>& stated);
 
+/// A note for each of the others. O(tasks log pairs).
+Diagnostics notesOnStatedPairs(const Program& program, const std::vector<TransferPrecedence>& stated);
+
 /// Reorders the global sequence: a transfer moves up to before the ones it is stated to precede, together with
 /// what it needs. A device sends nothing before it has computed what its stated predecessors carry, which
 /// becomes a dependency. A collective counts as its block; amid that collectiveorder.h has it. Pairs of which one does
-/// not exist are passed over. Called before the sequence
-/// is projected onto devices. Throws Error with the circle when two statements, or a statement and the data,
-/// contradict each other. O(tasks + pairs log pairs).
+/// not exist are passed over. Called before the sequence is projected onto devices. Throws Error with the circle when
+/// two statements, or a statement and the data, contradict each other. O(tasks + pairs log pairs).
 void applyTransferOrder(Program& program, const std::vector<TransferPrecedence>& stated);
 
 /// One entry of a device's list of communication.

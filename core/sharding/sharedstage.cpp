@@ -2,13 +2,90 @@
 #include "core/sharding/sharedstage.h"
 
 #include <algorithm>
+#include <list>
+#include <mutex>
 #include <utility>
 
 namespace pipewright::sharding {
 
+struct PlannedStage {
+    ModelShape shape;
+    StateBytesPerParameter state;
+    LayerRange range;
+    Cluster group;
+    StatedPlan stated;
+    SharedStage stage;
+
+    bool isFor(const PlannedStage& asked) const
+    {
+        return range == asked.range && group == asked.group && stated == asked.stated && shape == asked.shape
+               && state == asked.state;
+    }
+};
+
 namespace {
 
+using Planned = std::shared_ptr<const PlannedStage>;
+
 constexpr std::int64_t mostExpansions = 100'000; // in place of a time limit, so that costs are reproducible
+
+template<typename List>
+auto findPlan(List& plans, const PlannedStage& asked)
+{
+    return std::find_if(plans.begin(), plans.end(), [&](const Planned& known) { return known->isFor(asked); });
+}
+
+/// The plans that were asked for last.
+class RecentPlans {
+public:
+    /// Null: it is not there.
+    Planned find(const PlannedStage& asked)
+    {
+        const std::lock_guard lock(m_mutex);
+        const auto found = findPlan(m_plans, asked);
+        if (found == m_plans.end())
+            return nullptr;
+        m_plans.splice(m_plans.begin(), m_plans, found);
+        return m_plans.front();
+    }
+
+    void add(Planned plan)
+    {
+        const std::lock_guard lock(m_mutex);
+        m_plans.push_front(std::move(plan));
+        if (m_plans.size() > most)
+            m_plans.pop_back();
+    }
+
+private:
+    static constexpr std::size_t most = 128; // of a large model some 100 KiB each
+
+    std::mutex m_mutex;
+    std::list<Planned> m_plans; ///< the latest first
+};
+
+RecentPlans& recentPlans()
+{
+    static RecentPlans plans;
+    return plans;
+}
+
+Planned planned(PlannedStage asked, std::stop_token stop)
+{
+    if (Planned known = recentPlans().find(asked))
+        return known;
+    SharedStage& stage = asked.stage;
+    stage.machine = machineOf(asked.group);
+    stage.graph = stageGraph(asked.shape, asked.state, asked.range);
+    PlanOptions options;
+    options.maxExpansions = mostExpansions;
+    options.deadline.stop = stop;
+    stage.plan = planOf(asked.stated, stage.graph, stage.machine, options);
+    auto plan = std::make_shared<const PlannedStage>(std::move(asked));
+    if (!stop.stop_requested()) // else a better one may be found
+        recentPlans().add(plan);
+    return plan;
+}
 
 } // namespace
 
@@ -41,20 +118,11 @@ LayerRange stageRange(const Workload& workload, int first, int count)
 const SharedStage& SharedStages::plan(const Workload& workload, int first, int count, const DeviceSpec& group,
                                       const StatedPlan& stated, std::stop_token stop)
 {
-    const LayerRange range = stageRange(workload, first, count);
-    for (const auto& known : m_known)
-        if (known->range == range && known->group == *group.group && known->stated == stated
-            && known->shape == workload.shape && known->state == workload.state)
-            return known->stage;
-    auto added = std::make_unique<Known>(
-        Known{workload.shape, workload.state, range, *group.group, stated, {{}, machineOf(*group.group), {}}});
-    added->stage.graph = stageGraph(workload.shape, workload.state, range);
-    PlanOptions options;
-    options.maxExpansions = mostExpansions;
-    options.deadline.stop = std::move(stop);
-    added->stage.plan = planOf(stated, added->stage.graph, added->stage.machine, options);
-    m_known.push_back(std::move(added));
-    return m_known.back()->stage;
+    PlannedStage asked{workload.shape, workload.state, stageRange(workload, first, count), *group.group, stated, {}};
+    const auto known = findPlan(m_known, asked);
+    if (known != m_known.end())
+        return (*known)->stage;
+    return m_known.emplace_back(planned(std::move(asked), std::move(stop)))->stage;
 }
 
 } // namespace pipewright::sharding

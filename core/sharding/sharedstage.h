@@ -20,13 +20,17 @@ struct SharedStage {
     ShardingPlan plan;
 };
 
+struct PlannedStage; ///< with what it was planned for
+
 /// The part of the model that layers [first, first + count) of the workload are; embedding and head count as layers.
 LayerRange rangeOf(const Workload& workload, int first, int count);
 
 /// The same, counted from the first layer that could differ: the graphs of stages with equal ranges are equal.
 LayerRange stageRange(const Workload& workload, int first, int count);
 
-/// Plans stages and caches the plans, since most stages of a model and most candidates of a search are equal.
+/// Plans stages and keeps the plans, since most stages of a model and most candidates of a search are equal. The plans
+/// that the program needed last are kept between searches too, for all threads: one design is costed, checked, drawn
+/// and run.
 class SharedStages {
 public:
     /// Throws Error as stageGraph, machineOf and planOf() do; places are of the group: "cluster.devices.1.memory".
@@ -35,15 +39,7 @@ public:
                             const StatedPlan& stated = {}, std::stop_token stop = {});
 
 private:
-    struct Known {
-        ModelShape shape;
-        StateBytesPerParameter state;
-        LayerRange range;
-        Cluster group;
-        StatedPlan stated;
-        SharedStage stage;
-    };
-    std::vector<std::unique_ptr<Known>> m_known;
+    std::vector<std::shared_ptr<const PlannedStage>> m_known;
 };
 
 } // namespace pipewright::sharding

@@ -76,6 +76,34 @@ private Q_SLOTS:
                  qPrintable(explained.output));
     }
 
+    void aCollectiveThatIsNotThereIsAFinding_data()
+    {
+        QTest::addColumn<QString>("command");
+        for (const char* command : {"predict bad.json", "run bad.json --backend host --steps 1 -o bad.db"})
+            QTest::newRow(command) << command;
+    }
+    void aCollectiveThatIsNotThereIsAFinding()
+    {
+        QFETCH(QString, command);
+        QCOMPARE(m_work
+                     .run("new 1f1b --devices 2 --microbatches 4 --model byte-gpt-small --cluster host-mixed "
+                          "--plan data-parallel -o good.json --force")
+                     .code,
+                 0);
+        QByteArray design = m_work.read("good.json");
+        QVERIFY(design.contains("\"schedule\": {\n"));
+        design.replace("\"schedule\": {\n",
+                       "\"schedule\": {\n\"transfer_order\": [{\"transfer\": \"B1.1 collective 99\", "
+                       "\"before\": \"B1.1 to 0\"}],\n");
+        const qsizetype line = design.left(design.indexOf("collective 99")).count('\n') + 1;
+        m_work.write("bad.json", design);
+        const Outcome outcome = m_work.run(command);
+        QCOMPARE(outcome.code, 1);
+        QVERIFY2(outcome.errors.contains(QString("bad.json:%1").arg(line)) && outcome.errors.contains("collective"),
+                 qPrintable(outcome.errors));
+        QVERIFY(!QFile::exists(m_work.path("bad.db")));
+    }
+
     void everyPlanIsPredictedAndRunsByItsName_data()
     {
         QTest::addColumn<QString>("plan");

@@ -18,7 +18,7 @@ public:
     enum class Kind : std::uint8_t { OfNoFolder, OfAFolder };
 
     /// `ending`: of the name.
-    explicit TemporaryFile(const std::string& ending, Kind kind = Kind::OfNoFolder)
+    explicit TemporaryFile(const std::string& ending, Kind kind = Kind::OfNoFolder) : m_kind(kind)
     {
         std::string folder = ::access("/dev/shm", W_OK) == 0 ? "/dev/shm/fuzz-XXXXXX" : "/tmp/fuzz-XXXXXX";
         if (::mkdtemp(folder.data()) == nullptr)
@@ -43,7 +43,9 @@ public:
 
     void fill(const std::uint8_t* data, std::size_t size) const
     {
-        if (::ftruncate(m_file, 0) != 0 || ::pwrite(m_file, data, size, 0) != static_cast<ssize_t>(size))
+        // Its pages stay: giving them back and asking for them again took longer than most parsers.
+        if (::pwrite(m_file, data, size, 0) != static_cast<ssize_t>(size)
+            || ::ftruncate(m_file, static_cast<off_t>(size)) != 0)
             std::abort();
         removeBeside(); // what was found of the input before
     }
@@ -53,10 +55,13 @@ public:
 private:
     void removeBeside() const
     {
+        if (m_kind == Kind::OfNoFolder)
+            return; // nobody can have looked beside it
         for (const char* beside : {"-wal", "-shm", "-journal"})
             ::unlink((m_path + beside).c_str());
     }
 
+    Kind m_kind;
     int m_file = -1;
     std::string m_folder, m_path;
 };

@@ -120,7 +120,7 @@ void readTrack(SQLite::Statement& query, Track& track, std::size_t slices, const
 }
 
 /// Tracks have nothing to do with each other, so several threads take one after the other, each through a connection of
-/// its own.
+/// its own; opening that takes as long as reading several chunks.
 void readTracks(SQLite::Database& database, StoredActivities& stored, const std::string& path,
                 const WorkProgress& progress)
 {
@@ -146,7 +146,10 @@ void readTracks(SQLite::Database& database, StoredActivities& stored, const std:
                     progress.at(std::min(share, 1.0), path);
             });
     };
-    const std::size_t most = std::min<std::size_t>({4, stored.tracks.size(), std::thread::hardware_concurrency()});
+    constexpr double chunksPerThread = 16;
+    const std::size_t most =
+        std::min<std::size_t>({4, stored.tracks.size(), std::thread::hardware_concurrency(),
+                               static_cast<std::size_t>(std::clamp(chunks / chunksPerThread, 1.0, 4.0))});
     parallelFor(std::max<std::size_t>(1, most), [&](std::size_t worker) {
         try {
             if (worker == 0) { // the caller's thread, which reports progress

@@ -46,6 +46,19 @@ private:
     }
 
 private Q_SLOTS:
+    void aStatedOrderOfWhatIsNotThereIsNoted()
+    {
+        Design design = twoStages();
+        design.schedule.transferOrder = {{*parseTransfer("F0.0 to 1"), *parseTransfer("F0.1 to 1")}};
+        QVERIFY(checkDesign(design).empty());
+        design.schedule.transferOrder.push_back({*parseTransfer("B0.1 to 0"), *parseTransfer("B1.1 to 0")});
+        const Diagnostics notes = checkDesign(design);
+        QCOMPARE(notes.size(), std::size_t(1));
+        QVERIFY(notes.front().severity == Severity::Note);
+        QCOMPARE(notes.front().where, std::string("schedule.transfer_order"));
+        QCOMPARE(notes.front().what, std::string("B0.1 to 0 before B1.1 to 0 says nothing: there is no B0.1 to 0"));
+    }
+
     void aMemberOfAGroupHasAMemoryOfItsOwn()
     {
         // With a plan that is stated: one that is searched keeps to the memory.

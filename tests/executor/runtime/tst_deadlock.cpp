@@ -7,6 +7,7 @@
 #include "executor/host/hostbackend.h"
 #include "executor/runtime/runtime.h"
 #include "makers/tinydesigns.h"
+#include "sanitized.h"
 #include "testmain.h"
 
 #include <QTest>
@@ -17,11 +18,7 @@ using namespace pipewright;
 
 namespace {
 
-#ifdef __SANITIZE_THREAD__
-constexpr std::uint64_t schedules = 150; // ten times as slow
-#else
-constexpr std::uint64_t schedules = 1000;
-#endif
+constexpr std::uint64_t schedules = threadSanitized ? 150 : addressSanitized ? 400 : 1000;
 
 class Random {
 public:
