@@ -78,7 +78,10 @@ int runTelling(int argc, char** argv)
     } catch (const Error& error) {
         printDiagnostics(error.diagnostics());
     } catch (const std::bad_alloc&) {
-        printDiagnostics({{Severity::Error, {}, "out of memory", "use fewer microbatches, or a smaller model"}});
+        printDiagnostics({{Severity::Error,
+                           {},
+                           "out of memory",
+                           "allow more memory (ulimit -v), or use fewer microbatches or a smaller model"}});
     } catch (const std::system_error& error) {
         const bool starved = error.code() == std::errc::resource_unavailable_try_again;
         printDiagnostics({{Severity::Error,

@@ -11,6 +11,7 @@
 #include <QTimer>
 
 #include <algorithm>
+#include <utility>
 
 namespace pipewright {
 
@@ -136,6 +137,8 @@ BackendQuery::BackendQuery(QObject* parent) : QObject(parent)
             take({});
     });
     const auto takePython = [this](bool started, int code) {
+        if (std::exchange(m_isOutdated, false))
+            return askPython(m_pythonName);
         m_torch = torchBackend(m_pythonName, started, code, m_python.readAllStandardOutput());
         tell();
     };
@@ -146,6 +149,9 @@ BackendQuery::BackendQuery(QObject* parent) : QObject(parent)
         if (error == QProcess::FailedToStart)
             takePython(false, 1);
     });
+    m_patience.setSingleShot(true);
+    m_patience.setInterval(patienceMilliseconds);
+    connect(&m_patience, &QTimer::timeout, &m_python, &QProcess::kill);
 }
 
 BackendQuery::~BackendQuery()
@@ -173,10 +179,15 @@ void BackendQuery::start(const QString& program, const QString& python)
 
 void BackendQuery::askPython(const QString& python)
 {
-    if (m_python.state() != QProcess::NotRunning)
-        return; // its answer comes first
+    const bool isAsked = m_python.state() != QProcess::NotRunning, isSame = python == m_pythonName;
     m_pythonName = python;
     m_torch.reset();
+    if (isAsked && !isSame && !m_isOutdated) {
+        m_isOutdated = true; // the end of its process asks the new one
+        m_python.kill();
+    }
+    if (isAsked)
+        return;
     try {
         // The version without importing it, which takes seconds.
         const ProcessToStart wanted =
@@ -190,7 +201,7 @@ void BackendQuery::askPython(const QString& python)
             words << QString::fromStdString(word);
         m_python.start(words.takeFirst(), words);
         m_python.closeWriteChannel();
-        QTimer::singleShot(patienceMilliseconds, &m_python, &QProcess::kill);
+        m_patience.start();
     } catch (const Error& error) {
         const Diagnostic& why = error.diagnostics().front();
         m_torch = BackendChoice{QStringLiteral("torch"), false,

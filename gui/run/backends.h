@@ -10,6 +10,7 @@
 #include <QObject>
 #include <QProcess>
 #include <QString>
+#include <QTimer>
 
 #include <optional>
 #include <vector>
@@ -39,8 +40,8 @@ class BackendQuery : public QObject {
 public:
     explicit BackendQuery(QObject* parent = nullptr);
     ~BackendQuery() override;
-    /// `program` empty: this binary; `python` empty: PyTorch is not asked for. Asked again, for another Python, only
-    /// what belongs to it is asked.
+    /// `program` empty: this binary; `python` empty: PyTorch is not asked for. A further call only asks its Python, and
+    /// ends the query of an earlier one.
     void start(const QString& program, const QString& python);
     const QString& python() const { return m_pythonName; }
 
@@ -52,6 +53,8 @@ private:
     void tell(); ///< once both have answered
 
     QProcess m_process, m_python;
+    QTimer m_patience;         ///< ends a query of Python that takes too long
+    bool m_isOutdated = false; ///< the running query is of another Python than m_pythonName
     QString m_pythonName;
     std::vector<BackendChoice> m_backends; ///< empty: not known yet
     std::optional<BackendChoice> m_torch;

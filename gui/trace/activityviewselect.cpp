@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <tuple>
 
 namespace pipewright {
 
@@ -192,8 +193,8 @@ bool ActivityView::find(const QString& text, int direction)
     if (text.isEmpty())
         return false;
     const std::vector<bool> named = namesWith(text);
-    // By start, then track: a total order that visits every slice once.
-    const auto keyOf = [&](SliceId s) { return std::pair(m_trace->tracks[s.track].start[s.slice], s.track); };
+    // By start, track and place: a total order that visits every slice once, those without a length too.
+    const auto keyOf = [&](SliceId s) { return std::tuple(m_trace->tracks[s.track].start[s.slice], s.track, s.slice); };
     std::optional<SliceId> best;
     for (std::size_t t = 0; t < m_trace->tracks.size(); ++t) {
         const Track& track = m_trace->tracks[t];

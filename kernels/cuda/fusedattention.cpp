@@ -160,13 +160,6 @@ std::string FusedAttention::whyNot(const GroupedAttentionShape& shape, bool sink
 
 #ifdef PIPEWRIGHT_HAS_CUDNN
 
-namespace {
-std::string mebibytes(std::int64_t bytes)
-{
-    return std::to_string((bytes + (1 << 20) - 1) >> 20) + " MiB";
-}
-} // namespace
-
 std::string FusedAttention::whyNotBuilt()
 {
     return {};

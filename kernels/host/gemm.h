@@ -7,6 +7,8 @@
 // packaged) about one in ten thousand concurrent products came out wrong, since callers share work space.
 #pragma once
 
+#include "kernels/host/productbuffers.h"
+
 #include <cblas.h>
 
 namespace pipewright::kernels {
@@ -23,11 +25,13 @@ inline void keepToOneThread()
     [[maybe_unused]] static const bool once = (openblas_set_num_threads(1), true);
 }
 
-/// c[rows][columns] = alpha · a[rows][depth] · b[depth][columns] + beta · c.
+/// c[rows][columns] = alpha · a[rows][depth] · b[depth][columns] + beta · c. Throws std::bad_alloc when OpenBLAS has no
+/// memory to work in: on a thread's first call only.
 inline void gemm(int rows, int columns, int depth, float alpha, Operand a, Operand b, float beta, float* c,
                  int leadingC)
 {
     keepToOneThread();
+    static thread_local const ProductBuffer buffer;
     cblas_sgemm(CblasRowMajor, a.transposed ? CblasTrans : CblasNoTrans, b.transposed ? CblasTrans : CblasNoTrans, rows,
                 columns, depth, alpha, a.values, a.leading, b.values, b.leading, beta, c, leadingC);
 }

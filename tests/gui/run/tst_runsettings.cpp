@@ -94,6 +94,23 @@ private Q_SLOTS:
         QCOMPARE(choices.front().name, QStringLiteral("host"));
     }
 
+    void aPythonThatIsChosenWhileAnotherIsAskedIsTheOneThatAnswers()
+    {
+        const QTemporaryDir folder;
+        BackendQuery query;
+        std::vector<BackendChoice> backends;
+        connect(&query, &BackendQuery::ready, this, [&](const std::vector<BackendChoice>& all) { backends = all; });
+        const QString slow = writeScript(folder, "python-slow", "exec sleep 60\n");
+        query.start(fakeProgram(folder, "exit 0\n"), slow);
+        query.start({}, fakePython(folder, false));
+        query.start({}, slow);
+        query.start({}, fakePython(folder, true)); // all while the first is running
+        QTRY_VERIFY_WITH_TIMEOUT(!backends.empty(), 20'000);
+        QCOMPARE(backends.back().name, QStringLiteral("torch"));
+        QVERIFY2(backends.back().available, qPrintable(backends.back().description));
+        QCOMPARE(query.python(), fakePython(folder, true));
+    }
+
     /// Before anything is run: which device asks for too much, and what would do.
     void gpusThatADesignCannotHaveTurnTheBackendOffForIt()
     {

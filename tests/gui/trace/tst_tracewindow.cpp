@@ -135,6 +135,30 @@ private Q_SLOTS:
         QVERIFY(fixture.view().selection() == fixture.slice("slow gemm", 2));
     }
 
+    void searchStopsAtEverySliceOfThoseThatStartTogether()
+    {
+        StoredActivities trace;
+        trace.strings = {"sync"};
+        trace.lanes.resize(1);
+        Track& track = trace.tracks.emplace_back();
+        track.start = track.end = {100, 100, 100}; // no length
+        track.name = {0, 0, 0};
+        track.kind.assign(3, ActivityKind::Kernel);
+        track.record = {0, 1, 2};
+        track.index();
+        ActivityView view;
+        view.setTrace(std::make_shared<const StoredActivities>(std::move(trace)));
+        for (std::size_t i = 0; i < 3; ++i) {
+            QVERIFY(view.find(QStringLiteral("sync"), 1));
+            QVERIFY((view.selection() == SliceId{0, i}));
+        }
+        QVERIFY(!view.find(QStringLiteral("sync"), 1));
+        for (std::size_t i = 2; i-- > 0;) {
+            QVERIFY(view.find(QStringLiteral("sync"), -1));
+            QVERIFY((view.selection() == SliceId{0, i}));
+        }
+    }
+
     void theWheelZoomsAtTheCursorAndKeysPan()
     {
         TraceWindowFixture fixture;
